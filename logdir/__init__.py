@@ -1,0 +1,4 @@
+"""The storage layer: names, formats and what is seen on a disk.
+
+Spec: design §5.
+"""

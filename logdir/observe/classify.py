@@ -1,0 +1,180 @@
+"""Which kind an entry is, by its name and place alone: pure, so that every name can be tested without a disk.
+
+Not here: looking inside (``replica``), walking (``scan``).
+
+Spec: design §7.1 (kinds), §3.1–§3.2; kafka-formats §5, §6.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from logdir import names
+from logdir.formats.inventory import Kind
+from logdir.names import DirForm
+
+DELETING = "deleting"
+INCOMING = "incoming"
+METADATA_FILE = "partition.metadata"
+MARKER_FILE = "replica.json"
+META_PROPERTIES = "meta.properties"
+INDEX_CACHE = "remote-log-index-cache"
+PROBE = "probe"
+"""The directory in a work root that is renamed there and back."""
+
+_KAFKA = (
+    ".lock",
+    ".kafka_cleanshutdown",
+    META_PROPERTIES,
+    "bootstrap.checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+    "_rlmm_committed_offsets",
+)
+_OURS = (
+    "owner.lock",
+    "reserve",
+    "layout.json",
+    "heartbeat.json",
+    "bar.json",
+    "suspect.json",
+    "controller.json",
+    "brake.json",
+    "history.jsonl",
+)
+KNOWN_FILES = frozenset(name + tail for name in _KAFKA + _OURS for tail in ("", ".tmp"))
+"""Plain files at the top of a log dir or work root that Kafka or we keep there."""
+
+
+class Type(Enum):
+    """What the file system says an entry is."""
+
+    DIRECTORY = "directory"
+    FILE = "file"
+    SYMLINK = "symlink"
+    OTHER = "other"
+
+
+class Place(Enum):
+    """Where an entry lies."""
+
+    TOP = "top of a log dir"
+    WORK_TOP = "top of a work root"
+    PREFIX = "prefix directory"
+    DELETING = "deleting/"
+    INCOMING = "incoming/"
+
+
+class Named(NamedTuple):
+    """What a name says."""
+
+    kind: Kind
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+    problems: tuple[str, ...] = ()
+    is_replica: bool = False
+    """A partition directory of any kind: its metadata file and segments are read."""
+    needs_topic: bool = False
+    """The name holds no topic; without one in the metadata file that file is broken."""
+
+
+class Inside(Enum):
+    """A directory that is no entry itself; its content is."""
+
+    PREFIX = Place.PREFIX
+    DELETING = Place.DELETING
+    INCOMING = Place.INCOMING
+    WORK_ROOT = Place.WORK_TOP
+
+
+UNKNOWN = Named(Kind.UNKNOWN)
+_KIND_OF_FORM = {
+    DirForm.CURRENT: Kind.LIVE,
+    DirForm.DELETE: Kind.DELETE,
+    DirForm.FUTURE: Kind.FUTURE,
+    DirForm.STRAY: Kind.STRAY,
+}
+
+
+def _named_dir(name: str) -> Named:
+    parts = names.parse_partition_dir(name)
+    if parts is None or parts.topic == names.METADATA_TOPIC:
+        return UNKNOWN
+    problems = ("name-truncated",) if parts.is_truncated else ()
+    return Named(_KIND_OF_FORM[parts.form], parts.topic, None, parts.partition, problems, is_replica=True)
+
+
+def _id_dir(name: str, prefix: str) -> Named:
+    parts = names.parse_id_dir(name)
+    # Rebuilt and compared: the prefix is that of the text as spelled.
+    if parts is None or name[:2] != prefix:
+        return UNKNOWN
+    return Named(Kind.LIVE, None, str(parts.topic_id), parts.partition, is_replica=True, needs_topic=True)
+
+
+def _work_dir(name: str, place: Place) -> Named:
+    parts = names.parse_work_dir(name)
+    allowed = {"": Kind.STAGED, "purging": Kind.PURGING}
+    if place is Place.INCOMING:
+        allowed = {"": Kind.INCOMING, "ready": Kind.INCOMING}
+    if parts is None or parts.mark not in allowed:
+        return UNKNOWN
+    topic_id = None if parts.topic_id is None else str(parts.topic_id)
+    return Named(allowed[parts.mark], parts.topic, topic_id, parts.partition, is_replica=True)
+
+
+def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
+    match place:
+        case Place.PREFIX:
+            return _id_dir(name, prefix)
+        case Place.DELETING | Place.INCOMING:
+            return _work_dir(name, place)
+        case Place.TOP | Place.WORK_TOP:
+            pass
+    if name == DELETING:
+        return Inside.DELETING
+    if name == INCOMING:
+        return Inside.INCOMING
+    if place is Place.WORK_TOP:
+        return Named(Kind.FILE) if name == PROBE else UNKNOWN
+    if name == names.HIDDEN_WORK_ROOT:
+        return Inside.WORK_ROOT
+    if name == names.METADATA_DIR:
+        return Named(Kind.METADATA, names.METADATA_TOPIC, None, 0, is_replica=True)
+    if name in (INDEX_CACHE, PROBE):
+        return Named(Kind.FILE)
+    if names.is_prefix(name):
+        return Inside.PREFIX
+    return _named_dir(name)
+
+
+def classify(name: str, kind: Type, place: Place, prefix: str = "") -> Named | Inside:
+    """Say what an entry is.
+
+    Args:
+        name: One path component, as text.
+        kind: What the file system says it is.
+        place: Where it lies.
+        prefix: The prefix directory's name, where it lies in one.
+
+    Returns:
+        The kind and what the name tells, or which place lies inside.
+    """
+    match kind:
+        case Type.DIRECTORY:
+            return _directory(name, place, prefix)
+        case Type.FILE:
+            known = place in (Place.TOP, Place.WORK_TOP) and name in KNOWN_FILES
+            return Named(Kind.FILE) if known else Named(Kind.UNKNOWN, problems=("plain-file",))
+        case Type.SYMLINK:
+            # A stock broker follows a link with a live name; we do not, but it is a replica all the same.
+            seen = _directory(name, place, prefix)
+            if isinstance(seen, Named) and seen.kind is Kind.LIVE:
+                return seen._replace(problems=("symlink",))
+            return Named(Kind.UNKNOWN, problems=("symlink",))
+        case Type.OTHER:
+            return UNKNOWN

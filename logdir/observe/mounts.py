@@ -1,0 +1,65 @@
+"""What is mounted where, from ``/proc/self/mountinfo``.
+
+A bind mount can have the device number of its surroundings, so the table of mounts is asked as well (law 10).
+
+Spec: proc(5), mountinfo; design §2 law 10.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+MOUNTINFO = "/proc/self/mountinfo"
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
+
+class Mount(NamedTuple):
+    """One mounted file system."""
+
+    point: bytes
+    fs_type: str
+
+
+def parse_mountinfo(data: bytes) -> tuple[Mount, ...]:
+    """Read mountinfo text; lines it does not understand are passed over.
+
+    >>> parse_mountinfo(b"29 1 8:1 / /a\\\\040b rw shared:1 - ext4 /dev/sda1 rw")
+    (Mount(point=b'/a b', fs_type='ext4'),)
+    """
+    mounts = []
+    for line in data.splitlines():
+        left, separator, right = line.partition(b" - ")
+        fields, kind = left.split(b" "), right.split(b" ")[0]
+        if separator and len(fields) >= 5:
+            point = _ESCAPED.sub(lambda found: bytes([int(found[1], 8) & 0xFF]), fields[4])
+            mounts.append(Mount(point, kind.decode("ascii", "replace")))
+    return tuple(mounts)
+
+
+def read_mounts(path: str = MOUNTINFO) -> tuple[Mount, ...]:
+    """Return the mounts this process sees, in mount order; none where the kernel does not tell."""
+    try:
+        with open(path, "rb") as file:
+            return parse_mountinfo(file.read())
+    except OSError:
+        return ()
+
+
+def fs_type_of(mounts: tuple[Mount, ...], real_path: bytes) -> str | None:
+    """Return the file system's type at an absolute path without links, ``None`` if no mount holds it."""
+    best: Mount | None = None
+    for mount in mounts:
+        prefix = mount.point.rstrip(b"/") + b"/"
+        holds = real_path == mount.point or real_path.startswith(prefix)
+        # At equal length the later one lies on top.
+        if holds and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return None if best is None else best.fs_type
+
+
+def mounted_below(mounts: tuple[Mount, ...], real_path: bytes) -> frozenset[bytes]:
+    """Return the paths, relative to ``real_path``, on which something is mounted."""
+    prefix = real_path.rstrip(b"/") + b"/"
+    return frozenset(os.path.normpath(m.point[len(prefix) :]) for m in mounts if m.point.startswith(prefix))

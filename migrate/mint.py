@@ -1,0 +1,159 @@
+"""Topic ids for topics that have none: the same inventories always give the same ids.
+
+A topic of a cluster without any id gets one drawn from the digest of the inventories, or the one a former plan gave
+it, so that brokers migrated under the former plan and those still to come agree. Nothing is minted where the true id
+may lie on a disk that was not read.
+
+Not here: finding those topics (``conflicts``), siblings' ids (``steps``), writing ids to disks.
+
+Spec: design §7.6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from logdir.errors import InvalidIdError
+from logdir.ids import TopicId
+from migrate.errors import PlanFormatError
+
+_FIX = "name the directory of a plan that `logdirctl fleet plan` wrote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MintedId:
+    """One id given to one topic of one cluster."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+
+
+def mint(inventory_sha256: str, cluster: str, topic: str, taken: Collection[str]) -> str:
+    """Return the id of one topic.
+
+    Args:
+        inventory_sha256: Of the fleet, 64 hex digits.
+        cluster: The cluster's name.
+        topic: The topic's name.
+        taken: Texts of ids that must not be given: all that occur in the fleet.
+
+    Returns:
+        The base64 text of a v4 UUID, not reserved, not starting with ``-``, not in ``taken``.
+
+    Spec: design §7.6.
+
+    >>> mint("0" * 64, "east", "orders", set())
+    'Ucr6oKCSRJKYn4ODr2TrjQ'
+    """
+    for counter in count():
+        key = "\0".join((inventory_sha256, cluster, topic, str(counter)))
+        # surrogatepass: a name that no text holds must not stop a plan.
+        drawn = TopicId.from_random(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:16])
+        if drawn is not None and str(drawn) not in taken:
+            return str(drawn)
+    raise AssertionError("unreachable: counters do not end")
+
+
+def assign_ids(
+    inventory_sha256: str,
+    topics: Iterable[tuple[str, str]],
+    *,
+    former: Mapping[tuple[str, str], str],
+    taken: Collection[str],
+    live_elsewhere: Mapping[str, Collection[tuple[str, str]]],
+) -> tuple[MintedId, ...]:
+    """Give every topic an id.
+
+    Args:
+        inventory_sha256: Of the fleet.
+        topics: (cluster name, topic), each once, in any order.
+        former: Ids of a former plan by (cluster name, topic); taken first.
+        taken: Texts of all ids that occur in the fleet, of interest to newly drawn ones only: a former id may well
+            occur where the former plan was carried out.
+        live_elsewhere: Topics by the ids their live replicas carry. A former id that another topic lives under by now
+            is not given again: that would make one id two names.
+
+    Returns:
+        By cluster and topic.
+    """
+    minted: list[MintedId] = []
+    given: set[str] = set(former.values())
+    for cluster, topic in sorted(topics):
+        earlier = former.get((cluster, topic))
+        if earlier is not None and not set(live_elsewhere.get(earlier, ())) - {(cluster, topic)}:
+            topic_id = earlier
+        else:
+            topic_id = mint(inventory_sha256, cluster, topic, _Either(taken, given))
+        given.add(topic_id)
+        minted.append(MintedId(cluster=cluster, topic=topic, topic_id=topic_id))
+    return tuple(minted)
+
+
+class _Either(Collection[str]):
+    """Two sets asked as one, without a copy of either."""
+
+    def __init__(self, one: Collection[str], other: Collection[str]) -> None:
+        self._one, self._other = one, other
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._one or value in self._other
+
+    def __iter__(self):  # type: ignore[no-untyped-def]  # only membership is asked
+        yield from self._one
+        yield from self._other
+
+    def __len__(self) -> int:
+        return len(self._one) + len(self._other)
+
+
+def read_former(plan_dir: Path) -> dict[tuple[str, str], str]:
+    """Read the ids that a former plan minted.
+
+    Args:
+        plan_dir: Its directory.
+
+    Returns:
+        Ids by (cluster name, topic).
+
+    Raises:
+        PlanFormatError: there is no ``summary.json`` of a plan, or an id in it is none, or given twice.
+    """
+    path = plan_dir / "summary.json"
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        listed = [(entry["cluster"], entry["topic"], entry["topic_id"]) for entry in summary["minted"]]
+        version = summary["plan"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlanFormatError(str(path), expected="the summary of a plan", found=error, fix=_FIX) from error
+    if version != 1:
+        raise PlanFormatError(str(path), expected="plan 1", found=version, fix=_FIX)
+    former: dict[tuple[str, str], str] = {}
+    for cluster, topic, topic_id in listed:
+        if not all(isinstance(text, str) for text in (cluster, topic, topic_id)) or not _is_id(topic_id):
+            raise PlanFormatError(
+                str(path), expected="an id for a topic of a cluster", found=topic_id, fix=_FIX
+            )
+        if (cluster, topic) in former:
+            raise PlanFormatError(
+                str(path), expected="one id for each topic", found=f"{cluster} {topic}", fix=_FIX
+            )
+        former[cluster, topic] = topic_id
+    if len(set(former.values())) != len(former):
+        raise PlanFormatError(
+            str(path), expected="an id for one topic only", found="an id given twice", fix=_FIX
+        )
+    return former
+
+
+def _is_id(text: str) -> bool:
+    try:
+        parsed = TopicId.parse(text)
+    except InvalidIdError:
+        return False
+    return str(parsed) == text and not parsed.is_reserved

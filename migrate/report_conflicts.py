@@ -1,0 +1,128 @@
+"""The conflicts of a plan as the report shows them: a bounded, ordered sample of each kind, and true totals.
+
+``conflicts/`` may hold tens of millions of rows, so it is read batch by batch and at no time is more of it held than
+the rows that will be shown and one batch. Which rows these are depends on their values alone, never on how the writer
+split them into files.
+
+Not here: what a conflict is (``conflicts``), and how one looks (``report_sections``).
+
+Spec: design §7.4, §7.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from migrate.errors import PlanFormatError
+
+ROWS_PER_SLUG = 100
+"""Holders shown of one kind of conflict; the rest is counted, and lies in ``conflicts/``."""
+CHARS_PER_SLUG = 32 * 1024
+"""Characters of text shown of one kind: names may be 249 characters long and stand in several columns."""
+_BATCH_ROWS = 64 * 1024
+_TEXT_KEYS = ("cluster", "unit", "log_dir", "name", "topic", "topic_id", "detail")
+_NUMBER_KEYS = ("node_id", "partition")
+_ORDER = ("cluster", "unit", "node_id", "log_dir", "name", "topic", "topic_id", "partition", "detail")
+
+SCHEMA = pa.schema(
+    [("slug", pa.string())] + [(key, pa.int64() if key in _NUMBER_KEYS else pa.string()) for key in _ORDER]
+)
+"""The columns read; others are ignored."""
+
+
+class ConflictRow(TypedDict):
+    """One holder of one unit."""
+
+    cluster: str | None
+    unit: str | None
+    node_id: int | None
+    log_dir: str | None
+    name: str | None
+    topic: str | None
+    topic_id: str | None
+    partition: int | None
+    detail: str | None
+
+
+class Conflict(TypedDict):
+    """One kind of conflict."""
+
+    slug: str
+    units: int
+    """From the summary."""
+    holders: int
+    """Rows in ``conflicts/``."""
+    shown: list[ConflictRow]
+    """The first holders by (cluster, unit, node id, log dir, name …)."""
+
+
+def read_conflicts(directory: Path, units: dict[str, int]) -> list[Conflict]:
+    """Read what the report shows of ``conflicts/``.
+
+    Args:
+        directory: The Parquet directory; one without files is a plan without conflicts.
+        units: Units by slug, as in the summary.
+
+    Returns:
+        One value per slug of the summary, in the summary's order of slugs; memory stays bounded.
+
+    Raises:
+        PlanFormatError: it is not Parquet, lacks a column, or names a slug the summary does not.
+    """
+    held: dict[str, pa.Table] = {}
+    holders = dict.fromkeys(units, 0)
+    for batch in _batches(directory):
+        counted = pc.value_counts(batch["slug"])
+        for entry in counted.to_pylist():
+            slug = entry["values"]
+            if slug not in holders:
+                raise PlanFormatError(str(directory), expected="a slug of summary.json", found=slug)
+            holders[slug] += entry["counts"]
+            rows = batch.filter(pc.equal(batch["slug"], slug)).drop_columns(["slug"])
+            held[slug] = _first(rows if slug not in held else pa.concat_tables([held[slug], rows]))
+    return [
+        Conflict(slug=slug, units=count, holders=holders[slug], shown=_shown(held.get(slug)))
+        for slug, count in units.items()
+    ]
+
+
+def _batches(directory: Path) -> Iterator[pa.Table]:
+    files = sorted(directory.glob("*.parquet"))
+    try:
+        for file in files:
+            dataset = ds.dataset(file, format="parquet")
+            present = [name for name in SCHEMA.names if name in dataset.schema.names]
+            if present != SCHEMA.names:
+                missing = ", ".join(sorted(set(SCHEMA.names) - set(present)))
+                raise PlanFormatError(str(file), expected=f"the column {missing}", found="none of that name")
+            for batch in dataset.to_batches(columns=SCHEMA.names, batch_size=_BATCH_ROWS):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).cast(SCHEMA)
+    except (pa.ArrowException, OSError) as error:
+        raise PlanFormatError(str(directory), expected="Parquet", found=str(error)) from error
+
+
+def _first(rows: pa.Table) -> pa.Table:
+    if rows.num_rows <= ROWS_PER_SLUG:
+        return rows
+    return rows.take(pc.select_k_unstable(rows, ROWS_PER_SLUG, [(key, "ascending") for key in _ORDER]))
+
+
+def _shown(rows: pa.Table | None) -> list[ConflictRow]:
+    if rows is None:
+        return []
+    # Ties of the sort are equal rows, so the order is the same however the rows came.
+    ordered: list[ConflictRow] = rows.sort_by([(key, "ascending") for key in _ORDER]).to_pylist()
+    shown, room = [], CHARS_PER_SLUG
+    for row in ordered:
+        room -= sum(len(row[key] or "") for key in _TEXT_KEYS)  # type: ignore[literal-required]
+        if room < 0 and shown:
+            break
+        shown.append(row)
+    return shown

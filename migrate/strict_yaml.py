@@ -1,0 +1,96 @@
+"""YAML read strictly: a repeated key is refused, and scalars mean what YAML 1.2's core schema says.
+
+pyyaml by itself lets the last of two equal keys win in silence and reads ``on`` as true, ``0755`` as 493 and
+``12:30:00`` as 45000: in a file about disks each of these is a mistake waiting. Here they are texts.
+
+Not here: what a document must hold (``fleet``).
+
+Spec: style §5.9; libraries §0 "YAML".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+from logdir.errors import ConfigError, Problem, shown
+
+# What pyyaml raises: its own family, and whatever its constructors meet in a scalar that belies its explicit tag.
+_NO_YAML = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _StrictLoader(_Loader):  # type: ignore[misc]  # the base is chosen at run time: C where it was built
+    """Reads scalars by YAML 1.2's core schema, and notes keys that are repeated."""
+
+    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self.repeated: list[tuple[int, str]] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    self.repeated.append((key.start_mark.line + 1, key.value))
+                seen.add((key.tag, key.value))
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan", "-+0123456789."),
+    ("merge", r"<<", "<"),
+):  # fmt: skip
+    _StrictLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), ["" if c == "\0" else c for c in _first]
+    )
+
+
+def load_document(data: bytes, file: str, *, slug: str) -> object:
+    """Read one YAML document.
+
+    Args:
+        data: The file's bytes.
+        file: Its path, for messages.
+        slug: The slug of what is wrong with it.
+
+    Returns:
+        The document, of whatever type; ``None`` if the file is empty.
+
+    Raises:
+        ConfigError: no YAML, more than one document, or repeated keys (all of them).
+    """
+    loader = _StrictLoader(data)
+    try:
+        document = loader.get_single_data()
+    except _NO_YAML as error:
+        mark = getattr(error, "problem_mark", None)
+        where = file if mark is None else f"{file}:{mark.line + 1}"
+        what = (
+            getattr(error, "problem", None)
+            or getattr(error, "reason", None)
+            or str(error)
+            or type(error).__name__
+        )
+        raise ConfigError(
+            (Problem(slug, where, "a YAML document", shown(what), "correct that line"),)
+        ) from error
+    finally:
+        loader.dispose()
+    if loader.repeated:
+        raise ConfigError(
+            tuple(
+                Problem(slug, f"{file}:{line}", "each key once", f"{shown(key)} again", "keep one of them")
+                for line, key in loader.repeated
+            )
+        )
+    return document

@@ -1,0 +1,219 @@
+"""What keeps brokers out of one wave: the caps that can bind, and the parts they fall into.
+
+A cap says: at most so many of these brokers in one wave. Caps of one are edges of a graph (a bit mask of
+neighbours per broker), whatever their number. Wider caps stay sets of brokers, less those that others imply.
+Brokers are indices from 0 here, in the order of their keys; in a part they are numbered again, from 0.
+
+It searches nothing and knows no partition, floor or topic.
+
+Spec: design §7.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+Members = tuple[int, ...]
+"""Brokers a cap is about, ascending."""
+
+_SUBSETS = 64  # of one set that are looked up; more would cost more than the caps they might drop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """All wider caps of one width in a part."""
+
+    most: int
+    """Brokers of a set that may be in one wave, from 2."""
+    sets: tuple[Members, ...]
+    sets_of: tuple[int, ...]
+    """For each broker of the part a bit mask over ``sets``: those it is in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Brokers connected by caps; no cap reaches out of a part."""
+
+    brokers: tuple[int, ...]
+    """What the part's numbers 0, 1, … were outside of it, ascending."""
+    neighbours: tuple[int, ...]
+    """For each broker of the part a bit mask over its brokers: those never in one wave with it."""
+    limits: tuple[Limit, ...]
+    bound: int
+    """Waves the part needs at least, from 1."""
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits set in ``mask``, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def binding_caps(rack_of: Sequence[int], caps: Mapping[Members, int]) -> tuple[list[int], dict[Members, int]]:
+    """Return what of ``caps`` can bind when waves stay in one rack.
+
+    Args:
+        rack_of: Number of the rack of each broker; all equal if racks do not matter.
+        caps: Brokers of a set that may be in one wave, from 1, by set.
+
+    Returns:
+        For each broker the bit mask of its neighbours (caps of one); and the wider caps, by set.
+    """
+    neighbours = [0] * len(rack_of)
+    wider: dict[Members, int] = {}
+    for members, most in caps.items():
+        for same in _by_rack(members, rack_of):
+            if len(same) <= most:
+                continue
+            if most > 1:
+                wider[same] = min(most, wider.get(same, most))
+                continue
+            mask = 0
+            for i in same:
+                mask |= 1 << i
+            for i in same:
+                neighbours[i] |= mask
+    for i, mask in enumerate(neighbours):
+        neighbours[i] = mask & ~(1 << i)
+    wider = {members: most for members, most in wider.items() if not _in_cliques(members, most, neighbours)}
+    return neighbours, _without_subsets(wider)
+
+
+def parts(neighbours: Sequence[int], wider: Mapping[Members, int]) -> list[Part]:
+    """Return the parts the brokers fall into, by their smallest broker; each broker is in one."""
+    root = list(range(len(neighbours)))
+    apart = len(root)  # parts so far
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    seen = 0
+    for i in range(len(root)):
+        found = 0 if seen >> i & 1 else neighbours[i]
+        while fresh := found & ~seen & ~(1 << i):
+            seen |= fresh
+            for j in bits(fresh):
+                root[j] = i
+                apart -= 1
+                found |= neighbours[j]
+    for members in wider:
+        if apart == 1:
+            break
+        first = find(members[0])
+        for j in members[1:]:
+            other = find(j)
+            if other != first:
+                first, other = min(first, other), max(first, other)
+                root[other] = first
+                apart -= 1
+    brokers: dict[int, list[int]] = {}
+    for i in range(len(neighbours)):
+        brokers.setdefault(find(i), []).append(i)
+    sets: dict[int, list[Members]] = {}
+    for members in sorted(wider):
+        sets.setdefault(find(members[0]), []).append(members)
+    return [_part(mine, neighbours, sets.get(first, ()), wider) for first, mine in brokers.items()]
+
+
+def _part(
+    brokers: Sequence[int], neighbours: Sequence[int], sets: Iterable[Members], wider: Mapping[Members, int]
+) -> Part:
+    number = {broker: i for i, broker in enumerate(brokers)}
+    if len(brokers) == len(neighbours):
+        near = tuple(neighbours)
+    else:
+        near = tuple(sum(1 << number[j] for j in bits(neighbours[broker])) for broker in brokers)
+    by_width: dict[int, list[Members]] = {}
+    bound = _clique(near)
+    for members in sets:
+        most = wider[members]
+        bound = max(bound, -(-len(members) // most))
+        by_width.setdefault(most, []).append(tuple(number[i] for i in members))
+    return Part(
+        brokers=tuple(brokers),
+        neighbours=near,
+        limits=tuple(_limit(most, by_width[most], len(brokers)) for most in sorted(by_width)),
+        bound=bound,
+    )
+
+
+def _limit(most: int, sets: Sequence[Members], brokers: int) -> Limit:
+    holders: list[list[int]] = [[] for _ in range(brokers)]
+    for n, members in enumerate(sets):
+        for i in members:
+            holders[i].append(n)
+    sets_of = []
+    for mine in holders:
+        # Setting a bit of an int copies it; a million sets ask for bytes.
+        mask = bytearray((len(sets) + 7) // 8)
+        for n in mine:
+            mask[n >> 3] |= 1 << (n & 7)
+        sets_of.append(int.from_bytes(mask, "little"))
+    return Limit(most=most, sets=tuple(sets), sets_of=tuple(sets_of))
+
+
+def _clique(neighbours: Sequence[int]) -> int:
+    """Return the size of a large set of brokers that all exclude each other (greedily, from every broker)."""
+    largest = 0
+    degree = [mask.bit_count() for mask in neighbours]
+    order = sorted(range(len(neighbours)), key=lambda i: (-degree[i], i))
+    for start in order:
+        if degree[start] < largest:
+            break
+        size, common = 1, neighbours[start]
+        for i in order:
+            if size + common.bit_count() <= largest:
+                break
+            if common >> i & 1:
+                size += 1
+                common &= neighbours[i]
+        largest = max(largest, size)
+    return largest
+
+
+def _by_rack(members: Members, rack_of: Sequence[int]) -> Iterable[Members]:
+    first = rack_of[members[0]]
+    if all(rack_of[i] == first for i in members):
+        return (members,)
+    racks: dict[int, list[int]] = {}
+    for i in members:
+        racks.setdefault(rack_of[i], []).append(i)
+    return [tuple(same) for same in racks.values()]
+
+
+def _in_cliques(members: Members, most: int, neighbours: Sequence[int]) -> bool:
+    """Tell whether the members are covered by ``most`` cliques: a wave takes at most one broker of each."""
+    cliques: list[int] = []  # for each, the brokers that exclude all of its members
+    for i in members:
+        for n, common in enumerate(cliques):
+            if common >> i & 1:
+                cliques[n] = common & neighbours[i]
+                break
+        else:
+            if len(cliques) == most:
+                return False
+            cliques.append(neighbours[i])
+    return True
+
+
+def _without_subsets(wider: dict[Members, int]) -> dict[Members, int]:
+    """Drop sets that lie in another one whose cap is not wider."""
+    widths_of: dict[int, int] = {}  # size of a set -> the largest cap of a set of that size
+    for members, most in wider.items():
+        widths_of[len(members)] = max(most, widths_of.get(len(members), 0))
+    implied: set[Members] = set()
+    for members, most in wider.items():
+        sizes = [t for t, widest in widths_of.items() if t < len(members) and widest >= most]
+        if sum(comb(len(members), t) for t in sizes) > _SUBSETS:
+            continue
+        for size in sizes:
+            implied.update(sub for sub in combinations(members, size) if wider.get(sub, 0) >= most)
+    return {members: most for members, most in wider.items() if members not in implied}

@@ -1,0 +1,209 @@
+// One long-lived JVM that speaks to a stock broker: admin, producer and consumer of the tests (client.py starts it).
+// One command per line on stdin, its words parted by tabs; one line of JSON per command on stdout, {"ok": ...} or
+// {"error": "Class: message"}. It ends at "quit" and at the end of stdin, so it never outlives the tests.
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.*;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.zip.CRC32;
+import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.*;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.serialization.*;
+
+public class Helper {
+    static final long SECONDS = 20;
+    static String servers;
+    static Admin admin;
+
+    static Properties base() {
+        Properties p = new Properties();
+        p.put("bootstrap.servers", servers);
+        p.put("request.timeout.ms", "8000");
+        p.put("default.api.timeout.ms", "18000");
+        p.put("reconnect.backoff.ms", "50");
+        p.put("reconnect.backoff.max.ms", "200");
+        return p;
+    }
+
+    static Admin admin() {
+        if (admin == null) admin = Admin.create(base());
+        return admin;
+    }
+
+    static void close() {
+        if (admin != null) admin.close(Duration.ofSeconds(1));
+        admin = null;
+    }
+
+    static <T> T get(Future<T> f) throws Exception { return f.get(SECONDS, TimeUnit.SECONDS); }
+
+    static String text(String s) {
+        if (s == null) return "null";
+        StringBuilder b = new StringBuilder("\"");
+        for (char c : s.toCharArray()) {
+            if (c == '"' || c == '\\') b.append('\\').append(c);
+            else if (c < ' ') b.append(String.format("\\u%04x", (int) c));
+            else b.append(c);
+        }
+        return b.append('"').toString();
+    }
+
+    /** create TOPIC PARTITIONS REPLICATION [KEY=VALUE...]; PARTITIONS "@1,2/2" assigns 0 to brokers 1 and 2, 1 to 2. */
+    static String create(String[] a) throws Exception {
+        NewTopic topic;
+        if (a[2].startsWith("@")) {
+            Map<Integer, List<Integer>> assignment = new HashMap<>();
+            for (String partition : a[2].substring(1).split("/")) {
+                List<Integer> brokers = new ArrayList<>();
+                for (String b : partition.split(",")) brokers.add(Integer.parseInt(b));
+                assignment.put(assignment.size(), brokers);
+            }
+            topic = new NewTopic(a[1], assignment);
+        } else topic = new NewTopic(a[1], Integer.parseInt(a[2]), Short.parseShort(a[3]));
+        Map<String, String> configs = new HashMap<>();
+        for (int i = 4; i < a.length; i++) {
+            String[] kv = a[i].split("=", 2);
+            configs.put(kv[0], kv[1]);
+        }
+        CreateTopicsResult r = admin().createTopics(List.of(topic.configs(configs)));
+        return text(get(r.topicId(a[1])).toString());
+    }
+
+    /** produce TOPIC PARTITION RECORDS VALUE_BYTES KEYS [TRANSACTIONAL_ID]; without KEYS (0) records have no key. */
+    static String produce(String[] a) throws Exception {
+        Properties p = base();
+        p.put("key.serializer", StringSerializer.class.getName());
+        p.put("value.serializer", StringSerializer.class.getName());
+        p.put("acks", "all");
+        p.put("linger.ms", "0");
+        p.put("max.block.ms", "15000");
+        p.put("delivery.timeout.ms", "15000");
+        int records = Integer.parseInt(a[3]), bytes = Integer.parseInt(a[4]), keys = Integer.parseInt(a[5]);
+        boolean inTransaction = a.length > 6;
+        if (inTransaction) p.put("transactional.id", a[6]);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(p)) {
+            if (inTransaction) { producer.initTransactions(); producer.beginTransaction(); }
+            for (int i = 0; i < records; i++) {
+                String head = i + "-";
+                String value = head + "x".repeat(Math.max(0, bytes - head.length()));
+                String key = keys > 0 ? "k" + i % keys : null;
+                sent.add(producer.send(new ProducerRecord<>(a[1], Integer.parseInt(a[2]), key, value)));
+            }
+            long last = -1;
+            for (Future<RecordMetadata> f : sent) last = get(f).offset();
+            if (inTransaction) producer.commitTransaction();
+            return "" + last;
+        }
+    }
+
+    /** consume TOPIC PARTITION ISOLATION: everything from the log start to the end as it was when asked. */
+    static String consume(String[] a) throws Exception {
+        Properties p = base();
+        p.put("key.deserializer", StringDeserializer.class.getName());
+        p.put("value.deserializer", StringDeserializer.class.getName());
+        p.put("enable.auto.commit", "false");
+        p.put("auto.offset.reset", "earliest");
+        p.put("fetch.max.wait.ms", "100");
+        p.put("isolation.level", a[3]);
+        TopicPartition tp = new TopicPartition(a[1], Integer.parseInt(a[2]));
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p)) {
+            consumer.assign(List.of(tp));
+            consumer.seekToBeginning(List.of(tp));
+            long end = consumer.endOffsets(List.of(tp)).get(tp), begin = consumer.beginningOffsets(List.of(tp)).get(tp);
+            long first = -1, last = -1, records = 0, until = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+            CRC32 crc = new CRC32();
+            while (consumer.position(tp) < end) {
+                if (System.nanoTime() > until) throw new TimeoutException("at " + consumer.position(tp) + " of " + end);
+                for (var r : consumer.poll(Duration.ofMillis(200))) {
+                    if (first < 0) first = r.offset();
+                    last = r.offset();
+                    records++;
+                    crc.update(r.value().getBytes(StandardCharsets.UTF_8));
+                }
+            }
+            return "{\"begin\": " + begin + ", \"end\": " + end + ", \"first\": " + first + ", \"last\": " + last
+                + ", \"records\": " + records + ", \"crc32\": " + crc.getValue() + "}";
+        }
+    }
+
+    /** Every replica a broker reports: [[log dir, topic, partition, is future, size, lag], ...]. */
+    static String logDirs(int broker) throws Exception {
+        StringJoiner rows = new StringJoiner(", ", "[", "]");
+        var dirs = get(admin().describeLogDirs(List.of(broker)).allDescriptions()).get(broker);
+        for (var dir : dirs.entrySet()) {
+            if (dir.getValue().error() != null) throw dir.getValue().error();
+            for (var r : dir.getValue().replicaInfos().entrySet())
+                rows.add("[" + text(dir.getKey()) + ", " + text(r.getKey().topic()) + ", " + r.getKey().partition() + ", "
+                    + r.getValue().isFuture() + ", " + r.getValue().size() + ", " + r.getValue().offsetLag() + "]");
+        }
+        return rows.toString();
+    }
+
+    static String run(String[] a) throws Exception {
+        switch (a[0]) {
+            case "servers": close(); servers = a[1]; return "null";
+            case "create": return create(a);
+            case "produce": return produce(a);
+            case "consume": return consume(a);
+            case "log-dirs": return logDirs(Integer.parseInt(a[1]));
+            case "delete": get(admin().deleteTopics(List.of(a[1])).all()); return "null";
+            case "topics": {
+                StringJoiner names = new StringJoiner(", ", "[", "]");
+                var options = new ListTopicsOptions().listInternal(true);
+                for (String name : new TreeSet<>(get(admin().listTopics(options).names()))) names.add(text(name));
+                return names.toString();
+            }
+            case "in-sync": {   // in-sync TOPIC PARTITION: node ids of the in-sync replicas that have a leader
+                var topic = get(admin().describeTopics(List.of(a[1])).allTopicNames()).get(a[1]);
+                StringJoiner ids = new StringJoiner(", ", "[", "]");
+                var partition = topic.partitions().get(Integer.parseInt(a[2]));
+                if (partition.leader() != null) for (var node : partition.isr()) ids.add("" + node.id());
+                return ids.toString();
+            }
+            case "move": {   // move TOPIC PARTITION BROKER LOG_DIR: between the log dirs of one broker
+                var replica = new TopicPartitionReplica(a[1], Integer.parseInt(a[2]), Integer.parseInt(a[3]));
+                get(admin().alterReplicaLogDirs(Map.of(replica, a[4])).all());
+                return "null";
+            }
+            case "configure": {   // configure TOPIC|BROKER NAME KEY VALUE
+                var resource = new ConfigResource(ConfigResource.Type.valueOf(a[1]), a[2]);
+                var set = new AlterConfigOp(new ConfigEntry(a[3], a[4]), AlterConfigOp.OpType.SET);
+                get(admin().incrementalAlterConfigs(Map.of(resource, List.of(set))).all());
+                return "null";
+            }
+            case "trim": {   // trim TOPIC PARTITION OFFSET: moves the log start
+                var tp = new TopicPartition(a[1], Integer.parseInt(a[2]));
+                var until = RecordsToDelete.beforeOffset(Long.parseLong(a[3]));
+                return "" + get(admin().deleteRecords(Map.of(tp, until)).lowWatermarks().get(tp)).lowWatermark();
+            }
+            default: throw new IllegalArgumentException("no command " + a[0]);
+        }
+    }
+
+    public static void main(String[] none) {
+        Scanner lines = new Scanner(System.in, StandardCharsets.UTF_8);
+        while (lines.hasNextLine()) {
+            String line = lines.nextLine();
+            if (line.equals("quit")) break;
+            String out;
+            try {
+                out = "{\"ok\": " + run(line.split("\t")) + "}";
+            } catch (Throwable t) {
+                Throwable cause = t instanceof ExecutionException && t.getCause() != null ? t.getCause() : t;
+                out = "{\"error\": " + text(cause.getClass().getSimpleName() + ": " + cause.getMessage()) + "}";
+                if (cause instanceof TimeoutException) close();   // a client that hung is not asked again
+            }
+            System.out.println(out);
+            System.out.flush();
+        }
+        close();
+        System.exit(0);
+    }
+}

@@ -1,0 +1,65 @@
+"""Fixtures of the tests that start stock brokers: jars, one temporary root, rigs, a look at what is left.
+
+Every test module of this folder is marked ``kafka``. Without Java, or without Maven and a filled cache, its
+tests are skipped with a reason that says what to install; a release that cannot be fetched is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.fetch import RELEASES, FetchError, cache_dir, fetch, is_whole
+from tests.kafka.jvm import leftovers, missing_java
+from tests.kafka.rig import Rig
+
+
+@pytest.fixture(scope="session")
+def releases() -> dict[str, Path]:
+    """The folders of jars by version; fetched at the first use."""
+    if reason := missing_java():
+        pytest.skip(reason)
+    cache = cache_dir(os.environ)
+    if shutil.which("mvn") is None and not all(is_whole(cache / version) for version in RELEASES):
+        pytest.skip(f"the kafka tests need mvn to fill {cache}: install Maven (Debian: apt install maven)")
+    try:
+        return {version: fetch(version, cache) for version in RELEASES}
+    except FetchError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def kafka_root() -> Iterator[Path]:
+    """The one temporary root; fails the run if a process or a path is left when all rigs are closed."""
+    root = Path(tempfile.mkdtemp(prefix="logdird-kafka-"))
+    yield root
+    left = leftovers(root)
+    shutil.rmtree(root, ignore_errors=True)
+    assert left == []
+    assert not root.exists()
+
+
+@pytest.fixture(scope="module")
+def make_rig(releases: dict[str, Path], kafka_root: Path) -> Iterator[Callable[[str], Rig]]:
+    """Make a rig of a version; those a module made are closed at its end, whatever failed before."""
+    rigs: list[Rig] = []
+
+    def make(version: str) -> Rig:
+        rig = Rig(
+            version=version,
+            libs=releases[version],
+            client_libs=releases[RELEASES[-1]],
+            cache=cache_dir(os.environ),
+            root=kafka_root / f"{version}-{os.urandom(4).hex()}",
+        )
+        rigs.append(rig)
+        return rig
+
+    yield make
+    for rig in rigs:
+        rig.close()

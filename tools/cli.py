@@ -1,0 +1,68 @@
+"""What all commands share: exit statuses, the JSON envelope, errors as one line.
+
+Spec: design §6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple, TextIO
+
+from logdir.errors import ConfigError, LogDirError, Problem
+
+FORMAT = 1
+"""Changes only when a documented key of the JSON output does."""
+
+
+class Exit(IntEnum):
+    """Exit statuses of every command but ``kafka-storage``."""
+
+    DONE = 0
+    PROBLEMS = 1
+    USAGE = 2
+    BROKER_RUNS = 3
+    REFUSED = 4
+    INTERNAL = 5
+
+
+class Streams(NamedTuple):
+    """Where a command writes: data and dialogue."""
+
+    out: TextIO
+    err: TextIO
+
+
+def say(streams: Streams, line: str) -> None:
+    """Write one line of dialogue to standard error."""
+    streams.err.write(f"{line}\n")
+    streams.err.flush()
+
+
+def problems_of(error: LogDirError) -> tuple[Problem, ...]:
+    """Return every finding an error carries."""
+    return error.problems if isinstance(error, ConfigError) else (error.problem(),)
+
+
+def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]) -> str:
+    """Return the one JSON object of ``--json``, with its LF."""
+    value = {
+        "command": command,
+        "format": FORMAT,
+        "exit": int(exit_status),
+        "problems": [problem._asdict() for problem in problems],
+        "result": result,
+    }
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def failed(
+    command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool
+) -> Exit:
+    """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
+    for problem in problems:
+        say(streams, f"logdirctl {command}: {problem.line()}")
+    if as_json:
+        streams.out.write(envelope(command, exit_status, problems, {}))
+    return exit_status

@@ -1,0 +1,1 @@
+"""``logdirctl``: one module per command, each with its parser and its action."""

@@ -1,0 +1,93 @@
+"""The parser of ``logdirctl`` and the way from arguments to a command's action.
+
+``build_parser`` is pure; ``help.txt`` beside this file is its help as text, written by ``make help`` and compared in
+a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn, TextIO
+
+from logdir.errors import ConfigError, DiskError, FormatError, LogDirError
+from tools.cli import Exit, Streams, failed, problems_of, say
+from tools.logdirctl import fleet, inventory
+
+_EPILOG = """\
+exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal
+next: logdirctl inventory --server-properties /etc/kafka/server.properties"""
+
+
+class _UsageError(Exception):
+    """The arguments do not fit; one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = _Parser(
+        prog="logdirctl",
+        description="Look at and plan for the log directories of Apache Kafka brokers with many disks.",
+        epilog=_EPILOG,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    inventory.add_parser(commands)
+    fleet.add_parser(commands)
+    return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """A fixed width, so that help is the same text everywhere."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100, max_help_position=28)
+
+
+def _exit_for(error: LogDirError) -> Exit:
+    match error:
+        case ConfigError():
+            return Exit.USAGE
+        case FormatError() | DiskError():
+            return Exit.PROBLEMS
+        case _:
+            return Exit.REFUSED
+
+
+def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
+    """Run one command; return its exit status. Never raises for what an operator can cause."""
+    streams = Streams(stdout, stderr)
+    try:
+        arguments = build_parser().parse_args(argv)
+    except _UsageError as error:
+        say(streams, str(error))
+        return Exit.USAGE
+    except SystemExit as left:  # --help of a command
+        return int(left.code or 0)
+    if arguments.version:
+        from importlib.metadata import version
+
+        stdout.write(f"logdirctl {version('logdird')}\n")
+        return Exit.DONE
+    if arguments.command is None:
+        say(streams, "logdirctl: a command is needed (see logdirctl --help)")
+        return Exit.USAGE
+    try:
+        run: inventory.Action = arguments.run
+        return run(arguments, streams)
+    except LogDirError as error:
+        return failed(
+            arguments.title, _exit_for(error), problems_of(error), streams, as_json=arguments.json
+        )
+    except BrokenPipeError:
+        return Exit.PROBLEMS
+    except KeyboardInterrupt:
+        say(streams, f"logdirctl {arguments.title}: interrupted; nothing half-written was left")
+        return 130

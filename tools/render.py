@@ -1,0 +1,55 @@
+"""Tables and figures for people: rich on a terminal, plain columns elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+_STEPS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(value: int | None) -> str:
+    """Return bytes for people.
+
+    >>> size(1536), size(None), size(7)
+    ('1.5 KiB', '-', '7 B')
+    """
+    if value is None:
+        return "-"
+    amount, step = float(value), 0
+    while amount >= 1024 and step < len(_STEPS) - 1:
+        amount, step = amount / 1024, step + 1
+    return f"{value} B" if step == 0 else f"{amount:.1f} {_STEPS[step]}"
+
+
+def printable(text: str) -> str:
+    """Return text that cannot steer a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
+    """Write a table.
+
+    Args:
+        out: Where to; a terminal gets colours and its width respected.
+        headers: One per column.
+        rows: Texts, made printable here.
+        right: Columns aligned to the right.
+    """
+    shown = [[printable(cell) for cell in row] for row in rows]
+    if out.isatty():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(box=None, pad_edge=False, header_style="bold")
+        for index, header in enumerate(headers):
+            made.add_column(header, justify="right" if index in right else "left", overflow="fold")
+        for row in shown:
+            made.add_row(*map(Text, row))
+        Console(file=out).print(made)
+        return
+    widths = [max(len(header), *(len(row[i]) for row in shown), 0) for i, header in enumerate(headers)]
+    for row in [list(headers), *shown]:
+        cells = (cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        out.write("  ".join(cells).rstrip() + "\n")

@@ -135,26 +135,26 @@ def parse_stock(name: str, path: str = "") -> PartitionDir:
     Raises:
         InvalidNameError: a stock broker would abort its start over this directory.
     """
-    refused = InvalidNameError(
-        path or name,
-        expected="{topic}-{partition}, or that with .{hex}-delete",
-        found=name or "an empty name",
-    )
     if "-" not in name:
-        raise refused
+        raise _refused(name, path)
     form, unique, rest = DirForm.CURRENT, None, name
     if name.endswith(("-delete", "-future", "-stray")):
         matched = _SUFFIXED.fullmatch(name)
         if matched is None:
-            raise refused
+            raise _refused(name, path)
         form = DirForm(matched[4])
         rest, _, tail = name.rpartition(".")
         unique = tail[: -len(form.value) - 1]
     topic, _, digits = rest.rpartition("-")
     partition = parse_java_int(digits)
     if not topic or partition is None:
-        raise refused
+        raise _refused(name, path)
     return PartitionDir(topic, partition, form, unique)
+
+
+def _refused(name: str, path: str) -> InvalidNameError:
+    expected = "{topic}-{partition}, or that with .{hex}-delete"
+    return InvalidNameError(path or name, expected=expected, found=name or "an empty name")
 
 
 def render_partition_dir(parts: PartitionDir) -> str:

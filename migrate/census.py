@@ -299,8 +299,9 @@ def _broken_identities(members: Sequence[BrokerFacts]) -> list[Holder]:
     for member in members:
         for disk in member.disks:
             reasons = [slug for slug in IDENTITY_PROBLEMS if slug in disk.problems]
-            if held[disk.directory_id] > 1:
-                reasons.append(f"directory.id {disk.directory_id} held by {held[disk.directory_id]} log dirs")
+            holding = 0 if disk.directory_id is None else held[disk.directory_id]
+            if holding > 1:
+                reasons.append(f"directory.id {disk.directory_id} held by {holding} log dirs")
             if reasons:
                 unit = _disk_unit(member, disk)
                 holders.append(_of_disk("identity-broken", member, disk, unit, ", ".join(reasons)))

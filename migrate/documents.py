@@ -17,6 +17,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -72,7 +73,7 @@ class _DocumentWriter(DataSourceArrowWriter):
             for batch in iterator:
                 starts = pc.indices_nonzero(pc.is_valid(batch.column("path"))).to_pylist()
                 edges = sorted({0, *starts, batch.num_rows})
-                for low, high in zip(edges, edges[1:], strict=False):
+                for low, high in pairwise(edges):
                     piece = batch.slice(low, high - low)
                     path, broker = piece.column("path")[0].as_py(), piece.column("broker")[0].as_py()
                     if path is not None:
@@ -119,7 +120,7 @@ class _OpenDocument:
 
     def close(self) -> tuple[str, str, int]:
         steps = self._lines - 1
-        footer = (json.dumps({"sha256": self._digest.hexdigest(), "steps": steps}, separators=(",", ":")) + "\n").encode()
+        footer = f'{{"sha256":"{self._digest.hexdigest()}","steps":{steps}}}\n'.encode("ascii")
         self._file.write(footer)
         self._digest.update(footer)
         self._file.close()
@@ -145,7 +146,9 @@ def _bytes_of(lines: pa.Array) -> memoryview:
     return memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]]
 
 
-def write_documents(spark: SparkSession, lines: DataFrame, directory: Path, expected: Mapping[str, int]) -> list[Document]:
+def write_documents(
+    spark: SparkSession, lines: DataFrame, directory: Path, expected: Mapping[str, int]
+) -> list[Document]:
     """Write the documents of all clean brokers.
 
     Args:

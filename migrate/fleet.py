@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 

@@ -59,7 +59,9 @@ def _cluster(item: Any) -> Cluster:
     return Cluster(
         name=_text(item["name"]),
         cluster_id=_text_or_null(item["cluster_id"]),
-        min_insync_replicas=None if item["min_insync_replicas"] is None else _integer(item["min_insync_replicas"]),
+        min_insync_replicas=None
+        if item["min_insync_replicas"] is None
+        else _integer(item["min_insync_replicas"]),
         topics=tuple((_text(pattern), _integer(least)) for pattern, least in item["topics"]),
         racks=racks,
         brokers=tuple(

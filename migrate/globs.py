@@ -1,7 +1,7 @@
 r"""Topic globs as regular expressions of the JVM: what ``fnmatch.fnmatchcase`` matches, so does ``rlike``.
 
 Python's own translation cannot be handed over: ``\Z`` and sets of characters mean other things in Java. So ``*`` and
-``?`` are written anew, and what a set matches is *asked* of ``fnmatchcase``, at every point where the answer can change.
+``?`` are written anew, and what a set matches is *asked* of ``fnmatchcase``, wherever the answer can change.
 
 Not here: which value a topic gets (``groups``).
 

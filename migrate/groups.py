@@ -17,7 +17,7 @@ from migrate.globs import java_pattern
 
 
 def min_insync(fleet: Fleet) -> Column:
-    """Return the ``min.insync.replicas`` of a row's topic, by ``cluster_no`` and ``topic``; ``None`` if none is given."""
+    """Return the ``min.insync.replicas`` of a row's topic, by ``cluster_no`` and ``topic``; ``None`` if not given."""
     chosen: Column | None = None
     for ordinal, cluster in enumerate(fleet.clusters):
         here = F.col("cluster_no") == ordinal

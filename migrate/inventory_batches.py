@@ -31,7 +31,16 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from logdir.errors import FormatError, MalformedFileError
-from logdir.formats.inventory import ENTRY_KEYS, Disk, Entry, Kind, Root, parse_disk, parse_entry, parse_footer
+from logdir.formats.inventory import (
+    ENTRY_KEYS,
+    Disk,
+    Entry,
+    Kind,
+    Root,
+    parse_disk,
+    parse_entry,
+    parse_footer,
+)
 from migrate.fleet import is_uri
 
 _BLOCK_BYTES = 4 * 1024 * 1024
@@ -117,7 +126,9 @@ def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
         if not cut:
             rest += data
             if len(rest) > _MAX_LINE_BYTES:
-                raise MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one")
+                raise MalformedFileError(
+                    path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one"
+                )
             continue
         yield rest + data[:cut]
         rest = data[cut:]
@@ -164,7 +175,10 @@ def _parse_fast(block: bytes) -> pa.Table | None:
         return None
     if any(_has_colon_first(texts) for texts in (table["name"], table["topic"], table["topic_id"], problems)):
         return None
-    if not pc.all(pc.is_in(table["kind"], _KINDS)).as_py() or not pc.all(pc.is_in(table["root"], _ROOTS)).as_py():
+    if (
+        not pc.all(pc.is_in(table["kind"], _KINDS)).as_py()
+        or not pc.all(pc.is_in(table["root"], _ROOTS)).as_py()
+    ):
         return None
     for key in _COUNTS:
         least = pc.min(table[key]).as_py()
@@ -186,7 +200,9 @@ def _parse_slowly(block: bytes, path: str, first_line: int) -> tuple[pa.Table, l
     """
     entries: list[Entry] = []
     names: list[bytes] = []
-    for number, line in enumerate(block.splitlines(keepends=True) if b"\r" not in block else _lines(block), first_line):
+    for number, line in enumerate(
+        block.splitlines(keepends=True) if b"\r" not in block else _lines(block), first_line
+    ):
         where = f"{path}:{number}"
         try:
             entry = parse_entry(line, where)
@@ -194,7 +210,9 @@ def _parse_slowly(block: bytes, path: str, first_line: int) -> tuple[pa.Table, l
             for text in (entry.name, entry.topic, entry.topic_id, *entry.problems):
                 (text or "").encode()
         except UnicodeEncodeError as error:
-            raise MalformedFileError(where, expected="texts that are Unicode", found="half a character") from error
+            raise MalformedFileError(
+                where, expected="texts that are Unicode", found="half a character"
+            ) from error
         entries.append(entry)
     return entry_table(entries), names
 
@@ -220,7 +238,11 @@ class _Order:
     def check(self, table: pa.Table, names: list[bytes] | None) -> None:
         """Look at the next block; ``names`` are its raw names where they are not just the texts."""
         roots = table["root"].combine_chunks()
-        texts = pa.array(names, pa.binary()) if names is not None else table["name"].combine_chunks().cast(pa.binary())
+        texts = (
+            pa.array(names, pa.binary())
+            if names is not None
+            else table["name"].combine_chunks().cast(pa.binary())
+        )
         rows = len(texts)
         first = (roots[0].as_py(), texts[0].as_py())
         falls = self.last is not None and first < self.last

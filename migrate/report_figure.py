@@ -56,7 +56,7 @@ def bar(parts: Sequence[tuple[str, int]], whole: int, css: str = "bar", least: i
     Args:
         parts: CSS class and value of each part, from the left; what rounds to nothing is left out.
         whole: The value of the full length.
-        css: CSS class of the drawing.
+        css: CSS class of the drawing; empty where the table styles it.
         least: Tenths of a percent that a part above zero takes at least.
     """
     drawn, left = [], 0
@@ -67,7 +67,8 @@ def bar(parts: Sequence[tuple[str, int]], whole: int, css: str = "bar", least: i
             offset = f' x="{_share(left)}"' if left else ""
             drawn.append(f'<rect class={name}{offset} width="{_share(length)}"/>')
             left += length
-    return f'<svg class="{css}" aria-hidden=true>{"".join(drawn)}</svg>'
+    of_class = f' class="{css}"' if css else ""
+    return f"<svg{of_class} aria-hidden=true>{''.join(drawn)}</svg>"
 
 
 def _share(tenths: int) -> str:
@@ -118,8 +119,8 @@ def disk_bar(disk: Disk, kinds: dict[str, Counted]) -> str:
     total, free = disk["total_bytes"], disk["free_bytes"]
     parts, own = kind_parts(kinds), disk_bytes(disk)
     if total is None or free is None:
-        return bar(parts, own)
-    return bar([*parts, ("ku", max(0, total - free - own))], max(total, own))
+        return bar(parts, own, "")
+    return bar([*parts, ("ku", max(0, total - free - own))], max(total, own), "")
 
 
 def map_cells(label: str, disks: Sequence[Disk]) -> str:

@@ -16,7 +16,7 @@ from typing import TypedDict, cast
 
 from migrate.errors import PlanFormatError
 from migrate.report_conflicts import Conflict, read_conflicts
-from migrate.report_plan import Broker, Disk, Summary, WaveCluster, Waves, read_document
+from migrate.report_plan import Disk, Summary, WaveCluster, Waves, read_document
 from migrate.report_words import percent
 
 MINTED_SHOWN = 200
@@ -303,7 +303,7 @@ def _cluster_facts(cluster: WaveCluster, disks: list[Disk]) -> ClusterFacts:
 
 
 def _totals(clusters: list[ClusterFacts], disks: list[Disk], minted: int) -> Totals:
-    kinds: dict[str, Counted] = {}
+    kinds: dict[str, Counted] = {kind: [0, 0] for kind in RECLAIMABLE}
     for cluster in clusters:
         for kind, counted in cluster["kinds"].items():
             into = kinds.setdefault(kind, [0, 0])

@@ -273,7 +273,7 @@ def reclaim(model: Model) -> str:
     rows.append(
         f'<tr class="sum"><th scope="row">Together</th><td class="n">{number(totals["reclaimable"][0], "/totals/reclaimable/0")}'
         f'</td><td class="n">{size_at(whole, "/totals/reclaimable/1")}</td><td class="wide how"><small>'
-        f"{number(percent(whole, model['summary']['bytes']), '/totals/reclaimable_percent')} % of all bytes</small></td></tr>"
+        f"{number(totals['reclaimable_percent'], '/totals/reclaimable_percent')} % of all bytes</small></td></tr>"
     )
     return (
         '<table class="reclaim"><caption>Directories out of service, over all disks that were read</caption><thead><tr>'
@@ -287,12 +287,9 @@ def _reclaim_disks(model: Model) -> str:
     rows = []
     for place in model["totals"]["most_reclaimable"]:
         disk = model["disks"][place]
+        at = f"/disks/rows/{place}/{DISK_COLUMNS.index('kinds')}"
         held = {kind: disk["kinds"].get(kind, {}).get("bytes", 0) for kind in RECLAIMABLE}
-        shown = ", ".join(
-            f"{kind} {size_at(held[kind], f'/disks/rows/{place}/kinds/{kind}/1')}"
-            for kind in held
-            if held[kind]
-        )
+        shown = ", ".join(f"{kind} {size_at(held[kind], f'{at}/{kind}/1')}" for kind in held if held[kind])
         rows.append(
             f'<tr><th scope="row">{disk["node_id"]}</th><td class="mono"><bdi>{text(disk["log_dir"] or "–")}</bdi></td>'
             f"<td>{shown}</td></tr>"

@@ -25,7 +25,7 @@ from migrate.report_figure import (
 )
 from migrate.report_model import BrokerFacts, Model, Spread, sum_kinds
 from migrate.report_plan import Broker, Disk
-from migrate.report_words import KIND_WORDS, READINESS_MARKS, percent, plural, ratio, text
+from migrate.report_words import KIND_WORDS, READINESS_MARKS, percent, plural, ratio, size, text
 
 _BROKERS_OPEN = 40
 _DISKS_OPEN = 40
@@ -73,12 +73,8 @@ def _map(model: Model) -> str:
     groups = []
     for name, of_cluster in groupby(model["disks"], key=lambda disk: disk["cluster"]):
         title = f"<h3>{text(name)}</h3>" if len(model["clusters"]) > 1 else ""
-        cells = [
-            map_cells(f"broker {own[0]['node_id']}", own)
-            for own in (
-                list(of_broker) for _, of_broker in groupby(of_cluster, key=lambda disk: disk["broker"])
-            )
-        ]
+        own = [list(of_broker) for _, of_broker in groupby(of_cluster, key=lambda disk: disk["broker"])]
+        cells = [map_cells(_map_label(group), group) for group in _map_groups(own)]
         groups.append(f'{title}<div class="map">{"".join(cells)}</div>')
     legend = "".join(
         f'<li><i class="dot {css}"></i>{words}</li>'
@@ -245,9 +241,9 @@ def _broker(cluster: str, broker: Broker, facts: BrokerFacts, largest: int) -> s
         disks += f", {facts['unread']} not read"
     return (
         f"<tr><th scope=row>{broker['node_id']}{_small(' · '.join(notes))}"
-        f'<td><span class="chip {ready}">{READINESS_MARKS[ready]} {ready}</span>{wave}'
+        f"<td><b class={ready}>{READINESS_MARKS[ready]} {ready}</b>{wave}"
         f"{_small(', '.join(text(reason) for reason in broker['reasons']))}"
-        f"<td>{bar(kind_parts(facts['kinds']), largest)}{cell_size(facts['bytes'])}{_small(disks)}"
+        f"<td>{bar(kind_parts(facts['kinds']), largest, '')}{cell_size(facts['bytes'])}{_small(disks)}"
         f"<td>{broker['steps']:,}"
     )
 
@@ -275,12 +271,12 @@ def _disk(disk: Disk, several: bool) -> str:
     path = text(disk["log_dir"]) if disk["log_dir"] is not None else "path not known"
     head = f"<tr><th scope=row>{disk['node_id']}{_small(text(disk['cluster']) if several else '')}<td>{path}"
     if disk["status"] != "ok":
-        return f'{head}<td><span class="chip unknown">{READINESS_MARKS["unknown"]} not read</span><td>–'
+        return f"{head}<td><b class=unknown>{READINESS_MARKS['unknown']} not read</b><td>–"
     facts = [text(value) for value in (disk["device"], disk["fs_type"], disk["layout"]) if value is not None]
     own = sum_kinds([disk])
     held = sum(counted[1] for counted in own.values())
     share, total = used_percent(disk), disk["total_bytes"]
-    space = "" if share is None or total is None else f"{cell_size(total)}, {share} % used"
+    space = "" if share is None or total is None else f"{size(total)}, {share} % used"
     missing = disk["replicas"] - disk["replicas_with_id"]
     return (
         f"{head}{_small(' · '.join(facts))}<td>{disk_bar(disk, own)}{cell_size(held)}{_small(space)}"

@@ -162,9 +162,7 @@ def _variables(master: str, folder: Path) -> dict[str, str | None]:
     }
     if is_local(master):
         # One machine: the interpreter and the Spark of this very environment, whatever else is set up here.
-        changes |= {
-            name: None for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
-        }
+        changes |= dict.fromkeys(("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE"))
         changes["SPARK_LOCAL_DIRS"] = None  # it would win over spark.local.dir
         changes["SPARK_LOCAL_IP"] = "127.0.0.1"
         changes["PYSPARK_PYTHON"] = sys.executable
@@ -184,7 +182,7 @@ def first_line(error: BaseException) -> str:
 
 def _halt(gateway: _Gateway) -> None:
     """Take the JVM down; waits until it is gone, and kills it if it will not go."""
-    with contextlib.suppress(Exception):  # noqa: BLE001 - py4j raises anything once the other side is gone
+    with contextlib.suppress(Exception):
         gateway.shutdown()
     process = gateway.proc
     if process is None:

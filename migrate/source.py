@@ -38,7 +38,18 @@ _BATCH_ROWS = 50_000
 _ENOUGH_ROWS = 10_000
 """Small batches are joined until they have this many rows."""
 _TEXTS = frozenset(
-    ("cluster", "cluster_id", "rack", "log_dir", "directory_id", "device", "fs_type", "layout", "status", "kind")
+    (
+        "cluster",
+        "cluster_id",
+        "rack",
+        "log_dir",
+        "directory_id",
+        "device",
+        "fs_type",
+        "layout",
+        "status",
+        "kind",
+    )
     + ("root", "name", "name_hex", "topic", "topic_id", "sha256")
 )
 _LISTS = frozenset(("log_dirs", "problems"))
@@ -92,7 +103,9 @@ class _Rows:
         row = _of_source(source) | values
         count = batch.num_rows
         arrays = [
-            batch.column(field.name) if field.name in ENTRY_KEYS else _repeated(row.get(field.name), field.type, count)
+            batch.column(field.name)
+            if field.name in ENTRY_KEYS
+            else _repeated(row.get(field.name), field.type, count)
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

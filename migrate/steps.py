@@ -21,7 +21,8 @@ _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
 
 def is_step() -> Column:
-    """Return whether a replica lies in the topic-name layout and may be moved: no name of the other layout has none /."""
+    """Return whether a row is a replica in the topic-name layout that may be moved."""
+    # Every name of the topic-id layout holds a slash, none of the other does.
     in_name_layout = F.col("name").isNull() | ~F.contains("name", F.lit("/"))
     return (F.col("kind") == "live") & in_name_layout & ~F.col("is_symlink") & ~F.col("is_unreadable")
 

@@ -18,7 +18,7 @@ def proof_size(full: int) -> int:
 def mutations(
     originals: Sequence[bytes], pieces: Sequence[bytes], count: int, seed: int = 1
 ) -> Iterator[bytes]:
-    """Yield ``count`` damaged copies: cut, bit flipped, byte replaced, piece inserted, span removed or doubled."""
+    """Yield ``count`` damaged copies: cut, bit flipped, byte or piece put in, span removed or doubled."""
     draw = random.Random(seed)
     for _ in range(count):
         data = bytearray(draw.choice(originals))

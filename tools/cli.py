@@ -45,7 +45,9 @@ def problems_of(error: LogDirError) -> tuple[Problem, ...]:
     return error.problems if isinstance(error, ConfigError) else (error.problem(),)
 
 
-def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]) -> str:
+def envelope(
+    command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]
+) -> str:
     """Return the one JSON object of ``--json``, with its LF."""
     value = {
         "command": command,

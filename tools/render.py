@@ -51,5 +51,8 @@ def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], ri
         return
     widths = [max(len(header), *(len(row[i]) for row in shown), 0) for i, header in enumerate(headers)]
     for row in [list(headers), *shown]:
-        cells = (cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        cells = (
+            cell.rjust(w) if i in right else cell.ljust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
         out.write("  ".join(cells).rstrip() + "\n")

@@ -11,6 +11,7 @@ Spec: design §7.1.
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
@@ -97,7 +98,7 @@ class Entry(NamedTuple):
     problems: tuple[str, ...] = ()
 
     @property
-    def raw_name(self) -> bytes:
+    def raw_name(self) -> builtins.bytes:
         """The name as the bytes on disk; what entries are sorted by."""
         return self.name.encode() if self.name_hex is None else bytes.fromhex(self.name_hex)
 
@@ -228,7 +229,10 @@ def _one_of(*allowed: str) -> _Check:
 
 
 _DISK: dict[str, tuple[str, _Check]] = {
-    **{k: ("a text or null", _or_null(_is_text)) for k in ("cluster_id", "rack", "directory_id", "device", "fs_type")},
+    **{
+        k: ("a text or null", _or_null(_is_text))
+        for k in ("cluster_id", "rack", "directory_id", "device", "fs_type")
+    },
     **{
         k: ("a count or null", _or_null(_is_count))
         for k in ("total_bytes", "free_bytes", "total_inodes", "free_inodes")
@@ -274,7 +278,9 @@ def _object(line: bytes, where: str, expected: str) -> dict[str, Any]:
     try:
         value = _DECODER.decode(line[:-1].decode())
     except (ValueError, RecursionError) as error:
-        raise MalformedFileError(where, expected=expected, found=line[:200].decode(errors="replace")) from error
+        raise MalformedFileError(
+            where, expected=expected, found=line[:200].decode(errors="replace")
+        ) from error
     if not isinstance(value, dict):
         raise MalformedFileError(where, expected=expected, found=line[:200].decode(errors="replace"))
     return value
@@ -286,9 +292,7 @@ def _checked(value: dict[str, Any], table: dict[str, tuple[str, _Check]], where:
             raise MalformedFileError(where, expected=f"the key {key}", found="none")
         if not check(value[key]):
             raise MalformedFileError(where, expected=f"{key}: {expected}", found=value[key])
-    return {
-        key: tuple(value[key]) if isinstance(value[key], list) else value[key] for key in table
-    }
+    return {key: tuple(value[key]) if isinstance(value[key], list) else value[key] for key in table}
 
 
 def parse_disk(line: bytes, path: str) -> Disk:
@@ -302,7 +306,9 @@ def parse_disk(line: bytes, path: str) -> Disk:
     value = _object(line, where, "line 1 of an inventory")
     version = value.get("inventory")
     if type(version) is not int:
-        raise MalformedFileError(where, expected=f'line 1 of an inventory ("inventory": {VERSION})', found=version)
+        raise MalformedFileError(
+            where, expected=f'line 1 of an inventory ("inventory": {VERSION})', found=version
+        )
     if version != VERSION:
         raise UnsupportedVersionError(where, expected=f"inventory version {VERSION}", found=version)
     return Disk(**_checked(value, _DISK, where))
@@ -321,7 +327,9 @@ def parse_entry(line: bytes, where: str) -> Entry:
         except ValueError:
             same = False
         if not same:
-            raise MalformedFileError(where, expected="name_hex to hold the bytes of name", found=entry.name_hex)
+            raise MalformedFileError(
+                where, expected="name_hex to hold the bytes of name", found=entry.name_hex
+            )
     return entry
 
 
@@ -367,7 +375,9 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
                 entry = parse_entry(held, where)
                 key = sort_key(entry)
                 if before is not None and key < before:
-                    raise MalformedFileError(where, expected="entries sorted by root and name", found=entry.name)
+                    raise MalformedFileError(
+                        where, expected="entries sorted by root and name", found=entry.name
+                    )
                 before = key
                 entries.append(entry)
         held = line
@@ -375,11 +385,15 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
         raise MalformedFileError(f"{path}:1", expected="line 1 of an inventory", found="an empty file")
     if disk is None:
         parse_disk(held, path)  # speaks first if it is not even that
-        raise MalformedFileError(f"{path}:2", expected="a last line with rows and sha256", found="the end of the file")
+        raise MalformedFileError(
+            f"{path}:2", expected="a last line with rows and sha256", found="the end of the file"
+        )
     where = f"{path}:{number}"
     rows, said = parse_footer(held, where)
     if rows != len(entries):
         raise MalformedFileError(where, expected=f"{rows} entries", found=f"{len(entries)}")
     if said != digest.hexdigest():
-        raise MalformedFileError(where, expected=f"sha256 {digest.hexdigest()} over the lines before", found=said)
+        raise MalformedFileError(
+            where, expected=f"sha256 {digest.hexdigest()} over the lines before", found=said
+        )
     return Inventory(disk, tuple(entries), said)

@@ -85,7 +85,7 @@ def _logical_lines(text: str) -> Iterator[str]:
         logical += part[:-1]
         if number == last or (number == last - 1 and not lines[last] and not text.endswith("\r\n")):
             # Even an empty one: a lone backslash at the end is an empty key with an empty value (but not before
-            # CRLF, where Java does not yet know that it is at the end).
+            # CRLF, where Java does not know yet that it is there).
             yield logical
             return
 

@@ -23,9 +23,9 @@ class Mount(NamedTuple):
 
 
 def parse_mountinfo(data: bytes) -> tuple[Mount, ...]:
-    """Read mountinfo text; lines it does not understand are passed over.
+    r"""Read mountinfo text; lines it does not understand are passed over.
 
-    >>> parse_mountinfo(b"29 1 8:1 / /a\\\\040b rw shared:1 - ext4 /dev/sda1 rw")
+    >>> parse_mountinfo(b"29 1 8:1 / /a\\040b rw shared:1 - ext4 /dev/sda1 rw")
     (Mount(point=b'/a b', fs_type='ext4'),)
     """
     mounts = []

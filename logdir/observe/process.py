@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from logdir.formats.inventory import Disk, Entry, render
 from logdir.observe.scan import scan_log_dir
@@ -54,7 +54,7 @@ def parse_summary(text: str) -> Summary:
     """Read what ``render_summary`` wrote."""
     value = json.loads(text)
     lists = ("problems", "log_dirs")
-    disk = {k: tuple(v) if k in lists and v is not None else v for k, v in value["disk"].items()}
+    disk: dict[str, Any] = {k: tuple(v) if k in lists and v is not None else v for k, v in value["disk"].items()}
     kinds = {k: (v[0], v[1], v[2]) for k, v in value["kinds"].items()}
     return Summary(Disk(**disk), value["rows"], value["sha256"], kinds, value["problems"])
 

@@ -74,7 +74,9 @@ def measure(directory: int, *, exact: bool) -> Contents:
     device = os.fstat(directory).st_dev if exact else 0
     stat = os.stat
     for name in names:
-        is_segment = name[-4:] == ".log" and len(name) == _SEGMENT and name[:20].isdecimal() and name.isascii()
+        is_segment = (
+            name[-4:] == ".log" and len(name) == _SEGMENT and name[:20].isdecimal() and name.isascii()
+        )
         if not (is_segment or exact):
             continue
         try:

@@ -28,6 +28,9 @@ from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type,
 
 _ROUNDS = 3
 """How often a log dir is listed again when something in it went away while we looked."""
+_Count = int | None
+_Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
+_NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -49,7 +52,9 @@ def _opened(directory: int) -> Iterator[int]:
 class _Scan:
     """One scan under way."""
 
-    def __init__(self, *, exact: bool, mounts: tuple[mount_table.Mount, ...], progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, *, exact: bool, mounts: tuple[mount_table.Mount, ...], progress: Callable[[int], None]
+    ) -> None:
         self.exact = exact
         self.mounts = mounts
         self.progress = progress
@@ -82,7 +87,9 @@ class _Scan:
             done = listed.keys() - again
 
     def _forget(self, root: Root, top: str) -> None:
-        for key in [k for k in self.found if k[0] == root.value and (k[1] == top or k[1].startswith(f"{top}/"))]:
+        for key in [
+            k for k in self.found if k[0] == root.value and (k[1] == top or k[1].startswith(f"{top}/"))
+        ]:
             del self.found[key]
 
     def _top(self, parent: int, name: str, kind: Type, seen: Named | Inside, root: Root) -> bool:
@@ -162,7 +169,9 @@ class _Scan:
             except OSError as error:
                 self._add(path, root, seen._replace(problems=(*seen.problems, *_problems_of(error))), None)
                 return True
-        self._add(path, root, seen, replica.Contents(0, size, 0, 0, None, None, None, None, False, False, False))
+        self._add(
+            path, root, seen, replica.Contents(0, size, 0, 0, None, None, None, None, False, False, False)
+        )
         return True
 
     def refuse(self, path: str, root: Root, problems: tuple[str, ...]) -> None:
@@ -170,7 +179,7 @@ class _Scan:
         self._add(path, root, Named(Kind.UNKNOWN, problems=problems), None)
 
     def _add(self, path: str, root: Root, seen: Named, c: replica.Contents | None) -> None:
-        figures = (None,) * 8 if c is None else c[:8]
+        figures: _Figures = _NO_FIGURES if c is None else c[:8]
         name, name_hex = path, None
         if not path.isascii():
             raw = os.fsencode(path)
@@ -178,7 +187,7 @@ class _Scan:
             name_hex = None if name.encode() == raw else raw.hex()
         self.found[root.value, path] = Entry(
             seen.kind.value, root.value, name, name_hex, seen.topic, seen.topic_id, seen.partition, *figures,
-            problems=tuple(sorted(seen.problems)) if len(seen.problems) > 1 else seen.problems,
+            tuple(sorted(seen.problems)) if len(seen.problems) > 1 else seen.problems,
         )  # fmt: skip
         if not len(self.found) & 0xFF:
             self.progress(len(self.found))
@@ -274,7 +283,9 @@ def _work_root(scan: _Scan, path: str, log_dir: int) -> None:
             scan.refuse(name, Root.WORK_ROOT, ("mount-point", "unreadable"))
             return
         try:
-            scan.walk(root, os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")), Root.WORK_ROOT, Place.WORK_TOP)
+            scan.walk(
+                root, os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")), Root.WORK_ROOT, Place.WORK_TOP
+            )
         except OSError:
             scan.refuse(name, Root.WORK_ROOT, ("unreadable",))
 

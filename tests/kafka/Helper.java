@@ -82,6 +82,9 @@ public class Helper {
         p.put("value.serializer", StringSerializer.class.getName());
         p.put("acks", "all");
         p.put("linger.ms", "0");
+        // On a topic just made the first request may come before the leader is up. With others in flight behind it,
+        // the leader, which has no state of this producer, takes the second batch first, and then none ever again.
+        p.put("max.in.flight.requests.per.connection", "1");
         p.put("max.block.ms", "15000");
         p.put("delivery.timeout.ms", "15000");
         int records = Integer.parseInt(a[3]), bytes = Integer.parseInt(a[4]), keys = Integer.parseInt(a[5]);

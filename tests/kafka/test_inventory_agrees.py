@@ -2,8 +2,8 @@
 
 The workload has what makes sizes differ when they are counted wrongly: several segments, compaction,
 transactions, a moved log start, empty partitions, names full of dots and dashes, a deleted topic whose
-directories still lie there, and moves under a throttle, so that a partition has a current and a future replica of
-unlike sizes.
+directories still lie there, and moves under a throttle, so that a partition has a current and a future replica
+of unlike sizes.
 
 Spec: design §7.1 (``log_bytes``, ``partition``, ``kind``); kafka-behaviour §6 (DescribeLogDirs).
 """
@@ -176,7 +176,7 @@ def test_inventory_agrees_with_kafka_log_dirs(rig: Rig) -> None:
 
 
 def check_what_the_tool_leaves_out(rig: Rig, told: Sizes) -> None:
-    """The deleted topic and the metadata log are in our inventory as what they are, and nothing is unknown."""
+    """The deleted topic and the metadata log are in our inventory as what they are; nothing is unknown."""
     broker = rig.brokers[0]
     deleted = entries(broker, Kind.DELETE)
     assert sorted((e.topic, e.partition) for e in deleted) == [("deleted", p) for p in range(3)]

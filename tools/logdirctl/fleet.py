@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from pathlib import Path
 from typing import Any
 
 from tools.cli import Exit, Streams
@@ -20,12 +19,16 @@ _NEEDED = ("pyspark", "pyarrow", "pandas")
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     fleet = commands.add_parser(
-        "fleet", help="scan, plan and report over many brokers", description="Work over many brokers, on Spark."
+        "fleet",
+        help="scan, plan and report over many brokers",
+        description="Work over many brokers, on Spark.",
     )
     verbs = fleet.add_subparsers(dest="verb", metavar="VERB", required=True)
     scan = verbs.add_parser("scan", help="read every disk and inventory of a fleet into one snapshot")
     scan.add_argument("fleet", metavar="FLEET", help="the fleet file (YAML)")
-    scan.add_argument("-o", "--output", metavar="SNAPSHOT", required=True, help="a directory that does not exist")
+    scan.add_argument(
+        "-o", "--output", metavar="SNAPSHOT", required=True, help="a directory that does not exist"
+    )
     plan = verbs.add_parser("plan", help="find every conflict and plan the migration to topic-id directories")
     plan.add_argument("fleet", metavar="FLEET|SNAPSHOT", help="the fleet file, or a snapshot of fleet scan")
     plan.add_argument("-o", "--output", metavar="DIR", required=True, help="a directory that does not exist")

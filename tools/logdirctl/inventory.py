@@ -61,7 +61,9 @@ def add_parser(commands: Any) -> None:
         allow_abbrev=False,
     )
     broker = parser.add_mutually_exclusive_group(required=True)
-    broker.add_argument("--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there")
+    broker.add_argument(
+        "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
+    )
     broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
     parser.add_argument("-o", "--output", metavar="DIR", help="write one inventory file per log dir into DIR")
     parser.add_argument("--exact", action="store_true", help="size every file, not only segments")
@@ -92,10 +94,14 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
         value = server_properties.parse(data, path)
         dirs, rack = list(value.log_dirs), value.rack
     where = arguments.server_properties or "--log-dirs"
-    problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
+    problems = [
+        Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part
+    ]
     absolute = [os.path.abspath(part) for part in dirs if part]
     twice = sorted({path for path in absolute if absolute.count(path) > 1})
-    problems += [Problem("config-error", where, "each log dir once", f"{path} more than once") for path in twice]
+    problems += [
+        Problem("config-error", where, "each log dir once", f"{path} more than once") for path in twice
+    ]
     if problems:
         raise ConfigError(tuple(problems))
     return Broker(tuple(absolute), rack)
@@ -143,7 +149,9 @@ def _child_environment() -> dict[str, str]:
 
 
 @contextmanager
-def _started(requests: Sequence[Request], files: Sequence[IO[bytes]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _started(
+    requests: Sequence[Request], files: Sequence[IO[bytes]]
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start one process per disk; whatever happens, none is left behind."""
     children: list[subprocess.Popen[bytes]] = []
     try:
@@ -244,14 +252,25 @@ def _problems(summaries: Sequence[Summary]) -> list[Problem]:
             found.append(Problem(slug, disk.log_dir, expected, slug.replace("-", " "), _FIXES.get(slug, "")))
         for slug, count in summary.problems.items():
             if slug not in ("plain-file", "partition-metadata-missing", "name-truncated"):
-                found.append(Problem(slug, disk.log_dir, "none such entry", f"{count} of them", "see docs/errors.md"))
+                found.append(
+                    Problem(slug, disk.log_dir, "none such entry", f"{count} of them", "see docs/errors.md")
+                )
     return found
 
 
 def _table(results: Sequence[Result], streams: Streams, *, exact: bool) -> None:
     kinds = ("live", "future", "delete", "stray", "staged", "purging", "incoming", "unknown")
     shown = [k for k in kinds if k == "live" or any(k in r.summary.kinds for r in results)]
-    headers = ["log dir", "status", "layout", *shown, "log bytes", *(["all bytes"] if exact else []), "no id", "free"]
+    headers = [
+        "log dir",
+        "status",
+        "layout",
+        *shown,
+        "log bytes",
+        *(["all bytes"] if exact else []),
+        "no id",
+        "free",
+    ]
     rows = []
     for summary, _ in results:
         disk, found = summary.disk, summary.kinds
@@ -328,8 +347,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         unread = any(summary.disk.status != "ok" for summary in summaries)
         status = Exit.PROBLEMS if unread else Exit.DONE
         if arguments.json:
-            result = {"disks": [_result(r, f) for r, f in zip(results, files, strict=True)]}
-            streams.out.write(envelope("inventory", status, problems, result))
+            told: dict[str, object] = {"disks": [_result(r, f) for r, f in zip(results, files, strict=True)]}
+            streams.out.write(envelope("inventory", status, problems, told))
             return status
     _table(results, streams, exact=arguments.exact)
     for problem in problems:
@@ -339,5 +358,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     else:
         for result in results:
             streams.out.write(f"wrote {result.file}\n")
-        streams.out.write("next: name these files in a fleet file and type: logdirctl fleet plan FLEET -o PLAN\n")
+        streams.out.write(
+            "next: name these files in a fleet file and type: logdirctl fleet plan FLEET -o PLAN\n"
+        )
     return status

@@ -83,9 +83,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         run: inventory.Action = arguments.run
         return run(arguments, streams)
     except LogDirError as error:
-        return failed(
-            arguments.title, _exit_for(error), problems_of(error), streams, as_json=arguments.json
-        )
+        return failed(arguments.title, _exit_for(error), problems_of(error), streams, as_json=arguments.json)
     except BrokenPipeError:
         return Exit.PROBLEMS
     except KeyboardInterrupt:

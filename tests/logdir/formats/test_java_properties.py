@@ -36,6 +36,8 @@ READ = {
     "backslash at the end vanishes": (b"a=b\\", {"a": "b"}),
     "comment after a lone backslash": (b"\\\n#c", {}),
     "lone backslash": (b"\\", {"": ""}),
+    "lone backslash and lf": (b"\\\n", {"": ""}),
+    "lone backslash and crlf": (b"\\\r\n", {}),
     "colon": (b"a:b", {"a": "b"}),
     "blank separates": (b"a b", {"a": "b"}),
     "blanks around the separator": (b"a \t= \f b", {"a": "b"}),
@@ -63,7 +65,8 @@ def test_keys_keep_the_order_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"a=\\u12", b"a=\\u", b"a=\\u12g4", b"\\uuuu=1", b"a=\\u\xd9\xa1234", b"ok=1\na=\\u 123"]
+    "data",
+    [b"a=\\u12", b"a=\\u", b"a=\\u12g4", b"\\uuuu=1", b"a=\\u\xd9\xa1234", b"ok=1\na=\\u 123"],
 )
 def test_malformed_unicode_escape_is_one_error(data: bytes) -> None:
     with pytest.raises(MalformedFileError) as caught:

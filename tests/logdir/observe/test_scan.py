@@ -26,15 +26,25 @@ def test_disk_line_tells_identity_and_room(tmp_path: Path) -> None:
     scanned = scan_log_dir(str(top), log_dirs=(str(top), "/x"), rack="r1", taken_at_ms=5)
     disk = scanned.disk
     room = os.statvfs(top)
-    assert (disk.log_dir, disk.taken_at_ms, disk.exact, disk.status, disk.problems) == (str(top), 5, False, "ok", ())
+    assert (disk.log_dir, disk.taken_at_ms, disk.exact, disk.status, disk.problems) == (
+        str(top),
+        5,
+        False,
+        "ok",
+        (),
+    )
     assert (disk.cluster_id, disk.node_id, disk.directory_id, disk.rack) == (CLUSTER, 7, DIRECTORY, "r1")
     assert disk.log_dirs == (str(top), "/x")
     assert disk.total_bytes == room.f_blocks * room.f_frsize
     assert disk.device == f"{os.major(top.stat().st_dev)}:{os.minor(top.stat().st_dev)}"
     assert disk.layout == "empty"
-    expected = subprocess.run(
-        ["findmnt", "-n", "-o", "FSTYPE", "-T", str(top)], capture_output=True, text=True, check=False
-    ) if Path("/usr/bin/findmnt").exists() else None
+    expected = (
+        subprocess.run(
+            ["findmnt", "-n", "-o", "FSTYPE", "-T", str(top)], capture_output=True, text=True, check=False
+        )
+        if Path("/usr/bin/findmnt").exists()
+        else None
+    )
     if expected is not None and expected.returncode == 0:
         assert disk.fs_type == expected.stdout.strip().splitlines()[-1]
 
@@ -83,7 +93,13 @@ def test_every_directory_has_one_kind(
 
 @pytest.mark.parametrize(
     "name",
-    [".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint", "recovery-point-offset-checkpoint.tmp", "layout.json"],
+    [
+        ".lock",
+        ".kafka_cleanshutdown",
+        "bootstrap.checkpoint",
+        "recovery-point-offset-checkpoint.tmp",
+        "layout.json",
+    ],
 )
 def test_files_kafka_or_we_keep_are_files(tmp_path: Path, name: str) -> None:
     top = log_dir(tmp_path / "d1")
@@ -198,7 +214,12 @@ def test_exact_counts_everything_below_and_fast_only_segments(tmp_path: Path) ->
     fast = by_name(scan_log_dir(str(top)))["t-0"]
     exact = by_name(scan_log_dir(str(top), exact=True))["t-0"]
     metadata = (made / "partition.metadata").stat().st_size
-    assert (fast.log_bytes, fast.bytes, exact.log_bytes, exact.bytes) == (120, 120, 120, 120 + 8 + 7 + metadata)
+    assert (fast.log_bytes, fast.bytes, exact.log_bytes, exact.bytes) == (
+        120,
+        120,
+        120,
+        120 + 8 + 7 + metadata,
+    )
     assert (fast.first_offset, fast.last_base_offset, fast.oldest_ms, fast.newest_ms) == (0, 50, 1, 5)
     assert fast.files == 6
 
@@ -238,7 +259,9 @@ def test_directories_deleted_while_we_look_are_no_problem(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("make", "slug"), [(None, "absent"), ("file", "absent")])
-def test_disk_that_is_not_there_is_unreadable_never_empty(tmp_path: Path, make: str | None, slug: str) -> None:
+def test_disk_that_is_not_there_is_unreadable_never_empty(
+    tmp_path: Path, make: str | None, slug: str
+) -> None:
     top = tmp_path / "gone"
     if make:
         top.write_text("x")
@@ -249,9 +272,15 @@ def test_disk_that_is_not_there_is_unreadable_never_empty(tmp_path: Path, make: 
 
 @pytest.mark.parametrize(
     ("text", "slug"),
-    [(None, "meta-properties-missing"), ("version=2\n", "meta-properties-malformed"), ("", "meta-properties-malformed")],
+    [
+        (None, "meta-properties-missing"),
+        ("version=2\n", "meta-properties-malformed"),
+        ("", "meta-properties-malformed"),
+    ],
 )
-def test_identity_that_a_broker_would_refuse_is_a_problem(tmp_path: Path, text: str | None, slug: str) -> None:
+def test_identity_that_a_broker_would_refuse_is_a_problem(
+    tmp_path: Path, text: str | None, slug: str
+) -> None:
     top = log_dir(tmp_path / "d1")
     (top / "meta.properties").unlink()
     if text is not None:
@@ -304,7 +333,8 @@ def test_a_scan_changes_nothing(tmp_path: Path) -> None:
 
     def state() -> list[tuple[str, int, int, int]]:
         return sorted(
-            (str(p), p.lstat().st_mtime_ns, p.lstat().st_ctime_ns, p.lstat().st_size) for p in tmp_path.rglob("*")
+            (str(p), p.lstat().st_mtime_ns, p.lstat().st_ctime_ns, p.lstat().st_size)
+            for p in tmp_path.rglob("*")
         )
 
     before = state()

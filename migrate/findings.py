@@ -1,0 +1,265 @@
+"""Everything a plan rests on, found in a fleet's entries: counts, conflicts, ids to give, readiness.
+
+Here the frames are chained and the few answers the driver needs are collected: per broker, per conflict, per topic
+without id. What is not there is not looked for twice: a fleet without contradictions pays for finding none, no more.
+
+Not here: waves and files (``plan``), the rules themselves (``census``, ``conflicts``, ``mint``, ``readiness``).
+
+Spec: design §7.4, §7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+from pyspark.storagelevel import StorageLevel
+
+from migrate import conflicts, entries, groups, steps
+from migrate.census import Census, take_census
+from migrate.fleet import Fleet
+from migrate.mint import MintedId, assign_ids
+from migrate.readiness import EntryCounts, Verdict, judge
+
+_GIVEN_SCHEMA = "cluster_no int, topic string, given_id string, id_from string"
+
+
+class Kept:
+    """Frames kept in memory (or on disk beside it) until the body is left."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Return ``frame``, computed once from now on."""
+        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self._stack.callback(kept.unpersist)
+        return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is known of a fleet before waves are made."""
+
+    census: Census
+    entries: Mapping[int, EntryCounts]
+    """By broker; those without entries are left out."""
+    units: Mapping[str, int]
+    """By slug, all slugs."""
+    verdicts: tuple[Verdict, ...]
+    """By ordinal of the broker."""
+    minted: tuple[MintedId, ...]
+    usable: DataFrame
+    """Entries of usable inventories."""
+    sets: DataFrame
+    """Of ``groups.fold_sets``."""
+    holders: DataFrame | None
+    """Contradictions between replicas, ``conflicts.HOLDER_COLUMNS``; ``None``: there are none."""
+    given: DataFrame | None
+    """Of ``steps.with_ids``."""
+
+
+def find(
+    spark: SparkSession,
+    frame: DataFrame,
+    fleet: Fleet,
+    former: Mapping[tuple[str, str], str],
+    kept: Kept,
+    progress: Callable[[str], None],
+) -> Findings:
+    """Look through a fleet.
+
+    Args:
+        spark: The session.
+        frame: Rows of the source ``logdir`` with ``planner=true``.
+        fleet: The fleet they were read with.
+        former: Ids of a former plan by (cluster name, topic).
+        kept: Holds the frames of the answer.
+        progress: Told the name of each stage as it begins.
+
+    Returns:
+        The findings; their frames live as long as ``kept``.
+    """
+    progress("reading inventories")
+    scan = kept.keep(frame.transform(entries.with_entry_columns, fleet))
+    disks = scan.filter(F.col("kind") == "disk").select("broker", "source", "disk").collect()
+    census = take_census(fleet, entries.disk_rows(disks))
+    usable = scan.transform(entries.filter_usable, census.unusable)
+    counted = count_entries(usable)
+
+    progress("looking for conflicts")
+    live = usable.transform(entries.filter_live)
+    ids = kept.keep(live.transform(conflicts.ids_of_topics))
+    topics = kept.keep(ids.transform(conflicts.topics_of))
+    names = kept.keep(ids.transform(conflicts.names_of))
+    sets = kept.keep(live.transform(groups.fold_partitions, fleet).transform(groups.fold_sets))
+    holders = _contradictions(live, topics, names, sets, kept)
+    units = dict.fromkeys(conflicts.SLUGS, 0) | dict(census.units) | _units_of_entries(counted.values())
+    touched: dict[int, set[str]] = {}
+    if holders is not None:
+        units |= {row["slug"]: row["units"] for row in holders.transform(conflicts.count_units).collect()}
+        for row in holders.select("slug", "broker").dropDuplicates().collect():
+            touched.setdefault(row["broker"], set()).add(row["slug"])
+
+    progress("giving ids")
+    unread = [cluster.cluster for cluster in census.clusters if cluster.has_unread]
+    idless = topics.filter(F.col("ids") == 0)
+    undecidable = F.col("cluster_no").isin(unread) | F.col("is_broken")
+    summary = _one(idless.agg(F.count(F.lit(1)).alias("all"), F.sum(undecidable.cast("long")).alias("undecided")))
+    undecided: set[int] = set()
+    minted: tuple[MintedId, ...] = ()
+    if summary["undecided"]:
+        held = live.join(idless.filter(undecidable).select("cluster_no", "topic"), ["cluster_no", "topic"], "inner")
+        undecided = {row["broker"] for row in held.select("broker").dropDuplicates().collect()}
+    if summary["all"] and summary["all"] != (summary["undecided"] or 0):
+        wanted = idless.filter(~undecidable).select("cluster_no", "topic").toArrow()
+        named = _named(wanted, census)
+        minted = _mint(spark, census, named, former, usable, ids)
+    return Findings(
+        census=census,
+        entries=counted,
+        units=units,
+        verdicts=judge(census, counted, touched, undecided),
+        minted=minted,
+        usable=usable,
+        sets=sets,
+        holders=holders,
+        given=_given(spark, census, minted, topics) if units["missing-id"] else None,
+    )
+
+
+def _one(frame: DataFrame) -> Row:
+    return frame.collect()[0]
+
+
+def count_entries(usable: DataFrame) -> dict[int, EntryCounts]:
+    """Add up the entries of each broker.
+
+    Args:
+        usable: Entries of usable inventories.
+
+    Returns:
+        Counts by broker; brokers without entries are left out.
+    """
+    live = F.col("kind") == "live"
+    sums = {
+        "replicas": _number(live),
+        "bytes": F.coalesce(F.col("bytes"), F.lit(0)),
+        "log_bytes": F.when(live, F.coalesce(F.col("log_bytes"), F.lit(0))).otherwise(0),
+        "steps": _number(steps.is_step()),
+        "leftovers": _number(conflicts.is_leftover()),
+        "deletes": _number(F.col("kind") == "delete"),
+        "broken": _number(F.col("is_broken")),
+        "missing": _number(conflicts.is_missing_id()),
+        "unknown": _number(conflicts.is_unknown_entry()),
+        "symlinks": _number(live & F.col("is_symlink")),
+        "unreadable": _number(live & F.col("is_unreadable")),
+    }
+    rows = usable.groupBy("broker").agg(*(F.sum(column).alias(name) for name, column in sums.items())).collect()
+    return {row["broker"]: EntryCounts(**{name: row[name] for name in sums}) for row in rows}
+
+
+def _number(condition: Column) -> Column:
+    return F.when(condition, F.lit(1)).otherwise(F.lit(0))
+
+
+def _units_of_entries(counted: Iterable[EntryCounts]) -> dict[str, int]:
+    counts = list(counted)
+    return {
+        "leftover": sum(count.leftovers for count in counts),
+        "metadata-file-broken": sum(count.broken for count in counts),
+        "missing-id": sum(count.missing for count in counts),
+        "unknown-entry": sum(count.unknown for count in counts),
+    }
+
+
+def _contradictions(
+    live: DataFrame, topics: DataFrame, names: DataFrame, sets: DataFrame, kept: Kept
+) -> DataFrame | None:
+    torn = _one(topics.agg(F.max(F.col("ids") > 1).alias("two_ids")))["two_ids"]
+    shared = _one(
+        names.agg(
+            F.max(F.col("names") > 1).alias("two_names"),
+            F.max((F.col("names") > 1) | F.col("lacks_name")).alias("suspicious"),
+        )
+    )
+    scattered = names.transform(conflicts.clusters_of).limit(1).collect()
+    doubled = _one(sets.agg(F.sum(F.size("twice")).alias("twice")))["twice"]
+    found: list[DataFrame] = []
+    if torn:
+        found.append(conflicts.flag_one_name_two_ids(live, topics))
+        found.append(conflicts.flag_replicas_differ(live, topics))
+    if shared["two_names"]:
+        found.append(conflicts.flag_one_id_two_names(live, names))
+    if scattered:
+        found.append(conflicts.flag_id_in_two_clusters(live, names))
+    if doubled or shared["suspicious"]:
+        by_name = conflicts.flag_twice_by_name(live, sets.transform(groups.filter_twice))
+        found.append(conflicts.fold_twice(by_name, conflicts.flag_twice_by_id(live, names)))
+    return kept.keep(conflicts.union_all(found)) if found else None
+
+
+def _named(wanted: pa.Table, census: Census) -> list[tuple[str, str]]:
+    clusters = wanted.column("cluster_no").to_pylist()
+    topics = wanted.column("topic").to_pylist()
+    return [(census.clusters[number].name, topic) for number, topic in zip(clusters, topics, strict=True)]
+
+
+def _mint(
+    spark: SparkSession,
+    census: Census,
+    named: list[tuple[str, str]],
+    former: Mapping[tuple[str, str], str],
+    usable: DataFrame,
+    ids: DataFrame,
+) -> tuple[MintedId, ...]:
+    earlier = {key: former[key] for key in named if key in former}
+    elsewhere: dict[str, set[tuple[str, str]]] = {}
+    if earlier:
+        given = spark.createDataFrame(pa.table({"topic_id": sorted(set(earlier.values()))}), "topic_id string")
+        found = ids.join(F.broadcast(given), on="topic_id", how="inner").select("topic_id", "cluster_no", "topic")
+        for row in found.dropDuplicates().collect():
+            elsewhere.setdefault(row["topic_id"], set()).add((census.clusters[row["cluster_no"]].name, row["topic"]))
+    # The fleet's ids are not brought here: ids are drawn, then looked for, and drawn again where one was found.
+    taken: set[str] = set()
+    while True:
+        minted = assign_ids(
+            census.inventory_sha256, named, former=earlier, taken=taken, live_elsewhere=elsewhere
+        )
+        fresh = sorted({entry.topic_id for entry in minted} - set(earlier.values()))
+        if not fresh:
+            return minted
+        drawn = spark.createDataFrame(pa.table({"topic_id": fresh}), "topic_id string")
+        hits = usable.select("topic_id").join(drawn, on="topic_id", how="left_semi").dropDuplicates().collect()
+        if not hits:
+            return minted
+        taken |= {row["topic_id"] for row in hits}
+
+
+def _given(spark: SparkSession, census: Census, minted: tuple[MintedId, ...], topics: DataFrame) -> DataFrame:
+    siblings = topics.filter((F.col("ids") == 1) & F.col("lacks_id")).select(
+        "cluster_no", "topic", F.col("topic_id").alias("given_id"), F.lit("siblings").alias("id_from")
+    )
+    if not minted:
+        return siblings
+    number = {cluster.name: cluster.cluster for cluster in census.clusters}
+    table = pa.table(
+        {
+            "cluster_no": pa.array([number[entry.cluster] for entry in minted], pa.int32()),
+            "topic": [entry.topic for entry in minted],
+            "given_id": [entry.topic_id for entry in minted],
+            "id_from": ["minted"] * len(minted),
+        }
+    )
+    return siblings.unionByName(spark.createDataFrame(table, _GIVEN_SCHEMA))

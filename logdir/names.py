@@ -175,9 +175,7 @@ def name_for(topic: str, partition: int, form: DirForm, unique: str | None = Non
     require_legal_topic(topic)
     if not 0 <= partition <= MAX_PARTITION:
         raise ValueError(f"no partition number: {partition}")
-    if (unique is not None and _UNIQUE.fullmatch(unique) is None) or (unique is None) != (
-        form is DirForm.CURRENT
-    ):
+    if (unique is not None and _UNIQUE.fullmatch(unique) is None) or (unique is None) != (form is DirForm.CURRENT):
         raise ValueError(f"a {form.name.lower()} directory's unique part is not {unique!r}")
     if form in (DirForm.DELETE, DirForm.STRAY):
         suffix = len(f"-{partition}.{unique}-{form.value}")

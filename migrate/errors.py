@@ -1,7 +1,8 @@
 """Errors of the planning side: the plan's fault, the output's, or that of Spark and its JVM.
 
-One line each, with a way out. The family is caught as ``MigrationError``; ``tools/cli.py`` maps slugs to exit statuses.
-Not here: a fleet file at fault, which is ``logdir.errors.ConfigError`` like any other setting.
+One line each, with a way out. The family is caught as ``MigrationError``; ``tools/cli.py`` maps slugs to
+exit statuses. Not here: a fleet file at fault, which is ``logdir.errors.ConfigError`` like any other
+setting.
 
 Spec: style §5.6; design §2 law 8.
 """

@@ -1,119 +1,44 @@
 """The fleet file: which clusters and brokers there are, and where to look for their disks.
 
-YAML into values, all problems at once. Scalars are read the way YAML 1.2 reads them: ``010``, ``on`` and ``12:30:00``
-are texts here, not numbers or truths, and a repeated key is refused. Globs are expanded and paths made absolute, so
-the values mean the same on any machine that has the same files.
+YAML into values, all problems at once. Scalars are read the way YAML 1.2 reads them: ``010``, ``on`` and
+``12:30:00`` are texts here, not numbers or truths, and a repeated key is refused. Globs are expanded and
+paths made absolute, so the values mean the same on any machine that has the same files.
 
-Not here: opening what is listed (``source``); a path that is not there is an unread disk, not a fault of this file.
+Not here: opening what is listed (``source``); a path that is not there is an unread disk, not a fault of
+this file.
 
 Spec: design §7.2.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from logdir.errors import ConfigError, Problem, shown
+from migrate.fleet_values import BrokerEntry, Cluster, Fleet, Source, is_uri, min_insync_for
 from migrate.strict_yaml import load_document
+
+__all__ = [
+    "BrokerEntry",
+    "Cluster",
+    "Fleet",
+    "Source",
+    "is_uri",
+    "min_insync_for",
+    "parse_fleet",
+    "read_fleet",
+]
 
 _T = TypeVar("_T")
 _LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://", re.ASCII)
 _MAX_BYTES = 64 * 1024 * 1024
 """More than this is no fleet file: refused before it is parsed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerEntry:
-    """One broker as the fleet file lists it; two entries may claim one node id."""
-
-    node_id: int
-    rack: str | None
-    """Wins over the inventories' rack."""
-    log_dirs: tuple[str, ...]
-    """Absolute, normalised paths to walk."""
-    inventories: tuple[str, ...]
-    """Absolute, normalised paths and URIs; globs expanded, each glob's matches sorted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """One cluster and the policy for its migration."""
-
-    name: str
-    cluster_id: str | None
-    min_insync_replicas: int | None
-    """What holds for topics that no glob names; ``None``: one replica at a time."""
-    topics: tuple[tuple[str, int], ...]
-    """Globs and their ``min.insync.replicas``, in the file's order: the first match wins."""
-    racks: Literal["respect", "ignore"]
-    brokers: tuple[BrokerEntry, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
-    """A fleet file."""
-
-    clusters: tuple[Cluster, ...]
-
-    def brokers(self) -> Iterator[tuple[int, Cluster, BrokerEntry]]:
-        """Yield every broker entry with its ordinal over the whole file, from 0, in the file's order."""
-        ordinal = 0
-        for cluster in self.clusters:
-            for broker in cluster.brokers:
-                yield ordinal, cluster, broker
-                ordinal += 1
-
-    def sources(self) -> Iterator[Source]:
-        """Yield everything to read, numbered from 0 in the file's order: a broker's log dirs, then its inventories."""
-        number = 0
-        for ordinal, cluster, broker in self.brokers():
-            for walked, paths in ((True, broker.log_dirs), (False, broker.inventories)):
-                for path in paths:
-                    yield Source(
-                        number=number, broker=ordinal, cluster=cluster.name, entry_node_id=broker.node_id, path=path,
-                        is_walked=walked,
-                    )  # fmt: skip
-                    number += 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """One listed log dir or inventory file."""
-
-    number: int
-    """Ordinal over the whole fleet."""
-    broker: int
-    """Ordinal of its broker entry over the whole fleet."""
-    cluster: str
-    entry_node_id: int
-    path: str
-    is_walked: bool
-    """Whether it is a log dir to walk rather than an inventory file."""
-
-
-def min_insync_for(cluster: Cluster, topic: str) -> int | None:
-    """Return the ``min.insync.replicas`` that holds for a topic, or ``None`` where nothing is said.
-
-    The first matching glob wins; matching is case-sensitive on every platform.
-    """
-    for pattern, value in cluster.topics:
-        if fnmatch.fnmatchcase(topic, pattern):
-            return value
-    return cluster.min_insync_replicas
-
-
-def is_uri(path: str) -> bool:
-    """Whether a listed path is a URI rather than a local path."""
-    return _URI.match(path) is not None
 
 
 def _found(value: object) -> str:
@@ -279,8 +204,10 @@ class _Reader:
 
     def matches(self, pattern: str) -> list[str]:
         """Return the files a glob matches, sorted; a directory is no inventory and is passed over."""
-        found = glob.glob(os.path.join(glob.escape(self.folder), pattern), recursive=True)
-        return sorted({self.absolute(path) for path in found if not os.path.isdir(path)}, key=os.fsencode)
+        whole = os.path.join(glob.escape(self.folder), pattern)
+        found = glob.glob(whole, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute patterns
+        files = {self.absolute(path) for path in found if not Path(path).is_dir()}
+        return sorted(files, key=os.fsencode)
 
     def twice(self, where: str, path: str, more: int = 0) -> None:
         others = f" (and {more} more)" if more else ""
@@ -323,7 +250,7 @@ class _Reader:
         text = self.text(value, where, empty=True)
         if text is None:
             return None
-        # Divergence: `.` and `..` fit the letters design §7.2 allows, but a plan has a directory of that name.
+        # Divergence: `.` and `..` fit the letters of design §7.2, but a plan has a directory of that name.
         if _NAME.fullmatch(text) is None or text in {".", ".."}:
             expected = "1 to 64 of A-Z a-z 0-9 . _ - (not . or .. alone)"
             self.problem("wrong-value", where, expected, _found(text))
@@ -377,7 +304,7 @@ class _Reader:
 
 
 def _normal_uri(uri: str) -> str:
-    """Return a URI in the one spelling it is compared by; a ``file:`` URI of this machine as its local path."""
+    """Return a URI in the one spelling it is compared by; a local ``file:`` URI as its path."""
     parts = urlsplit(uri)
     if (
         parts.scheme == "file"
@@ -405,10 +332,8 @@ def parse_fleet(data: bytes, path: str) -> Fleet:
         ConfigError: with every problem of the file.
     """
     document = load_document(data, path, slug="fleet-file")
-    reader = _Reader(path, os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - links stay as they are
-    fleet = reader.fleet(document)
-    if reader.problems:
-        raise ConfigError(tuple(reader.problems))
+    reader = _Reader(path, os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - links stay as
+    they are fleet = reader.fleet(document) if reader.problems: raise ConfigError(tuple(reader.problems))
     return fleet
 
 

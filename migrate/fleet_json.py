@@ -1,6 +1,7 @@
 """The fleet as JSON: what a snapshot keeps of the fleet file, and what the data source is handed.
 
-Everything is in it, globs expanded and paths absolute, so that who reads it needs neither the file nor the disks.
+Everything is in it, globs expanded and paths absolute, so that who reads it needs neither the file nor the
+disks.
 
 Not here: the fleet file that people write (``fleet``).
 
@@ -59,9 +60,7 @@ def _cluster(item: Any) -> Cluster:
     return Cluster(
         name=_text(item["name"]),
         cluster_id=_text_or_null(item["cluster_id"]),
-        min_insync_replicas=None
-        if item["min_insync_replicas"] is None
-        else _integer(item["min_insync_replicas"]),
+        min_insync_replicas=None if item["min_insync_replicas"] is None else _integer(item["min_insync_replicas"]),
         topics=tuple((_text(pattern), _integer(least)) for pattern, least in item["topics"]),
         racks=racks,
         brokers=tuple(
@@ -84,6 +83,10 @@ def _text(value: object) -> str:
 
 def _text_or_null(value: object) -> str | None:
     return None if value is None else _text(value)
+
+
+def _integer_or_null(value: object) -> int | None:
+    return None if value is None else _integer(value)
 
 
 def _integer(value: object) -> int:

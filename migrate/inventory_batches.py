@@ -1,11 +1,12 @@
 """Inventory files as Arrow batches: verified whole, then handed on, in bounded memory.
 
-A file is read once, in blocks of whole lines. Each block is digested, parsed by Arrow's JSON reader, and checked; what
-was parsed is held (on disk once it is large) until the last line has confirmed count and digest. Only then does the
-first row leave: a file that is cut off or altered says nothing.
+A file is read once, in blocks of whole lines. Each block is digested, parsed by Arrow's JSON reader, and
+checked; what was parsed is held (on disk once it is large) until the last line has confirmed count and
+digest. Only then does the first row leave: a file that is cut off or altered says nothing.
 
-Arrow is fast but more lenient than ``logdir.formats.inventory``, which is the judge. So a block counts as read fast only
-when its bytes show that both must agree; on any doubt the judge reads the block line by line.
+Arrow is fast but more lenient than ``logdir.formats.inventory``, which is the judge. So a block counts as
+read fast only when its bytes show that both must agree; on any doubt the judge reads the block line by
+line.
 
 Not here: which files there are (``fleet``), and the frame's columns (``source``).
 
@@ -87,7 +88,7 @@ class Whole:
     batches: Iterator[pa.RecordBatch]
 
 
-# -- opening ---------------------------------------------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------------------
 
 
 def _open_local(path: str) -> BinaryIO:
@@ -118,6 +119,10 @@ def _open(path: str, stack: ExitStack) -> BinaryIO:
     return raw
 
 
+def _too_long(path: str) -> MalformedFileError:
+    return MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one")
+
+
 def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
     """Yield the file in blocks of whole lines; only the very last may lack its LF."""
     rest = b""
@@ -136,7 +141,7 @@ def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
         yield rest
 
 
-# -- entries ---------------------------------------------------------------------------------------------------------
+# -- entries ---------------------------------------------------------------------------------------------
 
 
 def _has_colon_first(texts: Any) -> bool:
@@ -146,13 +151,14 @@ def _has_colon_first(texts: Any) -> bool:
 def _parse_fast(block: bytes) -> pa.Table | None:
     """Parse a block of entry lines with Arrow, or return ``None`` where only the judge can tell.
 
-    Both readers agree on a block in which every line is one object, no key is missing, unknown or repeated, all
-    values have their types and nothing is escaped; anything else is left to the judge.
+    Both readers agree on a block in which every line is one object, no key is missing, unknown or repeated,
+    all values have their types and nothing is escaped; anything else is left to the judge.
     """
     lines = block.count(b"\n")
-    # One object a line: no blank lines, no two objects on one, none over several. No escapes: so lone surrogates
-    # cannot occur, and `":` is the end of a key unless a text begins with a colon (looked at below). With as many
-    # keys as there must be, and Arrow refusing unknown and repeated ones, no line lacks any.
+    # One object a line: no blank lines, no two objects on one, none over several. No escapes: so lone
+    # surrogates cannot occur, and `":` is the end of a key unless a text begins with a colon (looked at
+    # below). With as many keys as there must be, and Arrow refusing unknown and repeated ones, no line
+    # lacks any.
     if (
         not block.startswith(b"{")
         or not block.endswith(b"}\n")
@@ -255,7 +261,7 @@ class _Order:
         self.last = (roots[-1].as_py(), texts[-1].as_py())
 
 
-# -- holding ---------------------------------------------------------------------------------------------------------
+# -- holding ---------------------------------------------------------------------------------------------
 
 
 class _Held:
@@ -276,14 +282,10 @@ class _Held:
             else:
                 self.batches.append(batch)
         if self.writer is None and self.size > _HELD_BYTES:
-            self.file = self.stack.enter_context(tempfile.TemporaryFile(prefix="logdird-inventory-"))
-            self.writer = pa.ipc.new_stream(
-                self.file, ENTRY_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4")
-            )
-            self.stack.callback(self.writer.close)
-            for batch in self.batches:
-                self.writer.write_batch(batch)
-            self.batches.clear()
+            self.file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack
+            closes it self.writer = pa.ipc.new_stream( self.file, ENTRY_SCHEMA,
+            options=pa.ipc.IpcWriteOptions(compression="lz4") ) self.stack.callback(self.writer.close) for
+            batch in self.batches: self.writer.write_batch(batch) self.batches.clear()
 
     def all(self) -> Iterator[pa.RecordBatch]:
         if self.writer is None:
@@ -311,7 +313,7 @@ def _read(path: str, stack: ExitStack) -> Whole:
         pending, block = block[cut:], block[:cut]
         if not block:
             if len(pending) > _MAX_LINE_BYTES:
-                raise MalformedFileError(path, expected="lines", found="one that is too long")
+                raise _too_long(path)
             continue
         digest.update(block)
         if disk is None:
@@ -346,8 +348,8 @@ def open_inventory(path: str) -> Iterator[Whole | Broken]:
         path: A local path, or a URI for ``pyarrow.fs``; ``.gz`` at the end means gzip.
 
     Yields:
-        The inventory with its entries as batches of ``ENTRY_SCHEMA``, or why there is none. Never raises for what
-        the file holds or for what opening it meets.
+        The inventory with its entries as batches of ``ENTRY_SCHEMA``, or why there is none. Never raises
+        for what the file holds or for what opening it meets.
     """
     with ExitStack() as stack:
         yield _judged(path, stack)

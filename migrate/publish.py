@@ -1,10 +1,12 @@
 """The small writer of the planning side: a file or a directory appears whole, durable, or not at all.
 
-What is written lies beside its final name under a name of its own (``.{name}.{random}.partial``), is synced, and is
-then renamed; the rename is the commit. A failure removes it. A kill leaves the partial name, which nobody reads.
+What is written lies beside its final name under a name of its own (``.{name}.{random}.partial``), is
+synced, and is then renamed; the rename is the commit. A failure removes it. A kill leaves the partial name,
+which nobody reads.
 
-Not here: anything inside a log dir; that is ``logdir.disk``'s alone. A new directory may be filled by Spark's tasks:
-what they wrote is synced from here, so on a cluster the path must be one that all its machines share.
+Not here: anything inside a log dir; that is ``logdir.disk``'s alone. A new directory may be filled by
+Spark's tasks: what they wrote is synced from here, so on a cluster the path must be one that all its
+machines share.
 
 Spec: style §5.5; design §7.7 ("a directory that did not exist before").
 """
@@ -93,9 +95,7 @@ def require_absent(path: Path) -> None:
     """
     try:
         if os.path.lexists(path):
-            raise OutputExistsError(
-                str(path), expected="a directory that does not exist", found="one", fix=_EXISTS_FIX
-            )
+            raise OutputExistsError(str(path), expected="a directory that does not exist", found="one", fix=_EXISTS_FIX)
         path.parent.stat()
     except OSError as error:
         raise _failed(path, error) from error
@@ -115,7 +115,7 @@ def new_directory(path: Path) -> Iterator[Path]:
         OutputExistsError: the name is taken, before or meanwhile. Nothing is left, and nothing was replaced.
         OutputError: writing failed. Nothing is left.
     """
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links of the operator's
+    path = Path(os.path.abspath(path))
     require_absent(path)
     partial = path.with_name(_partial_name(path.name))
     try:
@@ -127,7 +127,7 @@ def new_directory(path: Path) -> Iterator[Path]:
         try:
             _fsync_tree(partial)
             require_absent(path)
-            # rename(2) replaces an empty directory that came in between, and nothing else: no bytes can be lost.
+            # rename(2) replaces an empty directory that came in between, and nothing else: no bytes are lost.
             partial.rename(path)
             fsync_dir(path.parent)
         except OSError as error:

@@ -1,9 +1,8 @@
 """The report: one HTML page that says everything a plan says, and asks nobody for anything.
-
-The page is drawn here, so it can be read, searched and printed without its script; the script only sorts and filters
-two tables. The plan's numbers stand in the page once more as JSON (element ``plan``), and every number shown says
-where in it it comes from. Styles and script are allowed by their digests, everything else is refused
-(``Content-Security-Policy``), so even a topic named like a tag could not run or fetch anything.
+The page is drawn here, so it can be read, searched and printed without its script; the script only sorts and
+filters two tables. The plan's numbers stand in the page once more as JSON (element ``plan``), and every
+number shown says where in it it comes from. Styles and script are allowed by their digests, everything else
+is refused (``Content-Security-Policy``), so even a topic named like a tag could not run or fetch anything.
 
 Not here: the numbers (``report_model``) and the sections (``report_sections``, ``report_tables``).
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -93,23 +93,18 @@ def embedded(model: Model) -> str:
         "report": 1,
         "summary": model["summary"],
         "waves": {
-            "clusters": [
-                {**cluster, "brokers": len(cluster["brokers"])} for cluster in model["waves"]["clusters"]
-            ]
+            "clusters": [{**cluster, "brokers": len(cluster["brokers"])} for cluster in model["waves"]["clusters"]]
         },
         "brokers": {
             "columns": _BROKER_COLUMNS + _FACT_COLUMNS,
             "rows": [
-                [*(broker[key] for key in _BROKER_COLUMNS), *(facts[key] for key in _FACT_COLUMNS)]
+                _row(broker, _BROKER_COLUMNS) + _row(facts, _FACT_COLUMNS)
                 for broker, facts in zip(brokers, model["broker_facts"], strict=True)
             ],
         },
         "disks": {
             "columns": DISK_COLUMNS,
-            "rows": [
-                [_kinds(disk) if key == "kinds" else disk[key] for key in DISK_COLUMNS]
-                for disk in model["disks"]
-            ],
+            "rows": [_row({**disk, "kinds": _kinds(disk)}, DISK_COLUMNS) for disk in model["disks"]],
         },
         "conflicts": {
             conflict["slug"]: {
@@ -125,6 +120,10 @@ def embedded(model: Model) -> str:
     # All of ASCII, and no character that could end the element or open a comment in it.
     rendered = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return rendered.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _row(value: Mapping[str, object], columns: tuple[str, ...]) -> list[object]:
+    return [value[column] for column in columns]
 
 
 def _kinds(disk: Disk) -> dict[str, list[int]]:

@@ -1,8 +1,7 @@
 """The conflicts of a plan as the report shows them: a bounded, ordered sample of each kind, and true totals.
-
-``conflicts/`` may hold tens of millions of rows, so it is read batch by batch and at no time is more of it held than
-the rows that will be shown and one batch. Which rows these are depends on their values alone, never on how the writer
-split them into files.
+``conflicts/`` may hold tens of millions of rows, so it is read batch by batch and at no time is more of it
+held than the rows that will be shown and one batch. Which rows these are depends on their values alone, never
+on how the writer split them into files.
 
 Not here: what a conflict is (``conflicts``), and how one looks (``report_sections``).
 
@@ -26,7 +25,6 @@ ROWS_PER_SLUG = 100
 CHARS_PER_SLUG = 32 * 1024
 """Characters of text shown of one kind: names may be 249 characters long and stand in several columns."""
 _BATCH_ROWS = 64 * 1024
-_TEXT_KEYS = ("cluster", "unit", "log_dir", "name", "topic", "topic_id", "detail")
 _NUMBER_KEYS = ("node_id", "partition")
 _ORDER = ("cluster", "unit", "node_id", "log_dir", "name", "topic", "topic_id", "partition", "detail")
 
@@ -119,9 +117,10 @@ def _shown(rows: pa.Table | None) -> list[ConflictRow]:
         return []
     # Ties of the sort are equal rows, so the order is the same however the rows came.
     ordered: list[ConflictRow] = rows.sort_by([(key, "ascending") for key in _ORDER]).to_pylist()
-    shown, room = [], CHARS_PER_SLUG
+    shown: list[ConflictRow] = []
+    room = CHARS_PER_SLUG
     for row in ordered:
-        room -= sum(len(row[key] or "") for key in _TEXT_KEYS)  # type: ignore[literal-required]
+        room -= sum(len(value) for value in row.values() if isinstance(value, str))
         if room < 0 and shown:
             break
         shown.append(row)

@@ -1,7 +1,6 @@
 """The drawings of the report: inline SVG without text, so that it scales with the page, and numbers as ``<data>``.
-
-Every drawing stands beside the numbers it shows and is hidden from screen readers. Lengths are whole tenths of a
-percent, so the bytes of a drawing depend on the plan's numbers alone.
+Every drawing stands beside the numbers it shows and is hidden from screen readers. Lengths are whole tenths
+of a percent, so the bytes of a drawing depend on the plan's numbers alone.
 
 Not here: which numbers are drawn (``report_sections``, ``report_tables``); colours (``report.css``).
 

@@ -1,7 +1,6 @@
 """What the report says, as one value: the plan's own documents, and sums over them.
-
-``build_model`` only reads. The plan's documents stand in the model as they are; what is derived from them stands
-apart, under ``totals``, ``clusters`` and ``broker_facts``.
+``build_model`` only reads. The plan's documents stand in the model as they are; what is derived from them
+stands apart, under ``totals``, ``clusters`` and ``broker_facts``.
 
 Not here: the page (``report``), and the reading of ``conflicts/`` (``report_conflicts``).
 
@@ -311,9 +310,7 @@ def _totals(clusters: list[ClusterFacts], disks: list[Disk], minted: int) -> Tot
             into[1] += counted[1]
     reclaimable = [sum(kinds.get(kind, (0, 0))[part] for kind in RECLAIMABLE) for part in (0, 1)]
     held = [sum(disk["kinds"].get(kind, {}).get("bytes", 0) for kind in RECLAIMABLE) for disk in disks]
-    most = sorted(
-        (place for place in range(len(disks)) if held[place]), key=lambda place: (-held[place], place)
-    )
+    most = sorted((place for place in range(len(disks)) if held[place]), key=lambda place: (-held[place], place))
     every = sum(counted[1] for counted in kinds.values())
     total_bytes = sum(cluster["total_bytes"] for cluster in clusters)
     free_bytes = sum(cluster["free_bytes"] for cluster in clusters)

@@ -106,14 +106,10 @@ def read_document(path: Path, keys: tuple[str, ...]) -> dict[str, object]:
     try:
         value = json.loads(path.read_bytes())
     except OSError as error:
-        raise PlanFormatError(
-            str(path), expected="a file of a plan", found=error.strerror or error
-        ) from error
+        raise PlanFormatError(str(path), expected="a file of a plan", found=error.strerror or error) from error
     except ValueError as error:
         raise PlanFormatError(str(path), expected="JSON", found=str(error)) from error
     missing = [key for key in keys if not isinstance(value, dict) or key not in value]
     if missing:
-        raise PlanFormatError(
-            str(path), expected=f"the keys {', '.join(missing)}", found="a document without"
-        )
+        raise PlanFormatError(str(path), expected=f"the keys {', '.join(missing)}", found="a document without")
     return cast("dict[str, object]", value)

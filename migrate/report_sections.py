@@ -18,7 +18,6 @@ from migrate.report_words import (
     SLUG_WORDS,
     grouped,
     node_ranges,
-    percent,
     plural,
     sentence,
     text,
@@ -77,9 +76,7 @@ def verdict(model: Model) -> str:
         head = "No broker can migrate yet"
     why = []
     if blocked:
-        why.append(
-            f"{number(blocked, '/summary/brokers/blocked')} {plural(blocked, 'is', 'are')} blocked by conflicts"
-        )
+        why.append(f"{number(blocked, '/summary/brokers/blocked')} {plural(blocked, 'is', 'are')} blocked by conflicts")
     if unknown:
         unread = number(summary["conflicts"].get("disk-unread", 0), "/summary/conflicts/disk-unread")
         disks = plural(summary["conflicts"].get("disk-unread", 0), "disk was", "disks were")
@@ -92,9 +89,7 @@ def verdict(model: Model) -> str:
         f'<li class="{key}"><b>{number(brokers[key], f"/summary/brokers/{key}")}</b> {key}</li>'
         for key in ("clean", "blocked", "unknown")
     )
-    readiness = bar(
-        [(f"r{key}", brokers[key]) for key in ("clean", "blocked", "unknown")], every, "bar tall", 6
-    )
+    readiness = bar([(f"r{key}", brokers[key]) for key in ("clean", "blocked", "unknown")], every, "bar tall", 6)
     commands = "".join(
         f'<div><dt>{text(why)}</dt><dd><code class="cmd">{text(command)}</code></dd></div>'
         for why, command in next_commands(model)
@@ -119,9 +114,7 @@ def _figures(model: Model) -> str:
         (
             "Offline during it",
             number(offline, "/summary/offline_during"),
-            f"{plural(offline, 'partition')} with one replica only"
-            if offline
-            else "every partition keeps its floor",
+            f"{plural(offline, 'partition')} with one replica only" if offline else "every partition keeps its floor",
         ),
         (
             "Renames",
@@ -131,8 +124,10 @@ def _figures(model: Model) -> str:
         (
             "On disk",
             size_at(summary["bytes"], "/summary/bytes"),
-            f"{number(summary['replicas'], '/summary/replicas')} replicas in "
-            f"{number(summary['log_dirs'], '/summary/log_dirs')} log dirs",
+            (
+                f"{number(summary['replicas'], '/summary/replicas')} replicas in "
+                f"{number(summary['log_dirs'], '/summary/log_dirs')} log dirs"
+            ),
         ),
         (
             "Could be reclaimed",
@@ -150,7 +145,8 @@ def waves(model: Model) -> str:
     parts = [_cluster_waves(model, number) for number in range(len(model["clusters"]))]
     many = " Clusters run side by side." if len(parts) > 1 else ""
     return (
-        '<p class="note">Each wave is stopped, migrated and started again before the next begins; its brokers run side by '
+        '<p class="note">Each wave is stopped, migrated and started again before the next '
+        "begins; its brokers run side by "
         f"side. Times are the forecast of the renames alone.{many}</p>{''.join(parts)}"
     )
 
@@ -182,9 +178,7 @@ def _cluster_waves(model: Model, index: int) -> str:
         f'<th scope="col" class="n">Renames</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
     )
     if len(rows) > _WAVES_OPEN:
-        table = (
-            f"<details><summary>All {len(rows):,} waves of {text(facts['name'])}</summary>{table}</details>"
-        )
+        table = f"<details><summary>All {len(rows):,} waves of {text(facts['name'])}</summary>{table}</details>"
     return title + table
 
 
@@ -200,9 +194,7 @@ def conflicts(model: Model) -> str:
     clear = [conflict["slug"] for conflict in model["conflicts"] if not conflict["units"]]
     found.sort(key=lambda conflict: (conflict["slug"] == "leftover", conflict["slug"] == "missing-id"))
     several = len(model["clusters"]) > 1
-    parts = [_conflict(conflict, several) for conflict in found] or [
-        '<p class="none">No conflict was found.</p>'
-    ]
+    parts = [_conflict(conflict, several) for conflict in found] or ['<p class="none">No conflict was found.</p>']
     rest = ", ".join(f"<code>{text(slug)}</code>" for slug in clear)
     none = f'<p class="note">Looked for and not found: {rest}.</p>' if clear and found else ""
     return "".join(parts) + none
@@ -219,10 +211,12 @@ def _conflict(conflict: Conflict, several: bool) -> str:
     rows = "".join(_holder(row, several) for row in shown)
     opened = " open" if len(shown) <= _HOLDERS_OPEN else ""
     return (
-        f'<details class="conflict"{opened}><summary><span><b>{text(title)}</b> <code>{text(slug)}</code></span> '
+        f'<details class="conflict"{opened}><summary><span><b>{text(title)}</b> '
+        f"<code>{text(slug)}</code></span> "
         f'<span class="count">{number(conflict["units"], at + "/units")}</span></summary>'
         f'<p>{text(advice)}</p><table data-slug="{text(slug)}"><caption>{caption}</caption>'
-        '<thead><tr><th scope="col">Broker</th><th scope="col">Path</th><th scope="col">Partition and id</th></tr>'
+        '<thead><tr><th scope="col">Broker</th><th scope="col">Path</th><th '
+        'scope="col">Partition and id</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></details>"
     )
 
@@ -271,12 +265,15 @@ def reclaim(model: Model) -> str:
             f'<td class="wide how">{bar([(css, held)], whole)}<small>{_RECLAIM_HOW[kind]}</small></td></tr>'
         )
     rows.append(
-        f'<tr class="sum"><th scope="row">Together</th><td class="n">{number(totals["reclaimable"][0], "/totals/reclaimable/0")}'
+        '<tr class="sum"><th scope="row">Together</th><td '
+        f'class="n">{number(totals["reclaimable"][0], "/totals/reclaimable/0")}'
         f'</td><td class="n">{size_at(whole, "/totals/reclaimable/1")}</td><td class="wide how"><small>'
-        f"{number(totals['reclaimable_percent'], '/totals/reclaimable_percent')} % of all bytes</small></td></tr>"
+        f"{number(totals['reclaimable_percent'], '/totals/reclaimable_percent')} % of all "
+        "bytes</small></td></tr>"
     )
     return (
-        '<table class="reclaim"><caption>Directories out of service, over all disks that were read</caption><thead><tr>'
+        '<table class="reclaim"><caption>Directories out of service, over all disks that were '
+        "read</caption><thead><tr>"
         '<th scope="col">Kind</th><th scope="col" class="n">Entries</th><th scope="col" class="n">Bytes</th>'
         f'<th scope="col" class="wide">How it goes</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
         f"{_reclaim_disks(model)}"
@@ -291,13 +288,16 @@ def _reclaim_disks(model: Model) -> str:
         held = {kind: disk["kinds"].get(kind, {}).get("bytes", 0) for kind in RECLAIMABLE}
         shown = ", ".join(f"{kind} {size_at(held[kind], f'{at}/{kind}/1')}" for kind in held if held[kind])
         rows.append(
-            f'<tr><th scope="row">{disk["node_id"]}</th><td class="mono"><bdi>{text(disk["log_dir"] or "–")}</bdi></td>'
+            f'<tr><th scope="row">{disk["node_id"]}</th><td class="mono">'
+            f"<bdi>{text(disk['log_dir'] or '–')}</bdi></td>"
             f"<td>{shown}</td></tr>"
         )
     if not rows:
         return ""
     return (
-        f"<table><caption>The {grouped(len(rows))} {plural(len(rows), 'disk')} with most to reclaim</caption><thead><tr>"
-        '<th scope="col">Broker</th><th scope="col">Log dir</th><th scope="col">Bytes by kind</th></tr></thead>'
+        f"<table><caption>The {grouped(len(rows))} {plural(len(rows), 'disk')} with most to "
+        "reclaim</caption><thead><tr>"
+        '<th scope="col">Broker</th><th scope="col">Log dir</th><th scope="col">Bytes by kind'
+        "</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

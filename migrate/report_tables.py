@@ -25,7 +25,7 @@ from migrate.report_figure import (
 )
 from migrate.report_model import BrokerFacts, Model, Spread, sum_kinds
 from migrate.report_plan import Broker, Disk
-from migrate.report_words import KIND_WORDS, READINESS_MARKS, percent, plural, ratio, size, text
+from migrate.report_words import KIND_WORDS, READINESS_MARKS, plural, ratio, size, text
 
 _BROKERS_OPEN = 40
 _DISKS_OPEN = 40
@@ -52,16 +52,17 @@ def kinds(model: Model) -> str:
         )
     space = ""
     if totals["total_bytes"]:
-        used = totals["total_bytes"] - totals["free_bytes"]
         space = (
-            f'<p class="note">The file systems below hold {size_at(totals["total_bytes"], "/totals/total_bytes")}, '
+            '<p class="note">The file systems below hold '
+            f"{size_at(totals['total_bytes'], '/totals/total_bytes')}, "
             f"{size_at(totals['free_bytes'], '/totals/free_bytes')} of it free "
-            f"({number(percent(used, totals['total_bytes']), '/totals/used_percent')} % used). "
+            f"({number(totals['used_percent'], '/totals/used_percent')} % used). "
             "Log dirs on one device are counted once.</p>"
         )
     return (
         f'{bar(kind_parts(totals["kinds"]), whole, "bar tall")}<table class="kinds"><caption>All entries of '
-        'the disks that were read, by kind</caption><thead><tr><th scope="col">Kind</th><th scope="col" class="n">Entries</th>'
+        'the disks that were read, by kind</caption><thead><tr><th scope="col">Kind</th><th '
+        'scope="col" class="n">Entries</th>'
         '<th scope="col" class="n">Bytes</th><th scope="col" class="wide">Share</th></tr></thead><tbody>'
         f"{''.join(rows)}</tbody></table>{space}{_map(model)}"
     )
@@ -88,7 +89,8 @@ def _map(model: Model) -> str:
         )
     )
     return (
-        '<figure aria-label="Map of disks"><figcaption>How full each disk is: one cell per disk, one group per broker, '
+        '<figure aria-label="Map of disks"><figcaption>How full each disk is: one cell per '
+        "disk, one group per broker, "
         f'in order of the fleet file</figcaption><ul class="legend">{legend}</ul>{"".join(groups)}</figure>'
     )
 
@@ -120,15 +122,18 @@ def skew(model: Model) -> str:
         strips = _spread("broker", cluster["by_broker"], f"{at}/by_broker")
         strips += _spread("disk", cluster["by_disk"], f"{at}/by_disk")
         rows = "".join(
-            f'<tr><th scope="row">{row["node_id"]}</th><td class="mono"><bdi>{text(row["log_dir"] or "–")}</bdi></td>'
+            f'<tr><th scope="row">{row["node_id"]}</th><td class="mono">'
+            f"<bdi>{text(row['log_dir'] or '–')}</bdi></td>"
             f'<td class="n">{size_at(row["most"], f"{at}/within/{place}/most")}</td>'
             f'<td class="n">{size_at(row["mean"], f"{at}/within/{place}/mean")}</td>'
             f'<td class="n">{number(row["permille"], f"{at}/within/{place}/permille", ratio)}</td></tr>'
             for place, row in enumerate(cluster["within"])
         )
         table = (
-            '<table><caption>Brokers whose own disks differ most</caption><thead><tr><th scope="col">Broker</th>'
-            '<th scope="col">Most on</th><th scope="col" class="n">Bytes</th><th scope="col" class="n">Mean</th>'
+            "<table><caption>Brokers whose own disks differ most</caption><thead><tr><th "
+            'scope="col">Broker</th>'
+            '<th scope="col">Most on</th><th scope="col" class="n">Bytes</th><th scope="col" '
+            'class="n">Mean</th>'
             f'<th scope="col" class="n">Skew</th></tr></thead><tbody>{rows}</tbody></table>'
         )
         parts.append(title + f'<div class="pair">{strips}</div>' + (table if rows else ""))
@@ -168,9 +173,7 @@ def layouts(model: Model) -> str:
             if cluster["layouts"].get(layout)
         ]
         if cluster["unread"]:
-            shown.append(
-                f'<span><i class="dot fx"></i>not read {number(cluster["unread"], at + "/unread")}</span>'
-            )
+            shown.append(f'<span><i class="dot fx"></i>not read {number(cluster["unread"], at + "/unread")}</span>')
         with_id, every = cluster["replicas_with_id"], cluster["replicas"]
         rows.append(
             f'<tr><th scope="row"><bdi>{text(cluster["name"])}</bdi></th>'
@@ -179,8 +182,10 @@ def layouts(model: Model) -> str:
             f"{number(every, at + '/replicas')} replicas</small></td></tr>"
         )
     return (
-        '<table class="layouts"><caption>Layouts of the log dirs, and replicas that carry a topic id</caption><thead>'
-        '<tr><th scope="col">Cluster</th><th scope="col">Log dirs by layout</th><th scope="col">With an id</th></tr>'
+        '<table class="layouts"><caption>Layouts of the log dirs, and replicas that carry a '
+        "topic id</caption><thead>"
+        '<tr><th scope="col">Cluster</th><th scope="col">Log dirs by layout</th><th '
+        'scope="col">With an id</th></tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table>{_minted(model)}"
     )
 
@@ -198,7 +203,8 @@ def _minted(model: Model) -> str:
     cut = f"The first {number(len(minted), '/totals/minted_shown')}, all in <code>summary.json</code>"
     caption = cut if len(minted) < every else "By cluster and topic"
     return (
-        f"<details{' open' if len(minted) <= _BROKERS_OPEN else ''}><summary>{count} {plural(every, 'topic')} "
+        f"<details{' open' if len(minted) <= _BROKERS_OPEN else ''}><summary>{count} "
+        f"{plural(every, 'topic')} "
         f"without an id {plural(every, 'gets', 'get')} a new one</summary>"
         f'<table class="minted"><caption>{caption}</caption><thead><tr><th scope="col">Topic</th>'
         f'<th scope="col">Minted id</th></tr></thead><tbody>{rows}</tbody></table></details>'
@@ -207,9 +213,7 @@ def _minted(model: Model) -> str:
 
 def brokers(model: Model) -> str:
     """Return every broker: readiness and why, wave, bytes by kind beside the largest, renames."""
-    every = [
-        (cluster["name"], broker) for cluster in model["waves"]["clusters"] for broker in cluster["brokers"]
-    ]
+    every = [(cluster["name"], broker) for cluster in model["waves"]["clusters"] for broker in cluster["brokers"]]
     largest = max((facts["bytes"] for facts in model["broker_facts"]), default=0)
     several = len(model["clusters"]) > 1
     rows = "".join(
@@ -217,9 +221,12 @@ def brokers(model: Model) -> str:
         for (name, broker), facts in zip(every, model["broker_facts"], strict=True)
     )
     table = (
-        '<table id="brokers" class="big"><caption>Bytes by kind; the longest bar is the largest broker</caption><thead>'
-        '<tr><th scope="col" data-sort="node_id">Broker</th><th scope="col" data-sort="readiness">Readiness</th>'
-        '<th scope="col" class="wide" data-sort="bytes">Bytes</th><th scope="col" class="n" data-sort="steps">Renames</th>'
+        '<table id="brokers" class="big"><caption>Bytes by kind; the longest bar is the '
+        "largest broker</caption><thead>"
+        '<tr><th scope="col" data-sort="node_id">Broker</th><th scope="col" '
+        'data-sort="readiness">Readiness</th>'
+        '<th scope="col" class="wide" data-sort="bytes">Bytes</th><th scope="col" class="n" '
+        'data-sort="steps">Renames</th>'
         f"</tr></thead><tbody>{rows}</tbody></table>"
     )
     return _folded("brokers", len(every), _BROKERS_OPEN, table)
@@ -258,10 +265,13 @@ def disks(model: Model) -> str:
     rows = "".join(_disk(disk, several) for disk in model["disks"])
     legend = "".join(f'<li><i class="dot {css}"></i>{kind}</li>' for kind, css in KIND_CLASSES)
     table = (
-        f'<ul class="legend">{legend}<li><i class="dot ko"></i>other kinds</li><li><i class="dot ku"></i>not in the log dir</li>'
+        f'<ul class="legend">{legend}<li><i class="dot ko"></i>other kinds</li><li><i '
+        'class="dot ku"></i>not in the log dir</li>'
         '</ul><table id="disks" class="big"><caption>Bytes by kind; a full bar is a full disk</caption>'
-        '<thead><tr><th scope="col" data-sort="node_id">Broker</th><th scope="col" data-sort="log_dir">Log dir</th>'
-        '<th scope="col" class="wide" data-sort="bytes">Bytes</th><th scope="col" class="n" data-sort="replicas">Replicas</th>'
+        '<thead><tr><th scope="col" data-sort="node_id">Broker</th><th scope="col" '
+        'data-sort="log_dir">Log dir</th>'
+        '<th scope="col" class="wide" data-sort="bytes">Bytes</th><th scope="col" class="n" '
+        'data-sort="replicas">Replicas</th>'
         f"</tr></thead><tbody>{rows}</tbody></table>"
     )
     return _folded("disks", len(model["disks"]), _DISKS_OPEN, table)
@@ -286,4 +296,5 @@ def _disk(disk: Disk, several: bool) -> str:
 
 def _folded(noun: str, count: int, shown: int, table: str) -> str:
     opened = " open" if count <= shown else ""
-    return f'<details{opened} data-list="{noun}"><summary>{count:,} {plural(count, noun[:-1], noun)}</summary>{table}</details>'
+    title = f"{count:,} {plural(count, noun[:-1], noun)}"
+    return f'<details{opened} data-list="{noun}"><summary>{title}</summary>{table}</details>'

@@ -168,7 +168,7 @@ SLUG_WORDS = {
     ),
     "leftover": (
         "Left over",
-        "Moves, deletions and strays to finish or remove first; -delete alone blocks nothing.",
+        "Moves, deletions and strays to finish or remove first; what the broker is deleting blocks nothing.",
     ),
     "unknown-entry": ("Unknown entry", "Neither Kafka's nor ours: look at it and move it out by hand."),
     "disk-unread": ("Disk not read", "Take its inventory on the broker, then plan again."),

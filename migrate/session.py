@@ -1,10 +1,11 @@
 """One Spark session, started quietly and stopped for good.
 
-``spark_session`` finds a JVM, starts it with a configuration for one machine (or for the cluster it is told of), keeps
-its noise in a file, and takes it down again: when the body is left, the JVM is gone. A job that fails becomes one line
-that names the file.
+``spark_session`` finds a JVM, starts it with a configuration for one machine (or for the cluster it is told
+of), keeps its noise in a file, and takes it down again: when the body is left, the JVM is gone. A job that
+fails becomes one line that names the file.
 
-Not here: what is computed. pyspark is imported only inside functions, so that this module loads on a broker host.
+Not here: what is computed. pyspark is imported only inside functions, so that this module loads on a broker
+host.
 
 Spec: libraries §1.2, §1.3; design §7.3, §10 "fleet plan"; style §5.10.
 """
@@ -45,7 +46,7 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{ISO8601}{UTC}Z %p %c{1}: %m%n%ex
 """
-# Of a failed task's text only the line in which one of ours speaks is for people; the traceback stays in the file.
+# Of a failed task's text only the line in which one of ours speaks is for people.
 _OURS = re.compile(r"^(?:migrate|logdir)\.[\w.]*(?:Error): (.+)$", re.MULTILINE)
 
 
@@ -68,7 +69,8 @@ def _memory_bytes() -> int:
 
 
 def driver_memory(total_bytes: int) -> str:
-    """Return the heap for the driver's JVM: half of the memory, at least 1 and at most 4 GiB, in Spark's form.
+    """Return the heap for the driver's JVM: half of the memory, at least 1 and at most 4 GiB, as Spark
+    writes it.
 
     >>> driver_memory(24 * 1024**3), driver_memory(4 * 1024**3), driver_memory(512 * 1024**2)
     ('4096m', '2048m', '1024m')
@@ -102,7 +104,8 @@ def configuration(
     Returns:
         Names and values, all texts.
     """
-    options = f"-XX:-UsePerfData -XX:+ExitOnOutOfMemoryError -Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'}"
+    logging = folder / "log4j2.properties"
+    options = f"-XX:-UsePerfData -XX:+ExitOnOutOfMemoryError -Dlog4j2.configurationFile=file:{logging}"
     settings = {
         "spark.master": master,
         "spark.app.name": "logdird fleet",
@@ -172,7 +175,7 @@ def _variables(master: str, folder: Path) -> dict[str, str | None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the one line of Spark's many that says what went wrong, ours if one of ours was raised in a worker."""
+    """Return the one line of Spark's many that says what went wrong, ours if a worker of ours raised it."""
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
@@ -217,7 +220,8 @@ def spark_session(
     A session that this process already has is lent instead, and left running.
 
     Args:
-        master: Spark's master URL; ``None`` asks ``LOGDIRD_SPARK_MASTER``, then takes all cores of this machine.
+        master: Spark's master URL; ``None`` asks ``LOGDIRD_SPARK_MASTER``, then takes all cores of this
+            machine.
         memory: The driver's heap (``4g``); ``None`` asks ``LOGDIRD_SPARK_MEMORY``, then the machine.
         shuffle_partitions: How many partitions a shuffle makes at most.
         settings: Further settings of Spark; these win.
@@ -227,8 +231,8 @@ def spark_session(
 
     Raises:
         NoSparkError: pyspark is not installed.
-        SessionError: no JVM, one too old, or it did not start; or a job of the body failed in Spark, with the name of
-            the file that holds what the JVM said.
+        SessionError: no JVM, one too old, or it did not start; or a job of the body failed in Spark, with
+            the name of the file that holds what the JVM said.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise NoSparkError(
@@ -248,9 +252,7 @@ def spark_session(
     try:
         (folder / "log4j2.properties").write_text(_LOG4J, encoding="ascii")
         given = dict(settings or {})
-        conf = configuration(
-            master, folder=folder, memory=memory, shuffle_partitions=shuffle_partitions, given=given
-        )
+        conf = configuration(master, folder=folder, memory=memory, shuffle_partitions=shuffle_partitions, given=given)
         with _environment(_variables(master, folder)):
             yield from _running(conf, folder / "jvm.log")
     except SessionError as error:
@@ -274,7 +276,7 @@ def _clear(folder: Path, *, keep_log: bool) -> None:
 
 
 def _running(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -290,7 +292,8 @@ def _running(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
         with log.open("wb") as sink, warnings.catch_warnings():
             # Popen's preexec_fn beside threads draws a DeprecationWarning from 3.12 on; it is pyspark's.
             warnings.simplefilter("ignore", DeprecationWarning)
-            gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})
+            launch: Any = launch_gateway  # untyped in pyspark
+            gateway = launch(conf, {"stdout": sink, "stderr": sink})
         context = SparkContext(conf=conf, gateway=gateway)
         spark = SparkSession(context)
         started = True

@@ -1,8 +1,9 @@
 """A snapshot: everything a fleet's disks and inventories said at one time, in one directory.
 
-``fleet scan`` writes it once; ``fleet plan`` may then read it as often as it likes, without the brokers, and gets the
-same rows and the same policy. Inside are ``rows/`` (Parquet, the planner's frame) and ``snapshot.json``, written last:
-the fleet, and name, size and rows of every file, so that a snapshot copied in part is no snapshot.
+``fleet scan`` writes it once; ``fleet plan`` may then read it as often as it likes, without the brokers,
+and gets the same rows and the same policy. Inside are ``rows/`` (Parquet, the planner's frame) and
+``snapshot.json``, written last: the fleet, and name, size and rows of every file, so that a snapshot copied
+in part is no snapshot.
 
 Not here: what the rows mean (``source``, ``census``).
 
@@ -102,9 +103,7 @@ def _count_disks(folder: Path) -> tuple[int, int]:
     sources = unread = 0
     for path in (folder / _ROWS).glob("*.parquet"):
         for batch in pq.ParquetFile(path).iter_batches(columns=["kind", "status"]):
-            for kind, status in zip(
-                batch.column("kind").to_pylist(), batch.column("status").to_pylist(), strict=True
-            ):
+            for kind, status in zip(batch.column("kind").to_pylist(), batch.column("status").to_pylist(), strict=True):
                 if kind == "disk":
                     sources += 1
                     unread += status != "ok"
@@ -126,16 +125,12 @@ def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
         text = (path / MARKER).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         found = getattr(error, "strerror", None) or "no UTF-8"
-        raise SnapshotFormatError(
-            str(path), expected=f"a snapshot ({MARKER})", found=found, fix=_FIX
-        ) from error
+        raise SnapshotFormatError(str(path), expected=f"a snapshot ({MARKER})", found=found, fix=_FIX) from error
     try:
         document = json.loads(text)
         version = document["snapshot"]
         if version != VERSION:
-            raise SnapshotFormatError(
-                str(path), expected=f"snapshot version {VERSION}", found=version, fix=_FIX
-            )
+            raise SnapshotFormatError(str(path), expected=f"snapshot version {VERSION}", found=version, fix=_FIX)
         fleet = parse_fleet_json(json.dumps(document["fleet"]))
         files = [(str(file["name"]), int(file["bytes"]), int(file["rows"])) for file in document["files"]]
     except (ValueError, KeyError, TypeError) as error:
@@ -145,13 +140,9 @@ def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
     for name, size, rows in files:
         file = path / _ROWS / name
         try:
-            whole = (
-                "/" not in name and file.stat().st_size == size and pq.read_metadata(file).num_rows == rows
-            )
+            whole = "/" not in name and file.stat().st_size == size and pq.read_metadata(file).num_rows == rows
         except (OSError, pa.ArrowException) as error:
-            raise SnapshotFormatError(
-                str(file), expected="a Parquet file", found=str(error), fix=_FIX
-            ) from error
+            raise SnapshotFormatError(str(file), expected="a Parquet file", found=str(error), fix=_FIX) from error
         if not whole:
             raise SnapshotFormatError(
                 str(file),

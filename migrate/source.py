@@ -1,10 +1,12 @@
 """The Spark data source ``logdir``: every disk and every entry of a fleet as rows.
 
-``spark.read.format("logdir").load("fleet.yaml")`` gives one row per entry and one per disk. A source that is missing
-or not whole gives one row that says so (status ``broken``) and nothing else. One input partition per walked log dir;
-inventory files share a few partitions, packed by size, because a Python task costs as much as ten thousand rows.
+``spark.read.format("logdir").load("fleet.yaml")`` gives one row per entry and one per disk. A source that
+is missing or not whole gives one row that says so (status ``broken``) and nothing else. One input partition
+per walked log dir; inventory files share a few partitions, packed by size, because a Python task costs as
+much as ten thousand rows.
 
-Not here: the verdict on a file (``inventory_batches``), on a disk (``logdir.observe``), or on what rows mean together.
+Not here: the verdict on a file (``inventory_batches``), on a disk (``logdir.observe``), or on what rows
+mean together.
 
 Spec: design §7.3; libraries §1.4.
 """
@@ -38,7 +40,7 @@ _BATCH_ROWS = 50_000
 _ENOUGH_ROWS = 10_000
 """Small batches are joined until they have this many rows."""
 _TEXTS = frozenset(
-    (
+    [
         "cluster",
         "cluster_id",
         "rack",
@@ -49,14 +51,19 @@ _TEXTS = frozenset(
         "layout",
         "status",
         "kind",
-    )
-    + ("root", "name", "name_hex", "topic", "topic_id", "sha256")
+        "root",
+        "name",
+        "name_hex",
+        "topic",
+        "topic_id",
+        "sha256",
+    ]
 )
 _LISTS = frozenset(("log_dirs", "problems"))
 COLUMNS = ("cluster", "entry_node_id", *DISK_KEYS, *(key for key in ENTRY_KEYS if key != "problems"))
 """The columns of design §7.3, in order."""
 PLANNER_COLUMNS = ("broker", "source", "sha256")
-"""What the option ``planner`` adds: ordinal of the broker entry, ordinal of the source, digest of the inventory."""
+"""What the option ``planner`` adds: ordinals of broker entry and source, digest of the inventory."""
 _OPTIONS = frozenset(("path", "planner", "partitions", "shared-paths", "columns", "fleet"))
 
 
@@ -82,7 +89,7 @@ def schema_of(columns: Iterable[str]) -> StructType:
     return StructType([StructField(column, _spark_type(column)) for column in columns])
 
 
-# -- rows ------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------------
 
 
 class _Rows:
@@ -92,20 +99,18 @@ class _Rows:
         self.columns = columns
         self.schema = pa.schema([pa.field(column, _arrow_type(column)) for column in columns])
 
-    def disk(self, source: Source, values: Mapping[str, Any]) -> pa.RecordBatch:
+    def disk(self, source: Source, values: dict[str, Any]) -> pa.RecordBatch:
         """Return the one disk row of a source."""
         row = _of_source(source) | {"kind": "disk"} | values
         arrays = [pa.array([row.get(field.name)], field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def entries(self, source: Source, values: Mapping[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
+    def entries(self, source: Source, values: dict[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return entry rows, each with the values of its disk; ``problems`` are the entry's own."""
         row = _of_source(source) | values
         count = batch.num_rows
         arrays = [
-            batch.column(field.name)
-            if field.name in ENTRY_KEYS
-            else _repeated(row.get(field.name), field.type, count)
+            batch.column(field.name) if field.name in ENTRY_KEYS else _repeated(row.get(field.name), field.type, count)
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -180,7 +185,7 @@ def read_sources(sources: Iterable[Source], columns: tuple[str, ...]) -> Iterato
     )
 
 
-# -- sharing out -----------------------------------------------------------------------------------------------------
+# -- sharing out -----------------------------------------------------------------------------------------
 
 
 class Share(InputPartition):
@@ -226,7 +231,8 @@ def require_walkable(fleet: Fleet, master: str, *, shared_paths: bool) -> None:
     """Refuse to walk log dirs in a session that may run its tasks on other machines.
 
     Raises:
-        RemoteWalkError: the fleet lists log dirs, and neither is the master local nor was it said that paths are shared.
+        RemoteWalkError: the fleet lists log dirs, and neither is the master local nor was it said that
+            paths are shared.
     """
     walked = next((source for source in fleet.sources() if source.is_walked), None)
     if walked is not None and not shared_paths and not is_local(master):
@@ -242,7 +248,7 @@ def _refusal(path: str, master: str) -> RemoteWalkError:
     )
 
 
-# -- the data source -------------------------------------------------------------------------------------------------
+# -- the data source -------------------------------------------------------------------------------------
 
 
 def _is_true(options: Mapping[str, str], key: str) -> bool:
@@ -259,9 +265,10 @@ def _bad_option(key: str, expected: str, found: str) -> ConfigError:
 class LogDirSource(DataSource):
     """``spark.read.format("logdir")``.
 
-    Options: ``path`` (the fleet file; what ``load`` is given), ``planner``, ``partitions`` (how many partitions for
-    inventory files), ``shared-paths``, ``columns`` (names, comma-separated, to be read instead of all), ``fleet`` (a
-    fleet as JSON instead of a path).
+    Options: ``path`` (the fleet file; what ``load`` is given), ``planner``, ``partitions`` (how many
+        partitions for
+    inventory files), ``shared-paths``, ``columns`` (names, comma-separated, to be read instead of all),
+    ``fleet`` (a fleet as JSON instead of a path).
     """
 
     options: dict[str, str]
@@ -302,7 +309,7 @@ class LogDirReader(DataSourceReader):
         if strange:
             raise _bad_option("schema", f"columns of {', '.join(COLUMNS)}", ", ".join(strange))
 
-    def partitions(self) -> list[Share]:  # type: ignore[override]  # a list of a subclass is a list to its reader
+    def partitions(self) -> list[Share]:
         """Read the fleet file and return the tasks."""
         cores = len(os.sched_getaffinity(0))
         given = self.options.get("partitions", str(cores * PARTITIONS_PER_CORE))
@@ -332,7 +339,8 @@ def _require_local_task(share: Share) -> None:
     task = TaskContext.get()
     if task is None:
         return  # called by hand, in this very process
-    # Spark hands a query's settings to its tasks as local properties: the one place where a worker learns the master.
+    # Spark hands a query's settings to its tasks as local properties: the one place where a worker learns
+    # the master.
     master = task.getLocalProperty("spark.master") or "unknown"
     if not is_local(master):
         for source in share.sources:
@@ -360,8 +368,8 @@ def fleet_frame(
         partitions: How many partitions for inventory files; ``None``: three per core of the session.
 
     Returns:
-        One row per disk and per entry. Reading is lazy, and done anew by every action: cache or write what is used
-        twice, above all of walked log dirs.
+        One row per disk and per entry. Reading is lazy, and done anew by every action: cache or write what
+        is used twice, above all of walked log dirs.
 
     Raises:
         RemoteWalkError: as ``require_walkable``.

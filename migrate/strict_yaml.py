@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
 from logdir.errors import ConfigError, Problem, shown
 
-# What pyyaml raises: its own family, and whatever its constructors meet in a scalar that belies its explicit tag.
+# What pyyaml raises: its own family, and what its constructors meet in a scalar that belies its explicit tag.
 _NO_YAML = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -26,7 +26,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class _StrictLoader(_Loader):  # type: ignore[misc]  # the base is chosen at run time: C where it was built
     """Reads scalars by YAML 1.2's core schema, and notes keys that are repeated."""
 
-    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def __init__(self, stream: bytes) -> None:
         super().__init__(stream)
@@ -75,15 +75,8 @@ def load_document(data: bytes, file: str, *, slug: str) -> object:
     except _NO_YAML as error:
         mark = getattr(error, "problem_mark", None)
         where = file if mark is None else f"{file}:{mark.line + 1}"
-        what = (
-            getattr(error, "problem", None)
-            or getattr(error, "reason", None)
-            or str(error)
-            or type(error).__name__
-        )
-        raise ConfigError(
-            (Problem(slug, where, "a YAML document", shown(what), "correct that line"),)
-        ) from error
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error) or type(error).__name__
+        raise ConfigError((Problem(slug, where, "a YAML document", shown(what), "correct that line"),)) from error
     finally:
         loader.dispose()
     if loader.repeated:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 _KEPT = ("LOGDIRD_PROOF", "LOGDIRD_KAFKA_CACHE")  # what the person who starts the tests says
 
-for _name in [
-    name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT
-]:
+for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]
 
 

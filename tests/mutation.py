@@ -15,9 +15,7 @@ def proof_size(full: int) -> int:
     return full if PROOF else full // 10
 
 
-def mutations(
-    originals: Sequence[bytes], pieces: Sequence[bytes], count: int, seed: int = 1
-) -> Iterator[bytes]:
+def mutations(originals: Sequence[bytes], pieces: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes]:
     """Yield ``count`` damaged copies: cut, bit flipped, byte or piece put in, span removed or doubled."""
     draw = random.Random(seed)
     for _ in range(count):

@@ -35,9 +35,7 @@ def parse_entries(data: bytes, path: str, fields: Sequence[str]) -> Iterator[tup
     try:
         lines = _LINE_END.split(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise MalformedFileError(
-            path, expected="UTF-8 text", found=f"{error.reason} at byte {error.start}"
-        ) from None
+        raise MalformedFileError(path, expected="UTF-8 text", found=f"{error.reason} at byte {error.start}") from None
     if not lines[-1]:
         del lines[-1]
     if not lines:
@@ -50,9 +48,7 @@ def parse_entries(data: bytes, path: str, fields: Sequence[str]) -> Iterator[tup
     count = parse_number(lines[1], 32, path, 2)
     entries = lines[2:]
     if count != len(entries):
-        raise MalformedFileError(
-            path, expected=f"{count} entries, as line 2 says", found=f"{len(entries)} entries"
-        )
+        raise MalformedFileError(path, expected=f"{count} entries, as line 2 says", found=f"{len(entries)} entries")
     for number, line in enumerate(entries, _FIRST_ENTRY):
         yield number, _fields(line, fields, path, number)
 
@@ -78,9 +74,7 @@ def parse_number(text: str, bits: int, path: str, line: int) -> int:
     """
     number = parse_java_int(text, bits)
     if number is None:
-        raise MalformedFileError(
-            path, expected=f"a whole number of {bits} bits in line {line}", found=repr(text)
-        )
+        raise MalformedFileError(path, expected=f"a whole number of {bits} bits in line {line}", found=repr(text))
     return number
 
 

@@ -84,8 +84,8 @@ def _logical_lines(text: str) -> Iterator[str]:
             continue
         logical += part[:-1]
         if number == last or (number == last - 1 and not lines[last] and not text.endswith("\r\n")):
-            # Even an empty one: a lone backslash at the end is an empty key with an empty value (but not before
-            # CRLF, where Java does not know yet that it is there).
+            # Even an empty one: a lone backslash at the end is an empty key with an empty value. Not so before
+            # CRLF, where Java does not know yet that it is at the end.
             yield logical
             return
 
@@ -113,9 +113,7 @@ def _unescaped(text: str, line: str, path: str) -> str:
     return resolved
 
 
-def render(
-    properties: Mapping[str, str], *, written_at_ms: int | None = None, style: Style = Style.ESCAPED
-) -> bytes:
+def render(properties: Mapping[str, str], *, written_at_ms: int | None = None, style: Style = Style.ESCAPED) -> bytes:
     r"""Write the properties as Kafka on Java 9 to 17 does: an empty comment, the date, keys in hash order.
 
     Args:

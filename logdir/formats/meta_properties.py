@@ -101,9 +101,7 @@ def parse(data: bytes, path: str = "") -> MetaProperties:
     cluster_id = properties.get(CLUSTER_KEY)
     node_text = properties.get(version.node_key)
     if cluster_id is None and version.always_has_cluster_id:
-        raise MalformedFileError(
-            path, expected=f"{CLUSTER_KEY} in version {version.value}", found="no such key"
-        )
+        raise MalformedFileError(path, expected=f"{CLUSTER_KEY} in version {version.value}", found="no such key")
     if node_text is None and version.always_has_node_id:
         raise MalformedFileError(path, expected=f"{NODE_KEY} in version {version.value}", found="no such key")
     node_id = None if node_text is None else parse_java_int(node_text)

@@ -84,16 +84,7 @@ def parse_stock(data: bytes, path: str = "") -> PartitionMetadata:
 
 
 def _parse(data: bytes, path: str, read_id: Callable[[str, str], TopicId]) -> PartitionMetadata:
-    try:
-        # Divergence: Kafka's reader never sees bad UTF-8 beyond the first 8 KiB if two lines end before; we
-        # do.
-        lines = _LINE_END.split(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise MalformedFileError(
-            path, expected="UTF-8 text", found=f"{error.reason} at byte {error.start}"
-        ) from None
-    if not lines[-1]:
-        del lines[-1]
+    lines = _lines(data, path)
     if len(lines) < 2:
         found = f"only {lines[0]!r}" if lines else "an empty file"
         raise MalformedFileError(path, expected="two lines, version and topic id", found=found)
@@ -108,6 +99,22 @@ def _parse(data: bytes, path: str, read_id: Callable[[str, str], TopicId]) -> Pa
     if topic_id.is_zero:
         raise InvalidIdError(path, expected="a topic id", found=f"{topic_id} (the zero id)")
     return PartitionMetadata(version, topic_id, _topic_name(lines[2]) if len(lines) > 2 else None)
+
+
+def _lines(data: bytes, path: str) -> list[str]:
+    try:
+        # Divergence: Kafka's reader never sees bad UTF-8 beyond the first 8 KiB if two lines end before; we do.
+        lines = _LINE_END.split(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        whole = _LINE_END.split(data[: error.start].decode("utf-8"))
+        # Kafka's reader stops at the end of line 2, so a character cut off at the end of the file is never seen.
+        if error.end == len(data) and "end of data" in error.reason and len(whole) > 2:
+            return whole[:2]
+        found = f"{error.reason} at byte {error.start}"
+        raise MalformedFileError(path, expected="UTF-8 text", found=found) from None
+    if not lines[-1]:
+        del lines[-1]
+    return lines
 
 
 def _pieces(line: str) -> list[str]:

@@ -68,9 +68,7 @@ def parse(data: bytes, path: str = "") -> ServerProperties:
     log_dirs = _log_dirs(values, path, problems)
     metadata_log_dir = values.get("metadata.log.dir")
     if metadata_log_dir == "":
-        problems.append(
-            Problem(_SLUG, path, "a path in metadata.log.dir", "an empty value", "remove the line")
-        )
+        problems.append(Problem(_SLUG, path, "a path in metadata.log.dir", "an empty value", "remove the line"))
     if problems:
         raise ConfigError(tuple(problems))
     return ServerProperties(log_dirs, node_id, values.get("broker.rack"), metadata_log_dir or log_dirs[0])

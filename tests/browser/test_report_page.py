@@ -48,9 +48,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", SHAPES)
-def test_page_fits_and_can_be_read(
-    page: Page, reports: dict[str, Path], name: str, width: int, scheme: str
-) -> None:
+def test_page_fits_and_can_be_read(page: Page, reports: dict[str, Path], name: str, width: int, scheme: str) -> None:
     page.size(width)
     page.scheme(scheme)
     page.open(reports[name])
@@ -130,9 +128,7 @@ def test_every_row_of_the_tables_is_the_plans(page: Page, reports: dict[str, Pat
 
 
 @pytest.mark.parametrize("name", ["tiny", "small"])
-def test_tab_reaches_everything_and_shows_where_it_is(
-    page: Page, reports: dict[str, Path], name: str
-) -> None:
+def test_tab_reaches_everything_and_shows_where_it_is(page: Page, reports: dict[str, Path], name: str) -> None:
     page.size(390)
     page.open(reports[name])
     count = page.run(
@@ -160,24 +156,16 @@ def test_keys_open_folds_and_sort_and_filter(page: Page, reports: dict[str, Path
     values = '[...document.querySelectorAll("#brokers tbody td:nth-child(3) > data")].map((data) => Number(data.value))'
     before = page.run(values)
     page.press("Enter")
-    assert (
-        page.run('document.querySelector("#brokers [data-sort=bytes]").getAttribute("aria-sort")')
-        == "ascending"
-    )
+    assert page.run('document.querySelector("#brokers [data-sort=bytes]").getAttribute("aria-sort")') == "ascending"
     assert page.run(values) == sorted(before)
     page.press("Space")
     assert page.run(values) == sorted(before, reverse=True)
     page.run('document.querySelector("[data-list=brokers] input").focus()')
     page.type("blocked")
-    shown = page.run(
-        '[...document.querySelectorAll("#brokers tbody tr")].filter((row) => !row.hidden).length'
-    )
+    shown = page.run('[...document.querySelectorAll("#brokers tbody tr")].filter((row) => !row.hidden).length')
     summary = json.loads((reports["large"].with_suffix("") / "summary.json").read_bytes())
     assert shown == summary["brokers"]["blocked"] > 0
-    assert (
-        page.run('document.querySelector("[data-list=brokers] output").textContent')
-        == f"{shown} of 200 shown"
-    )
+    assert page.run('document.querySelector("[data-list=brokers] output").textContent') == f"{shown} of 200 shown"
 
 
 def test_hostile_topics_are_text(page: Page, reports: dict[str, Path]) -> None:
@@ -186,9 +174,7 @@ def test_hostile_topics_are_text(page: Page, reports: dict[str, Path]) -> None:
     assert page.run("document.title") == "Migration plan · logdird"
     assert page.run('document.querySelectorAll("script").length') == 2
     assert page.run('document.querySelectorAll("img").length') == 0
-    topics = page.run(
-        '[...document.querySelectorAll(".minted td:first-child bdi")].map((topic) => topic.textContent)'
-    )
+    topics = page.run('[...document.querySelectorAll(".minted td:first-child bdi")].map((topic) => topic.textContent)')
     assert topics == [*HOSTILE[:-1], "line\\nbreak\\u202egnp.exe\\x00"]
 
 

@@ -2,8 +2,8 @@
 
 The workload has what makes sizes differ when they are counted wrongly: several segments, compaction,
 transactions, a moved log start, empty partitions, names full of dots and dashes, a deleted topic whose
-directories still lie there, and moves under a throttle, so that a partition has a current and a future replica
-of unlike sizes.
+directories still lie there, and moves under a throttle, so that a partition has a current and a future
+replica of unlike sizes.
 
 Spec: design §7.1 (``log_bytes``, ``partition``, ``kind``); kafka-behaviour §6 (DescribeLogDirs).
 """

@@ -124,9 +124,7 @@ def test_reserved_block() -> None:
     assert str(_id(0, 98)) == "AAAAAAAAAAAAAAAAAAAAYg"
     assert str(_id(0, 99)) == "AAAAAAAAAAAAAAAAAAAAYw"
     assert all(_id(0, low).is_reserved for low in (0, 1, 99, 1 << 63, (1 << 64) - 1))
-    assert not any(
-        _id(*halves).is_reserved for halves in ((0, 100), (1, 0), (1 << 63, 0), (0, (1 << 63) - 1))
-    )
+    assert not any(_id(*halves).is_reserved for halves in ((0, 100), (1, 0), (1 << 63, 0), (0, (1 << 63) - 1)))
     assert str(METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 

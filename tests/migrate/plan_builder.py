@@ -69,9 +69,7 @@ class Shape:
 
 TINY = Shape(brokers=5, disks=1)
 SMALL = Shape(brokers=12, disks=4, waves=4, unread_every=9, blocked_every=5, conflicts=4)
-LARGE = Shape(
-    brokers=100, disks=10, clusters=2, waves=14, unread_every=41, blocked_every=13, conflicts=60, minted=900
-)
+LARGE = Shape(brokers=100, disks=10, clusters=2, waves=14, unread_every=41, blocked_every=13, conflicts=60, minted=900)
 """2,000 disks."""
 LARGE_SINGLE = Shape(
     brokers=2000,
@@ -149,9 +147,7 @@ def build_plan(plan_dir: Path, shape: Shape = TINY, *, files: int = 1, shuffle: 
     return plan_dir
 
 
-def _disk(
-    chance: random.Random, shape: Shape, cluster: str, ordinal: int, node_id: int, place: int
-) -> dict[str, Any]:
+def _disk(chance: random.Random, shape: Shape, cluster: str, ordinal: int, node_id: int, place: int) -> dict[str, Any]:
     total = chance.choice((2, 4, 4, 4, 8)) * 1024 * GIB
     live = int(total * chance.triangular(0.25, 0.96, 0.62))
     replicas = chance.randrange(180, 420)
@@ -229,9 +225,7 @@ def _row(
     }
 
 
-def _conflicts(
-    chance: random.Random, shape: Shape, cluster: str, disks: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _conflicts(chance: random.Random, shape: Shape, cluster: str, disks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     places = [disk for disk in disks if disk["cluster"] == cluster and disk["status"] == "ok"]
     for unit in range(shape.conflicts):
@@ -269,9 +263,7 @@ def _conflicts(
             )
         )
         odd = f"lost+found-{unit}"
-        rows.append(
-            _row("unknown-entry", cluster, f"{node_id}|{log_dir}|log-dir|{odd}", node_id, log_dir, name=odd)
-        )
+        rows.append(_row("unknown-entry", cluster, f"{node_id}|{log_dir}|log-dir|{odd}", node_id, log_dir, name=odd))
     return rows
 
 
@@ -287,15 +279,13 @@ def _write(
 ) -> None:
     brokers = [broker for cluster in clusters for broker in cluster["brokers"]]
     counts = {
-        slug: len({(row["cluster"], row["unit"]) for row in rows if row["slug"] == slug})
-        for slug in sorted(SLUGS)
+        slug: len({(row["cluster"], row["unit"]) for row in rows if row["slug"] == slug}) for slug in sorted(SLUGS)
     }
     summary = {
         "plan": 1,
         "clusters": len(clusters),
         "brokers": {
-            key: sum(broker["readiness"] == key for broker in brokers)
-            for key in ("blocked", "clean", "unknown")
+            key: sum(broker["readiness"] == key for broker in brokers) for key in ("blocked", "clean", "unknown")
         },
         "log_dirs": len(disks),
         "replicas": sum(disk["replicas"] for disk in disks),

@@ -53,9 +53,7 @@ def test_embedded_json_is_the_plan(tmp_path: Path) -> None:
     shown = embedded(render_report(directory))
     assert shown["summary"] == plan(directory, "summary")
     waves = plan(directory, "waves")["clusters"]
-    assert shown["waves"]["clusters"] == [
-        {**cluster, "brokers": len(cluster["brokers"])} for cluster in waves
-    ]
+    assert shown["waves"]["clusters"] == [{**cluster, "brokers": len(cluster["brokers"])} for cluster in waves]
     columns = shown["brokers"]["columns"]
     brokers = [dict(zip(columns, row, strict=True)) for row in shown["brokers"]["rows"]]
     every = [broker for cluster in waves for broker in cluster["brokers"]]
@@ -144,9 +142,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     scripts = [attrs for tag, attrs in parser.tags if tag == "script"]
     assert scripts == [{"type": "application/json", "id": "plan"}, {}]
     assert not [tag for tag, _ in parser.tags if tag in ("img", "iframe", "object", "embed", "base")]
-    assert not [
-        name for _, attrs in parser.tags for name in attrs if name.startswith("on") or name == "style"
-    ]
+    assert not [name for _, attrs in parser.tags for name in attrs if name.startswith("on") or name == "style"]
     assert "&lt;script&gt;document.title=" in page
     assert "t" * 249 in page
     assert "\u202e" not in page

@@ -199,9 +199,7 @@ def _find_brokers_and_disks(cluster: Cluster, findings: Findings) -> None:
         if len(claimants) >= 2:
             findings.add_broker("node-id-twice", (cluster.name, str(node_id)), claimants.values())
     expected = cluster_id_of(cluster)
-    directories = Counter(
-        inventory.disk["directory_id"] for broker in cluster.brokers for inventory in broker.usable
-    )
+    directories = Counter(inventory.disk["directory_id"] for broker in cluster.brokers for inventory in broker.usable)
     for broker in cluster.brokers:
         for inventory in broker.usable:
             disk = inventory.disk

@@ -180,9 +180,7 @@ def new_replica(
         name = f"{topic_id[:2]}/{topic_id}_{partition}"
     if topic_id is None and not problems:
         problems = ("partition-metadata-missing",)
-    return new_entry(
-        rng, "live", name, topic=topic, topic_id=topic_id, partition=partition, problems=problems
-    )
+    return new_entry(rng, "live", name, topic=topic, topic_id=topic_id, partition=partition, problems=problems)
 
 
 def _name_bytes(entry: dict[str, Any]) -> bytes:
@@ -199,9 +197,7 @@ def render_inventory(line: dict[str, Any], entries: list[dict[str, Any]], style:
         if style.extra_keys:
             row = {**row, "later_key": {"x": [1, None]}}
         separators = (",", ":") if style.sort_keys else (", ", ": ")
-        text = json.dumps(
-            row, sort_keys=style.sort_keys, ensure_ascii=style.ascii_only, separators=separators
-        )
+        text = json.dumps(row, sort_keys=style.sort_keys, ensure_ascii=style.ascii_only, separators=separators)
         return text.encode("utf-8") + b"\n"
 
     ordered = sorted(entries, key=lambda entry: (entry["root"], _name_bytes(entry)))

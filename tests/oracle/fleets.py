@@ -104,9 +104,7 @@ def _add_harmless(rng: Random, cluster: ClusterDraft) -> None:
                 disk.entries.append(new_entry(rng, "unknown", "notes.txt", problems=("plain-file",)))
             if rng.random() < 0.1:
                 name, raw = "b\ufffd", b"b\xff"
-                disk.entries.append(
-                    new_entry(rng, "unknown", name, name_hex=raw.hex(), problems=("plain-file",))
-                )
+                disk.entries.append(new_entry(rng, "unknown", name, name_hex=raw.hex(), problems=("plain-file",)))
         if rng.random() < 0.3:
             broker.disks[0].entries.append(
                 new_entry(
@@ -129,10 +127,7 @@ def make_drafts(seed: int) -> tuple[list[ClusterDraft], frozenset[str], Random]:
     fields = []
     for name in names:
         cluster_id = new_id(rng)
-        topics = {
-            f"{rng.choice(('orders', 'clicks', 'audit'))}{n}": new_id(rng)
-            for n in range(rng.randrange(2, 18))
-        }
+        topics = {f"{rng.choice(('orders', 'clicks', 'audit'))}{n}": new_id(rng) for n in range(rng.randrange(2, 18))}
         for odd in rng.sample(ODD_NAMES, rng.randrange(1, 4)):
             topics[odd] = new_id(rng)
         cluster = ClusterDraft(

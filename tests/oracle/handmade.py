@@ -51,9 +51,7 @@ class Tiny:
                 continue
             log_dir, entries = disk
             changes = extra.get(log_dir, {})
-            line = new_line(
-                Random(log_dir + str(node_id)), cluster_id="K", node_id=node_id, log_dir=log_dir, rack=None
-            )
+            line = new_line(Random(log_dir + str(node_id)), cluster_id="K", node_id=node_id, log_dir=log_dir, rack=None)
             raw = render_inventory({**line, **changes}, list(entries), PLAIN)
             path = self.folder / f"{cluster}-{len(self.digests)}.jsonl"
             path.write_bytes(raw)

@@ -57,8 +57,7 @@ def plan_sha256(plan_dir: Path) -> str:
         *(path.relative_to(plan_dir) for path in plan_dir.glob("brokers/**/*.jsonl")),
     ]
     lines = (
-        f"{hashlib.sha256((plan_dir / path).read_bytes()).hexdigest()}  {path}\n"
-        for path in sorted(paths, key=str)
+        f"{hashlib.sha256((plan_dir / path).read_bytes()).hexdigest()}  {path}\n" for path in sorted(paths, key=str)
     )
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
@@ -99,14 +98,10 @@ def _compare_json(where: str, expected: object, raw: bytes) -> list[str]:
     return _differences(where, expected, found) or [f"{where}: equal values, other bytes: {_show(raw[:200])}"]
 
 
-def _compare_rows(
-    where: str, expected: Iterable[tuple[Any, ...]], found: Iterable[tuple[Any, ...]]
-) -> list[str]:
+def _compare_rows(where: str, expected: Iterable[tuple[Any, ...]], found: Iterable[tuple[Any, ...]]) -> list[str]:
     wanted, seen = Counter(expected), Counter(found)
     result = [f"{where}: missing {count} x {_show(row)}" for row, count in (wanted - seen).items()]
-    return result + [
-        f"{where}: not expected {count} x {_show(row)}" for row, count in (seen - wanted).items()
-    ]
+    return result + [f"{where}: not expected {count} x {_show(row)}" for row, count in (seen - wanted).items()]
 
 
 def check_waves(cluster: ClusterAnswer, waves: list[list[int]]) -> list[str]:
@@ -143,9 +138,7 @@ def read_rows(folder: Path, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
 
 
 def _compare_documents(plan_dir: Path, expected: Mapping[str, bytes]) -> list[str]:
-    found = {
-        str(path.relative_to(plan_dir)) for path in (plan_dir / "brokers").glob("**/*") if path.is_file()
-    }
+    found = {str(path.relative_to(plan_dir)) for path in (plan_dir / "brokers").glob("**/*") if path.is_file()}
     result = [f"{path}: missing" for path in sorted(expected.keys() - found)]
     result += [f"{path}: not expected" for path in sorted(found - expected.keys())]
     for path in sorted(expected.keys() & found):
@@ -185,10 +178,7 @@ def compare_with(expected: Answer, plan_dir: Path) -> list[str]:
     conflicts = read_rows(plan_dir / "conflicts", CONFLICT_COLUMNS)
     result += _compare_rows("conflicts/", expected.conflict_rows, conflicts)
     steps = [
-        tuple(
-            {**step, "wave": wave_of.get((step["cluster"], step["node_id"]))}[column]
-            for column in STEP_COLUMNS
-        )
+        tuple({**step, "wave": wave_of.get((step["cluster"], step["node_id"]))}[column] for column in STEP_COLUMNS)
         for step in expected.steps
     ]
     return result + _compare_rows("steps/", steps, read_rows(plan_dir / "steps", STEP_COLUMNS))

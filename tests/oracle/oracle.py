@@ -239,8 +239,7 @@ def answer(fleet_yaml: Path, former: Path | None = None) -> Answer:
             if held.topic is not None:
                 holders[held.topic, held.partition].add(held.broker.ordinal)
         floors = {
-            key: (frozenset(brokers), floor_of(cluster, key[0], len(brokers)))
-            for key, brokers in holders.items()
+            key: (frozenset(brokers), floor_of(cluster, key[0], len(brokers))) for key, brokers in holders.items()
         }
         offline_during += sum(1 for brokers in holders.values() if len(brokers) == 1 and brokers <= clean)
 

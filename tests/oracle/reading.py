@@ -114,9 +114,7 @@ def read_broker(item: Row, cluster: str, ordinal: int, folder: Path) -> Broker:
         if Path(path).exists():
             raise AssertionError(f"{path}: the judge walks nothing")
         # "A disk that cannot be read is line 1 and last line": whole, status unreadable, no log_dirs known.
-        whole.append(
-            Inventory(disk={"log_dir": path, "log_dirs": None, "status": "unreadable"}, entries=(), sha256="")
-        )
+        whole.append(Inventory(disk={"log_dir": path, "log_dirs": None, "status": "unreadable"}, entries=(), sha256=""))
     for pattern in item.get("inventories") or []:
         for path_found in expand(pattern, folder):
             inventory = read_inventory(path_found)
@@ -126,9 +124,7 @@ def read_broker(item: Row, cluster: str, ordinal: int, folder: Path) -> Broker:
                 whole.append(inventory)
     claims = Counter(inventory.disk["log_dir"] for inventory in whole)
     usable = [
-        inventory
-        for inventory in whole
-        if inventory.disk["status"] == "ok" and claims[inventory.disk["log_dir"]] == 1
+        inventory for inventory in whole if inventory.disk["status"] == "ok" and claims[inventory.disk["log_dir"]] == 1
     ]
     readable = {inventory.disk["log_dir"] for inventory in usable}
     by_listing = not_whole + len({log_dir for log_dir in claims if log_dir not in readable})

@@ -117,9 +117,7 @@ def _node_id_twice(field: Field) -> None:
         rng.choice(victim.disks).line["node_id"] = other.node_id
         return
     twin = rng.choice(field.victims)
-    line = new_line(
-        rng, cluster_id=field.cluster.cluster_id, node_id=twin.node_id, log_dir="/data/0", rack=twin.rack
-    )
+    line = new_line(rng, cluster_id=field.cluster.cluster_id, node_id=twin.node_id, log_dir="/data/0", rack=twin.rack)
     disk = DiskDraft(line=line)
     for partition in range(rng.randrange(3)):
         disk.entries.append(new_replica(rng, field.name(), partition, new_id(rng)))

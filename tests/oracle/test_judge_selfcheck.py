@@ -21,12 +21,7 @@ def write_plan(found: Answer, waves: Mapping[str, list[list[int]]], folder: Path
     for path, raw in {**found.documents, "waves.json": render({"clusters": clusters})}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(raw)
-    wave_of = {
-        (name, n): number
-        for name, all_of in waves.items()
-        for number, wave in enumerate(all_of)
-        for n in wave
-    }
+    wave_of = {(name, n): number for name, all_of in waves.items() for number, wave in enumerate(all_of) for n in wave}
     steps = [{**step, "wave": wave_of[step["cluster"], step["node_id"]]} for step in found.steps]
     conflicts = [dict(zip(CONFLICT_COLUMNS, row, strict=True)) for row in found.conflict_rows]
     for name, rows in (("steps", steps), ("conflicts", conflicts)):

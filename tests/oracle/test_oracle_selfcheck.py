@@ -92,9 +92,7 @@ def test_two_brokers_in_one_rack_by_hand(tiny: Tiny) -> None:
     tiny.broker("k", 2, ("/d", [live("t", 0, ID_A), live("u", 0, None, log_bytes=7)]))
     tiny.broker("k", 1, ("/e", [live("t", 0, None)]), ("/d", [live("solo", 3, ID_B, by_id=True)]))
     found = tiny.answer()
-    everything = hashlib.sha256(
-        "".join(f"{one}\n" for one in sorted(tiny.digests.values())).encode()
-    ).hexdigest()
+    everything = hashlib.sha256("".join(f"{one}\n" for one in sorted(tiny.digests.values())).encode()).hexdigest()
     raw = bytearray(hashlib.sha256(f"{everything}\0k\0u\0".encode() + b"0").digest()[:16])
     raw[6] = raw[6] % 16 + 64
     raw[8] = raw[8] % 64 + 128
@@ -191,9 +189,7 @@ def test_identities_shared_or_missing_are_each_counted_once(tiny: Tiny) -> None:
     tiny.cluster("k")
     missing = {"problems": ["meta-properties-missing"], "directory_id": "same"}
     tiny.broker("k", 1, ("/d", []), ("/e", []), **{"/d": missing, "/e": {"directory_id": "same"}})
-    tiny.broker(
-        "k", 2, ("/d", []), ("/e", []), **{"/d": {"directory_id": None}, "/e": {"directory_id": None}}
-    )
+    tiny.broker("k", 2, ("/d", []), ("/e", []), **{"/d": {"directory_id": None}, "/e": {"directory_id": None}})
     assert units_of(tiny.answer(), "identity-broken") == {"k|1|/d": 1, "k|1|/e": 1}
 
 

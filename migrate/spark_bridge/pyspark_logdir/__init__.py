@@ -1,7 +1,7 @@
 """The bridge by which Spark finds the data source ``logdir``.
 
-Spark lists the top-level modules whose names start with ``pyspark_`` and takes their ``DefaultSource``. Nothing else
-is here; the data source is ``migrate.source``.
+Spark lists the top-level modules whose names start with ``pyspark_`` and takes their ``DefaultSource``.
+Nothing else is here; the data source is ``migrate.source``.
 
 Spec: design §1; libraries §1.4.
 """

@@ -59,7 +59,7 @@ def only_format_errors(
     pieces: Sequence[bytes],
     families: tuple[type[LogDirError], ...] = (FormatError,),
 ) -> None:
-    """10,000 damaged files: read, or one typed error that says where, what was expected and what was found."""
+    """Feed 10,000 damaged files: each is read, or one typed error says where, what expected, what found."""
     refused = 0
     count = proof_size(10_000)
     for data in mutations(originals, pieces, count):

@@ -95,7 +95,8 @@ def test_writes_what_java_writes() -> None:
 
 def test_writes_the_example_of_the_specification() -> None:
     properties = {
-        "version": "1", "cluster.id": "MkU3OEVBNTcwNTJENDM2Qk", "node.id": "1", "directory.id": "JEXY6aqzQY-32P5TStzaFg",
+        "version": "1", "cluster.id": "MkU3OEVBNTcwNTJENDM2Qk", "node.id": "1",
+        "directory.id": "JEXY6aqzQY-32P5TStzaFg",
     }  # fmt: skip
     assert render(properties, written_at_ms=1_700_000_000_000) == (
         b"#\n#Tue Nov 14 22:13:20 UTC 2023\n"

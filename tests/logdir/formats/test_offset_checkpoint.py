@@ -90,9 +90,7 @@ def test_the_error_names_the_line() -> None:
 
 def test_answers_as_the_stock_class() -> None:
     def ours(data: bytes) -> str:
-        read = sorted(
-            (f"{java_text(key.topic)},{key.partition}", offset) for key, offset in parse(data, PATH).items()
-        )
+        read = sorted((f"{java_text(key.topic)},{key.partition}", offset) for key, offset in parse(data, PATH).items())
         return "ok {" + ", ".join(f"{key}={offset}" for key, offset in read) + "}"
 
     same_as_java("offset-checkpoint", ours)
@@ -135,9 +133,7 @@ def test_never_writes_an_offset_out_of_range(offset: int) -> None:
         render({TopicPartition("a", 0): offset})
 
 
-TOPICS = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True) | st.sampled_from(
-    ["é", "a\u00a0b", "\u2028", "𝟎"]
-)
+TOPICS = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True) | st.sampled_from(["é", "a\u00a0b", "\u2028", "𝟎"])
 KEYS = st.builds(TopicPartition, TOPICS, st.integers(0, 2**31 - 1))
 
 

@@ -51,6 +51,7 @@ ACCEPTED = {
     "metadata topic": (b"version: 0\ntopic_id: " + ZERO[:-1] + b"Q", 0, METADATA_TOPIC_ID),
     "padded id": (GOOD + b"==", 0, ID),
     "spare bits of the last character": (GOOD[:-1] + b"x", 0, ID),
+    "character cut off at the end of line 3": (GOOD + b"\ntopic_name: ab\xc3", 0, ID),
     "id and then a colon and a blank": (GOOD + b": ", 0, ID),
 }
 REJECTED: dict[str, tuple[bytes, type[FormatError]]] = {
@@ -68,6 +69,7 @@ REJECTED: dict[str, tuple[bytes, type[FormatError]]] = {
     "zero id": (b"version: 0\ntopic_id: " + ZERO, InvalidIdError),
     "zero id, padded": (b"version: 0\ntopic_id: " + ZERO + b"==", InvalidIdError),
     "zero id by spare bits": (b"version: 0\ntopic_id: " + ZERO[:-1] + b"B", InvalidIdError),
+    "character cut off at the end of line 2": (GOOD + b"\xc3", MalformedFileError),
     "not utf-8": (GOOD + b"\n\xff", MalformedFileError),
     "id with trailing blank": (GOOD + b" ", InvalidIdError),
     "id too short": (GOOD[:-1], InvalidIdError),
@@ -169,9 +171,7 @@ def test_round_trip(topic_id: TopicId, name: str | None) -> None:
     assert parse(render(value)) == value
 
 
-@given(
-    st.binary(min_size=22, max_size=22) | st.text("AQgw-_+/=Zz9 \n", min_size=22, max_size=22).map(str.encode)
-)
+@given(st.binary(min_size=22, max_size=22) | st.text("AQgw-_+/=Zz9 \n", min_size=22, max_size=22).map(str.encode))
 def test_fast_path_and_full_reader_agree(text: bytes) -> None:
     # The full reader is reached by a line end more, which changes nothing else.
     canonical = b"version: 0\ntopic_id: " + text

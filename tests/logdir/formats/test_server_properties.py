@@ -10,9 +10,7 @@ from logdir.errors import ConfigError, FormatError, MalformedFileError
 from logdir.formats.server_properties import ServerProperties, parse, render
 from tests.logdir.formats.contract import PATH, only_format_errors
 
-GOOD = (
-    b"# broker\nprocess.roles=broker\nnode.id=3\nlog.dirs=/d1, /d2\nbroker.rack=east\nmetadata.log.dir=/m\n"
-)
+GOOD = b"# broker\nprocess.roles=broker\nnode.id=3\nlog.dirs=/d1, /d2\nbroker.rack=east\nmetadata.log.dir=/m\n"
 
 READ = {
     "all": (GOOD, ServerProperties(("/d1", "/d2"), 3, "east", "/m")),

@@ -1,0 +1,106 @@
+"""The values of a fleet file: clusters, brokers, and what each of them lists.
+
+Not here: where they come from (``fleet``, ``fleet_json``), and what is found when they are opened
+(``source``).
+
+Spec: design §7.2.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEntry:
+    """One broker as the fleet file lists it; two entries may claim one node id."""
+
+    node_id: int
+    rack: str | None
+    """Wins over the inventories' rack."""
+    log_dirs: tuple[str, ...]
+    """Absolute, normalised paths to walk."""
+    inventories: tuple[str, ...]
+    """Absolute, normalised paths and URIs; globs expanded, each glob's matches sorted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One cluster and the policy for its migration."""
+
+    name: str
+    cluster_id: str | None
+    min_insync_replicas: int | None
+    """What holds for topics that no glob names; ``None``: one replica at a time."""
+    topics: tuple[tuple[str, int], ...]
+    """Globs and their ``min.insync.replicas``, in the file's order: the first match wins."""
+    racks: Literal["respect", "ignore"]
+    brokers: tuple[BrokerEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A fleet file."""
+
+    clusters: tuple[Cluster, ...]
+
+    def brokers(self) -> Iterator[tuple[int, Cluster, BrokerEntry]]:
+        """Yield every broker entry with its ordinal over the whole file, from 0, in the file's order."""
+        ordinal = 0
+        for cluster in self.clusters:
+            for broker in cluster.brokers:
+                yield ordinal, cluster, broker
+                ordinal += 1
+
+    def sources(self) -> Iterator[Source]:
+        """Yield all there is to read, in the file's order: of each broker its log dirs, then its inventories."""
+        number = 0
+        for ordinal, cluster, broker in self.brokers():
+            for walked, paths in ((True, broker.log_dirs), (False, broker.inventories)):
+                for path in paths:
+                    yield Source(
+                        number=number,
+                        broker=ordinal,
+                        cluster=cluster.name,
+                        entry_node_id=broker.node_id,
+                        path=path,
+                        is_walked=walked,
+                    )
+                    number += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One listed log dir or inventory file."""
+
+    number: int
+    """Ordinal over the whole fleet."""
+    broker: int
+    """Ordinal of its broker entry over the whole fleet."""
+    cluster: str
+    entry_node_id: int
+    path: str
+    is_walked: bool
+    """Whether it is a log dir to walk rather than an inventory file."""
+
+
+def min_insync_for(cluster: Cluster, topic: str) -> int | None:
+    """Return the ``min.insync.replicas`` that holds for a topic, or ``None`` where nothing is said.
+
+    The first matching glob wins; matching is case-sensitive on every platform.
+    """
+    for pattern, value in cluster.topics:
+        if fnmatch.fnmatchcase(topic, pattern):
+            return value
+    return cluster.min_insync_replicas
+
+
+def is_uri(path: str) -> bool:
+    """Whether a listed path is a URI rather than a local path."""
+    return _URI.match(path) is not None

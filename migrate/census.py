@@ -40,6 +40,11 @@ class DiskRow:
     log_dirs: tuple[str, ...] | None = None
     directory_id: str | None = None
     problems: tuple[str, ...] = ()
+    device: str | None = None
+    fs_type: str | None = None
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    layout: str | None = None
 
     @property
     def is_whole(self) -> bool:

@@ -20,9 +20,14 @@ from migrate.census import DiskRow
 from migrate.fleet import Fleet
 
 DISK_COLUMNS = (
-    "sha256", "status", "cluster_id", "node_id", "rack", "log_dir", "log_dirs", "directory_id", "problems",
+    "sha256", "status", "cluster_id", "node_id", "rack", "log_dir", "log_dirs", "directory_id", "problems", "device",
+    "fs_type", "total_bytes", "free_bytes", "layout",
 )  # fmt: skip
-"""Of line 1, what the census needs."""
+"""Of line 1, what the census and the report need."""
+COLUMNS = (
+    "broker", "source", "kind", "root", "name", "topic", "topic_id", "partition", "log_bytes", "bytes", *DISK_COLUMNS,
+)  # fmt: skip
+"""The columns of the data source that are used: not reading the others is half the time of reading."""
 
 
 def with_entry_columns(frame: DataFrame, fleet: Fleet) -> DataFrame:
@@ -96,21 +101,15 @@ def disk_rows(collected: Iterable[Row]) -> tuple[DiskRow, ...]:
     """
     rows = []
     for row in collected:
-        disk = row["disk"]
-        log_dirs = disk["log_dirs"]
+        disk = row["disk"].asDict()
+        log_dirs, problems = disk.pop("log_dirs"), disk.pop("problems")
         rows.append(
             DiskRow(
                 broker=row["broker"],
                 source=row["source"],
-                sha256=disk["sha256"],
-                status=disk["status"],
-                cluster_id=disk["cluster_id"],
-                node_id=disk["node_id"],
-                rack=disk["rack"],
-                log_dir=disk["log_dir"],
                 log_dirs=None if log_dirs is None else tuple(log_dirs),
-                directory_id=disk["directory_id"],
-                problems=tuple(disk["problems"] or ()),
+                problems=tuple(problems or ()),
+                **disk,
             )
         )
     return tuple(rows)

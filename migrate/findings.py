@@ -10,21 +10,22 @@ Spec: design §7.4, §7.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from pyspark.storagelevel import StorageLevel
 
-from migrate import conflicts, entries, groups, steps
+from migrate import conflicts, entries, groups
 from migrate.census import Census, take_census
 from migrate.fleet import Fleet
 from migrate.mint import MintedId, assign_ids
-from migrate.readiness import EntryCounts, Verdict, judge
+from migrate.readiness import Verdict, judge
+from migrate.tally import EntryCounts, Tally, by_broker, count_units, tally_entries
 
 _GIVEN_SCHEMA = "cluster_no int, topic string, given_id string, id_from string"
 
@@ -53,8 +54,9 @@ class Findings:
     """What is known of a fleet before waves are made."""
 
     census: Census
+    tallies: tuple[Tally, ...]
     entries: Mapping[int, EntryCounts]
-    """By broker; those without entries are left out."""
+    """By broker."""
     units: Mapping[str, int]
     """By slug, all slugs."""
     verdicts: tuple[Verdict, ...]
@@ -96,7 +98,8 @@ def find(
     disks = scan.filter(F.col("kind") == "disk").select("broker", "source", "disk").collect()
     census = take_census(fleet, entries.disk_rows(disks))
     usable = scan.transform(entries.filter_usable, census.unusable)
-    counted = count_entries(usable)
+    tallies = tally_entries(usable)
+    counted = by_broker(census, tallies)
 
     progress("looking for conflicts")
     live = usable.transform(entries.filter_live)
@@ -105,7 +108,7 @@ def find(
     names = kept.keep(ids.transform(conflicts.names_of))
     sets = kept.keep(live.transform(groups.fold_partitions, fleet).transform(groups.fold_sets))
     holders = _contradictions(live, topics, names, sets, kept)
-    units = dict.fromkeys(conflicts.SLUGS, 0) | dict(census.units) | _units_of_entries(counted.values())
+    units = dict.fromkeys(conflicts.SLUGS, 0) | dict(census.units) | count_units(counted.values())
     touched: dict[int, set[str]] = {}
     if holders is not None:
         units |= {row["slug"]: row["units"] for row in holders.transform(conflicts.count_units).collect()}
@@ -120,7 +123,10 @@ def find(
     undecided: set[int] = set()
     minted: tuple[MintedId, ...] = ()
     if summary["undecided"]:
-        held = live.join(idless.filter(undecidable).select("cluster_no", "topic"), ["cluster_no", "topic"], "inner")
+        # A broker all of whose replicas of it are broken is blocked by that, and holds no unit of missing-id.
+        lacking = live.filter(conflicts.is_missing_id())
+        stuck = idless.filter(undecidable).select("cluster_no", "topic")
+        held = lacking.join(stuck, on=["cluster_no", "topic"], how="left_semi")
         undecided = {row["broker"] for row in held.select("broker").dropDuplicates().collect()}
     if summary["all"] and summary["all"] != (summary["undecided"] or 0):
         wanted = idless.filter(~undecidable).select("cluster_no", "topic").toArrow()
@@ -128,6 +134,7 @@ def find(
         minted = _mint(spark, census, named, former, usable, ids)
     return Findings(
         census=census,
+        tallies=tallies,
         entries=counted,
         units=units,
         verdicts=judge(census, counted, touched, undecided),
@@ -141,47 +148,6 @@ def find(
 
 def _one(frame: DataFrame) -> Row:
     return frame.collect()[0]
-
-
-def count_entries(usable: DataFrame) -> dict[int, EntryCounts]:
-    """Add up the entries of each broker.
-
-    Args:
-        usable: Entries of usable inventories.
-
-    Returns:
-        Counts by broker; brokers without entries are left out.
-    """
-    live = F.col("kind") == "live"
-    sums = {
-        "replicas": _number(live),
-        "bytes": F.coalesce(F.col("bytes"), F.lit(0)),
-        "log_bytes": F.when(live, F.coalesce(F.col("log_bytes"), F.lit(0))).otherwise(0),
-        "steps": _number(steps.is_step()),
-        "leftovers": _number(conflicts.is_leftover()),
-        "deletes": _number(F.col("kind") == "delete"),
-        "broken": _number(F.col("is_broken")),
-        "missing": _number(conflicts.is_missing_id()),
-        "unknown": _number(conflicts.is_unknown_entry()),
-        "symlinks": _number(live & F.col("is_symlink")),
-        "unreadable": _number(live & F.col("is_unreadable")),
-    }
-    rows = usable.groupBy("broker").agg(*(F.sum(column).alias(name) for name, column in sums.items())).collect()
-    return {row["broker"]: EntryCounts(**{name: row[name] for name in sums}) for row in rows}
-
-
-def _number(condition: Column) -> Column:
-    return F.when(condition, F.lit(1)).otherwise(F.lit(0))
-
-
-def _units_of_entries(counted: Iterable[EntryCounts]) -> dict[str, int]:
-    counts = list(counted)
-    return {
-        "leftover": sum(count.leftovers for count in counts),
-        "metadata-file-broken": sum(count.broken for count in counts),
-        "missing-id": sum(count.missing for count in counts),
-        "unknown-entry": sum(count.unknown for count in counts),
-    }
 
 
 def _contradictions(

@@ -16,6 +16,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -82,9 +83,7 @@ class _Reader:
         known = ", ".join(keys)
         for key in value:
             if key not in keys:
-                self.problem(
-                    "unknown-key", where, f"only the keys {known}", _found(key), "correct or remove it"
-                )
+                self.problem("unknown-key", where, f"only the keys {known}", _found(key), "correct or remove it")
         for key, is_required in keys.items():
             if is_required and key not in value:
                 self.problem("missing-key", where, f"the key {key}", "none")
@@ -102,9 +101,7 @@ class _Reader:
             self.problem("wrong-type", where, "a text", _found(value), fix)
             return None
         if not value and not empty:
-            self.problem(
-                "wrong-value", where, "a text that is not empty", "an empty one", "leave the key out"
-            )
+            self.problem("wrong-value", where, "a text that is not empty", "an empty one", "leave the key out")
             return None
         return value
 
@@ -163,9 +160,7 @@ class _Reader:
             if text is None:
                 continue
             if is_uri(text):
-                self.problem(
-                    "wrong-value", here, "a local path", _found(text), "only inventories may be URIs"
-                )
+                self.problem("wrong-value", here, "a local path", _found(text), "only inventories may be URIs")
                 continue
             path = self.absolute(text)
             if not self.once(path, here):
@@ -224,16 +219,12 @@ class _Reader:
         log_dirs = self.given(keys, "log_dirs", where, self.log_dirs) or ()
         inventories = self.given(keys, "inventories", where, self.inventories) or ()
         if not keys.get("log_dirs") and not keys.get("inventories"):
-            self.problem(
-                "nothing-listed", where, "log_dirs or inventories", "none", "list what this broker has"
-            )
+            self.problem("nothing-listed", where, "log_dirs or inventories", "none", "list what this broker has")
         if node_id is None:
             return None
         return BrokerEntry(node_id=node_id, rack=rack, log_dirs=log_dirs, inventories=inventories)
 
-    def given(
-        self, keys: Mapping[str, Any], key: str, where: str, read: Callable[[object, str], _T]
-    ) -> _T | None:
+    def given(self, keys: Mapping[str, Any], key: str, where: str, read: Callable[[object, str], _T]) -> _T | None:
         """Return the value of a key that may be left out."""
         return read(keys[key], f"{where}.{key}") if key in keys else None
 
@@ -268,18 +259,14 @@ class _Reader:
         name = self.given(keys, "name", where, self.name)
         if name is not None and named.setdefault(name, where) != where:
             found = f"{name}, the name of {named[name]}"
-            self.problem(
-                "listed-twice", f"{where}.name", "each cluster name once", found, "give it another name"
-            )
+            self.problem("listed-twice", f"{where}.name", "each cluster name once", found, "give it another name")
         cluster_id = self.given(keys, "cluster_id", where, self.text)
         least = self.given(keys, "min.insync.replicas", where, lambda v, w: self.integer(v, w, 1))
         topics = self.given(keys, "topics", where, self.topics) or ()
         racks = self.given(keys, "racks", where, self.racks) or "respect"
         items = self.given(keys, "brokers", where, lambda v, w: self.items(v, w, "brokers")) or []
         if keys.get("brokers") == []:
-            self.problem(
-                "nothing-listed", f"{where}.brokers", "at least one broker", "none", "list its brokers"
-            )
+            self.problem("nothing-listed", f"{where}.brokers", "at least one broker", "none", "list its brokers")
         brokers = [self.broker(item, f"{where}.brokers[{index}]") for index, item in enumerate(items)]
         if name is None:
             return None
@@ -290,9 +277,7 @@ class _Reader:
 
     def fleet(self, document: object) -> Fleet:
         if document is None:
-            self.problem(
-                "nothing-listed", "", "clusters", "an empty file", "see docs/fleet.md for an example"
-            )
+            self.problem("nothing-listed", "", "clusters", "an empty file", "see docs/fleet.md for an example")
             return Fleet(clusters=())
         keys = self.mapping(document, "", {"clusters": True}) or {}
         items = self.items(keys["clusters"], "clusters", "clusters") if "clusters" in keys else []
@@ -306,12 +291,7 @@ class _Reader:
 def _normal_uri(uri: str) -> str:
     """Return a URI in the one spelling it is compared by; a local ``file:`` URI as its path."""
     parts = urlsplit(uri)
-    if (
-        parts.scheme == "file"
-        and parts.netloc in {"", "localhost"}
-        and not parts.query
-        and not parts.fragment
-    ):
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and not parts.query and not parts.fragment:
         path = os.path.normpath(unquote(parts.path))
         return path[1:] if path.startswith("//") else path
     scheme, rest = uri.split("://", 1)
@@ -332,8 +312,10 @@ def parse_fleet(data: bytes, path: str) -> Fleet:
         ConfigError: with every problem of the file.
     """
     document = load_document(data, path, slug="fleet-file")
-    reader = _Reader(path, os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - links stay as
-    they are fleet = reader.fleet(document) if reader.problems: raise ConfigError(tuple(reader.problems))
+    reader = _Reader(path, os.path.dirname(os.path.abspath(path)))
+    fleet = reader.fleet(document)
+    if reader.problems:
+        raise ConfigError(tuple(reader.problems))
     return fleet
 
 

@@ -41,8 +41,10 @@ from logdir.formats.inventory import (
     parse_disk,
     parse_entry,
     parse_footer,
+    render_disk,
 )
-from migrate.fleet import is_uri
+from migrate.errors import OutputError
+from migrate.fleet_values import is_uri
 
 _BLOCK_BYTES = 4 * 1024 * 1024
 """About 12,000 entries."""
@@ -181,10 +183,7 @@ def _parse_fast(block: bytes) -> pa.Table | None:
         return None
     if any(_has_colon_first(texts) for texts in (table["name"], table["topic"], table["topic_id"], problems)):
         return None
-    if (
-        not pc.all(pc.is_in(table["kind"], _KINDS)).as_py()
-        or not pc.all(pc.is_in(table["root"], _ROOTS)).as_py()
-    ):
+    if not pc.all(pc.is_in(table["kind"], _KINDS)).as_py() or not pc.all(pc.is_in(table["root"], _ROOTS)).as_py():
         return None
     for key in _COUNTS:
         least = pc.min(table[key]).as_py()
@@ -203,28 +202,15 @@ def _parse_slowly(block: bytes, path: str, first_line: int) -> tuple[pa.Table, l
 
     Raises:
         MalformedFileError: with the line.
+        UnicodeEncodeError: a text holds half a character (JSON can escape one).
     """
     entries: list[Entry] = []
     names: list[bytes] = []
-    for number, line in enumerate(
-        block.splitlines(keepends=True) if b"\r" not in block else _lines(block), first_line
-    ):
-        where = f"{path}:{number}"
-        try:
-            entry = parse_entry(line, where)
-            names.append(entry.raw_name)
-            for text in (entry.name, entry.topic, entry.topic_id, *entry.problems):
-                (text or "").encode()
-        except UnicodeEncodeError as error:
-            raise MalformedFileError(
-                where, expected="texts that are Unicode", found="half a character"
-            ) from error
+    for number, line in enumerate(block.split(b"\n")[:-1], first_line):
+        entry = parse_entry(line + b"\n", f"{path}:{number}")
+        names.append(entry.raw_name)
         entries.append(entry)
     return entry_table(entries), names
-
-
-def _lines(block: bytes) -> list[bytes]:
-    return [line + b"\n" for line in block.split(b"\n")[:-1]]
 
 
 def entry_table(entries: list[Entry] | tuple[Entry, ...]) -> pa.Table:
@@ -244,11 +230,7 @@ class _Order:
     def check(self, table: pa.Table, names: list[bytes] | None) -> None:
         """Look at the next block; ``names`` are its raw names where they are not just the texts."""
         roots = table["root"].combine_chunks()
-        texts = (
-            pa.array(names, pa.binary())
-            if names is not None
-            else table["name"].combine_chunks().cast(pa.binary())
-        )
+        texts = pa.array(names, pa.binary()) if names is not None else table["name"].combine_chunks().cast(pa.binary())
         rows = len(texts)
         first = (roots[0].as_py(), texts[0].as_py())
         falls = self.last is not None and first < self.last
@@ -275,17 +257,32 @@ class _Held:
         self.writer: Any = None
 
     def add(self, table: pa.Table) -> None:
-        for batch in table.to_batches():
-            self.size += batch.nbytes
-            if self.writer is not None:
-                self.writer.write_batch(batch)
-            else:
-                self.batches.append(batch)
-        if self.writer is None and self.size > _HELD_BYTES:
-            self.file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack
-            closes it self.writer = pa.ipc.new_stream( self.file, ENTRY_SCHEMA,
-            options=pa.ipc.IpcWriteOptions(compression="lz4") ) self.stack.callback(self.writer.close) for
-            batch in self.batches: self.writer.write_batch(batch) self.batches.clear()
+        """Hold a table.
+
+        Raises:
+            OutputError: the temporary file cannot be written; that is no fault of the inventory.
+        """
+        batches = table.to_batches()
+        self.size += sum(batch.nbytes for batch in batches)
+        self.batches += batches
+        if self.size > _HELD_BYTES:
+            try:
+                self._spill()
+            except OSError as error:
+                raise OutputError(
+                    tempfile.gettempdir(),
+                    expected="room for rows that wait",
+                    found=error.strerror or str(error),
+                    fix="set TMPDIR to a directory with room",
+                ) from error
+
+    def _spill(self) -> None:
+        if self.writer is None:
+            self.file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+            self.writer = pa.ipc.new_stream(self.file, ENTRY_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+        for batch in self.batches:
+            self.writer.write_batch(batch)
+        self.batches.clear()
 
     def all(self) -> Iterator[pa.RecordBatch]:
         if self.writer is None:
@@ -319,6 +316,7 @@ def _read(path: str, stack: ExitStack) -> Whole:
         if disk is None:
             end = block.index(b"\n") + 1
             disk = parse_disk(block[:end], path)
+            render_disk(disk).encode()  # no halves of characters, which JSON can escape
             block = block[end:]
             if not block:
                 continue
@@ -358,7 +356,7 @@ def open_inventory(path: str) -> Iterator[Whole | Broken]:
 def _judged(path: str, stack: ExitStack) -> Whole | Broken:
     try:
         return _read(path, stack)
-    except (FormatError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (FormatError, UnicodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         return Broken(slug="not-whole", detail=str(error))
     except (FileNotFoundError, NotADirectoryError) as error:
         return Broken(slug="absent", detail=str(error))

@@ -26,8 +26,9 @@ from migrate.findings import Findings, Kept, find
 from migrate.fleet import Fleet
 from migrate.mint import read_former
 from migrate.publish import new_directory
-from migrate.readiness import EntryCounts, Readiness
+from migrate.readiness import Readiness
 from migrate.report import render_report
+from migrate.tally import disks_document
 from migrate.waves import WavePlan, plan_waves, plan_waves_from_pairs
 
 PLAN = 1
@@ -140,6 +141,8 @@ def plan_fleet(
         digests.append(("waves.json", hashlib.sha256(waves_text.encode("utf-8")).hexdigest()))
         summary = _summarise(findings, waves, plan_sha256=_digest_of_files(digests))
         (directory / "summary.json").write_bytes((json_text(summary.as_json()) + "\n").encode("utf-8"))
+        disks_text = json_text(disks_document(findings.census, findings.tallies)) + "\n"
+        (directory / "disks.json").write_bytes(disks_text.encode("utf-8"))
         progress("writing the report")
         (directory / "report.html").write_bytes(render_report(directory).encode("utf-8"))
     return summary
@@ -148,10 +151,6 @@ def plan_fleet(
 def _digest_of_files(digests: list[tuple[str, str]]) -> str:
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(digests))
     return hashlib.sha256(lines.encode("utf-8")).hexdigest()
-
-
-def _counts(findings: Findings, broker: BrokerFacts) -> EntryCounts:
-    return findings.entries.get(broker.broker, EntryCounts())
 
 
 def _is_clean(findings: Findings, broker: BrokerFacts) -> bool:
@@ -249,7 +248,7 @@ def _write_steps(
     )
     _write_table(numbered.transform(steps.select_table, places), directory / "steps")
     lines = numbered.transform(steps.select_lines, headers, places)
-    expected = {_document_path(broker): _counts(findings, broker).steps for broker in clean}
+    expected = {_document_path(broker): findings.entries[broker.broker].steps for broker in clean}
     return write_documents(spark, lines, directory, expected)
 
 
@@ -285,7 +284,7 @@ def _write_table(frame: DataFrame, directory: Path) -> None:
 
 
 def _broker_document(findings: Findings, broker: BrokerFacts) -> dict[str, object]:
-    verdict, counts = findings.verdicts[broker.broker], _counts(findings, broker)
+    verdict, counts = findings.verdicts[broker.broker], findings.entries[broker.broker]
     number = counts.steps if verdict.readiness is Readiness.CLEAN else 0
     return {
         "node_id": broker.node_id,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from migrate.census import Census
+from migrate.tally import EntryCounts
 
 NEVER_BLOCKING = frozenset({"missing-id"})
 """Slugs whose units block nobody by themselves; §7.6 adds brokers by topic."""
@@ -23,30 +24,6 @@ class Readiness(Enum):
     CLEAN = "clean"
     BLOCKED = "blocked"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryCounts:
-    """What the entries of one broker's usable inventories add up to."""
-
-    replicas: int = 0
-    bytes: int = 0
-    """Of all its entries."""
-    log_bytes: int = 0
-    """Of its replicas."""
-    steps: int = 0
-    """Replicas in the topic-name layout that could be moved."""
-    leftovers: int = 0
-    """All of them."""
-    deletes: int = 0
-    """Those of kind ``delete``, which do not block."""
-    broken: int = 0
-    missing: int = 0
-    unknown: int = 0
-    symlinks: int = 0
-    """Replicas with that problem."""
-    unreadable: int = 0
-    """Replicas with that problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +48,7 @@ def judge(
         census: The disks.
         entries: Counts by broker; those without entries may be left out.
         touched: Slugs of contradictions between replicas, by the brokers that hold them.
-        undecided: Brokers that hold a topic without id for which none may be minted.
+        undecided: Brokers that hold a replica without id of a topic for which none may be minted.
 
     Returns:
         One verdict per broker, by ordinal.

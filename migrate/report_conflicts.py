@@ -16,7 +16,7 @@ from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from migrate.errors import PlanFormatError
 
@@ -94,14 +94,15 @@ def _batches(directory: Path) -> Iterator[pa.Table]:
     files = sorted(directory.glob("*.parquet"))
     try:
         for file in files:
-            dataset = ds.dataset(file, format="parquet")
-            present = [name for name in SCHEMA.names if name in dataset.schema.names]
+            parquet = pq.ParquetFile(file)
+            present = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
             if present != SCHEMA.names:
                 missing = ", ".join(sorted(set(SCHEMA.names) - set(present)))
                 raise PlanFormatError(str(file), expected=f"the column {missing}", found="none of that name")
-            for batch in dataset.to_batches(columns=SCHEMA.names, batch_size=_BATCH_ROWS):
+            # Not a dataset: that reads ahead by many batches.
+            for batch in parquet.iter_batches(_BATCH_ROWS, columns=SCHEMA.names):
                 if batch.num_rows:
-                    yield pa.Table.from_batches([batch]).cast(SCHEMA)
+                    yield pa.Table.from_batches([batch]).select(SCHEMA.names).cast(SCHEMA)
     except (pa.ArrowException, OSError) as error:
         raise PlanFormatError(str(directory), expected="Parquet", found=str(error)) from error
 

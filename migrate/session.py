@@ -304,8 +304,12 @@ def _running(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
                 spark.stop()
     except failures as error:
         expected = "Spark to finish its work" if started else "Spark to start"
+        # The reason stands where nothing is shortened: one of ours ends with what to do.
         raise SessionError(
-            str(log), expected=expected, found=first_line(error), fix="that file holds what the JVM said"
+            str(log),
+            expected=expected,
+            found="a failure",
+            fix=f"{' '.join(first_line(error).split())}; that file holds what the JVM said",
         ) from error
     finally:
         SparkContext._gateway = None

@@ -40,24 +40,10 @@ _BATCH_ROWS = 50_000
 _ENOUGH_ROWS = 10_000
 """Small batches are joined until they have this many rows."""
 _TEXTS = frozenset(
-    [
-        "cluster",
-        "cluster_id",
-        "rack",
-        "log_dir",
-        "directory_id",
-        "device",
-        "fs_type",
-        "layout",
-        "status",
-        "kind",
-        "root",
-        "name",
-        "name_hex",
-        "topic",
-        "topic_id",
-        "sha256",
-    ]
+    (
+        *("cluster", "cluster_id", "rack", "log_dir", "directory_id", "device", "fs_type", "layout", "status"),
+        *("kind", "root", "name", "name_hex", "topic", "topic_id", "sha256"),
+    )
 )
 _LISTS = frozenset(("log_dirs", "problems"))
 COLUMNS = ("cluster", "entry_node_id", *DISK_KEYS, *(key for key in ENTRY_KEYS if key != "problems"))

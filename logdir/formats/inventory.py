@@ -15,7 +15,6 @@ import builtins
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
@@ -170,6 +169,8 @@ def render(disk: Disk, entries: Iterable[Entry]) -> Iterator[bytes]:
     Yields:
         The file's bytes in pieces of many lines; the last piece is the last line alone.
     """
+    from hashlib import sha256  # loads OpenSSL: not for who writes and reads no file
+
     digest = sha256()
     rows = 0
     piece = render_disk(disk).encode()
@@ -358,6 +359,8 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
         MalformedFileError: cut off, altered, not sorted, or not an inventory.
         UnsupportedVersionError: a newer inventory.
     """
+    from hashlib import sha256
+
     digest = sha256()
     disk: Disk | None = None
     entries: list[Entry] = []

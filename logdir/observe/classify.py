@@ -7,6 +7,7 @@ Spec: design §7.1 (kinds), §3.1–§3.2; kafka-formats §5, §6.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import NamedTuple
 
@@ -92,6 +93,9 @@ class Inside(Enum):
 
 
 UNKNOWN = Named(Kind.UNKNOWN)
+_PLAIN = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,8})", re.ASCII)
+"""Nearly all names of a log dir; what does not fit goes the long way and is judged there."""
+_NO_TOPICS = frozenset((".", "..", names.METADATA_TOPIC))
 _KIND_OF_FORM = {
     DirForm.CURRENT: Kind.LIVE,
     DirForm.DELETE: Kind.DELETE,
@@ -135,6 +139,8 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
             return _work_dir(name, place)
         case Place.TOP | Place.WORK_TOP:
             pass
+    if place is Place.TOP and (plain := _PLAIN.fullmatch(name)) is not None and plain[1] not in _NO_TOPICS:
+        return Named(Kind.LIVE, plain[1], None, int(plain[2]), (), True)  # noqa: FBT003 - as quick as it can be
     if name == DELETING:
         return Inside.DELETING
     if name == INCOMING:

@@ -1,7 +1,7 @@
 """Scan one log dir in a process of its own, so that a sick disk stops nothing but its own scan.
 
-``python -m logdir.observe.process REQUEST`` writes the inventory to standard output and JSON lines to standard error:
-``{"entries": n}`` now and then, at the end ``{"summary": …}``. Not here: who starts it (``tools.logdirctl.inventory``).
+``main`` writes the inventory to standard output and JSON lines to standard error: ``{"entries": n}`` now and then, at
+the end ``{"summary": …}``, or ``{"unwritten": reason}`` if the inventory could not be written. Not here: who starts it (``tools.logdirctl.inventory``).
 
 Spec: design §2 law 6, §7.1.
 """
@@ -9,6 +9,7 @@ Spec: design §2 law 6, §7.1.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
@@ -24,6 +25,10 @@ class Request(NamedTuple):
     exact: bool = False
     log_dirs: tuple[str, ...] | None = None
     rack: str | None = None
+    processes: int = 1
+    """2: a second process looks at half of a big log dir."""
+    is_written: bool = True
+    """Whether the inventory itself is wanted, or its summary alone."""
 
 
 class Summary(NamedTuple):
@@ -31,14 +36,15 @@ class Summary(NamedTuple):
 
     disk: Disk
     rows: int
-    sha256: str
+    sha256: str | None
+    """``None`` where no inventory was written."""
     kinds: dict[str, tuple[int, int, int]]
     """Kind to (entries, log_bytes, bytes)."""
     problems: dict[str, int]
     """Problem of entries to their number."""
 
 
-def summarise(disk: Disk, entries: tuple[Entry, ...], sha256: str) -> Summary:
+def summarise(disk: Disk, entries: tuple[Entry, ...], sha256: str | None) -> Summary:
     """Count entries by kind and problem."""
     kinds: dict[str, tuple[int, int, int]] = {}
     problems: dict[str, int] = {}
@@ -65,14 +71,21 @@ def render_summary(summary: Summary) -> str:
 
 
 def run(request: Request, out: BinaryIO, progress: Callable[[int], None]) -> Summary:
-    """Scan and write the inventory to ``out``; ``progress`` hears the number of entries."""
+    """Scan and write the inventory to ``out``; ``progress`` hears the number of entries.
+
+    Raises:
+        OSError: the inventory could not be written. What the disk does is in the inventory, never an error.
+    """
     scanned = scan_log_dir(
         request.log_dir,
         exact=request.exact,
         log_dirs=request.log_dirs,
         rack=request.rack,
+        processes=request.processes,
         progress=progress,
     )
+    if not request.is_written:
+        return summarise(scanned.disk, scanned.entries, None)
     last = b""
     for piece in render(scanned.disk, scanned.entries):
         out.write(piece)
@@ -90,8 +103,13 @@ def main() -> int:
     """Do what the one argument asks."""
     value = json.loads(sys.argv[1])
     dirs = value["log_dirs"]
-    request = Request(value["log_dir"], value["exact"], None if dirs is None else tuple(dirs), value["rack"])
-    summary = run(request, sys.stdout.buffer, _tell)
+    request = Request(**{**value, "log_dirs": None if dirs is None else tuple(dirs)})
+    try:
+        summary = run(request, sys.stdout.buffer, _tell)
+    except OSError as error:
+        sys.stderr.write(json.dumps({"unwritten": error.strerror}) + "\n")
+        sys.stderr.flush()
+        os._exit(1)  # what is buffered for a full disk must not fail once more on the way out
     sys.stderr.write(f'{{"summary":{render_summary(summary)}}}\n')
     return 0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from functools import lru_cache
 from typing import NamedTuple
 
 from logdir.errors import FormatError
@@ -67,30 +68,19 @@ def measure(directory: int, *, exact: bool) -> Contents:
         OSError: the directory or a file in it cannot be looked at.
     """
     names = os.listdir(directory)
-    log_bytes = total = segments = 0
+    log_bytes = beside = segments = 0
     low = high = ""
     oldest = newest = 0
     vanished = False
-    device = os.fstat(directory).st_dev if exact else 0
     stat = os.stat
-    for name in names:
-        is_segment = (
-            name[-4:] == ".log" and len(name) == _SEGMENT and name[:20].isdecimal() and name.isascii()
-        )
-        if not (is_segment or exact):
-            continue
+    listed = [n for n in names if n[-4:] == ".log" and len(n) == _SEGMENT and n[:20].isdecimal() and n.isascii()]
+    for name in listed:
         try:
             seen = stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
             vanished = True
             continue
-        form = seen.st_mode & _FORMAT_BITS
-        if form != _REGULAR:
-            if form == _IS_DIRECTORY and exact and seen.st_dev == device:
-                total += _bytes_below(name, directory, device)
-            continue
-        total += seen.st_size
-        if not is_segment:
+        if seen.st_mode & _FORMAT_BITS != _REGULAR:
             continue
         log_bytes += seen.st_size
         changed = seen.st_mtime_ns
@@ -107,9 +97,25 @@ def measure(directory: int, *, exact: bool) -> Contents:
             elif changed > newest:
                 newest = changed
         segments += 1
+    if exact:
+        device = os.fstat(directory).st_dev
+        counted = frozenset(listed)
+        for name in names:
+            if name in counted:
+                continue
+            try:
+                seen = stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                vanished = True
+                continue
+            form = seen.st_mode & _FORMAT_BITS
+            if form == _REGULAR:
+                beside += seen.st_size
+            elif form == _IS_DIRECTORY and seen.st_dev == device:
+                beside += _bytes_below(name, directory, device)
     return Contents(
         log_bytes,
-        total if exact else log_bytes,
+        log_bytes + beside,
         len(names),
         segments,
         int(low[:20]) if segments else None,
@@ -181,6 +187,12 @@ def read_identity(directory: int) -> Identity:
     except OSError as error:
         # EIO is the disk's fault; a link, a directory or a giant of that name is the file's.
         return Identity(None, None, "unreadable" if error.errno == errno.EIO else "partition-metadata-broken")
+    return _said(data)
+
+
+@lru_cache(maxsize=4096)
+def _said(data: bytes) -> Identity:
+    """Judge the bytes; the partitions of a topic all have the same."""
     try:
         value = partition_metadata.parse(data)
     except FormatError:

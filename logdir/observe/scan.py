@@ -12,9 +12,11 @@ Spec: design §3.2, §7.1; law 10.
 from __future__ import annotations
 
 import errno
+import marshal
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import NamedTuple
 
 from logdir import names
@@ -23,7 +25,7 @@ from logdir.errors import FormatError
 from logdir.formats import meta_properties
 from logdir.formats.inventory import Disk, Entry, Kind, Root, sort_key
 from logdir.observe import mounts as mount_table
-from logdir.observe import replica
+from logdir.observe import replica, share
 from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type, classify
 
 _ROUNDS = 3
@@ -31,6 +33,8 @@ _ROUNDS = 3
 _Count = int | None
 _Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
 _NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
+_WORTH_SHARING = 256
+"""Names at the top from which on a second process pays for its start."""
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -53,43 +57,86 @@ class _Scan:
     """One scan under way."""
 
     def __init__(
-        self, *, exact: bool, mounts: tuple[mount_table.Mount, ...], progress: Callable[[int], None]
+        self, *, exact: bool, processes: int, mounts: tuple[mount_table.Mount, ...], progress: Callable[[int], None]
     ) -> None:
         self.exact = exact
+        self.processes = processes
         self.mounts = mounts
         self.progress = progress
-        self.found: dict[tuple[str, str], Entry] = {}
+        # By the number of the root too: two work roots of one log dir may hold one name each.
+        self.found: dict[tuple[int, str], Entry] = {}
+        self.number = 0
         self.mounted: frozenset[bytes] = frozenset()
 
     def walk(self, directory: int, real_path: bytes, root: Root, place: Place) -> None:
         """Scan the tree of one root. Raises ``OSError`` if its top cannot be listed."""
         self.mounted = mount_table.mounted_below(self.mounts, real_path)
+        self.number += 1
         done: set[str] = set()
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
             listed = _list(directory)
             for gone in done - listed.keys():
-                self._forget(root, gone)
-            vanished = False
-            again = set()
-            for name, kind in listed.items():
-                if name in done:
-                    continue
-                seen = classify(name, kind, place)
-                if not isinstance(seen, Named):
-                    again.add(name)
-                    self._forget(root, name)
-                if not self._top(directory, name, kind, seen, root):
-                    vanished = True
-                    again.add(name)
+                self._forget(gone)
+            todo = [name for name in listed if name not in done]
+            for name in todo if number else ():
+                self._forget(name)
+            if number == 0 and self.processes > 1 and len(todo) >= _WORTH_SHARING:
+                again, vanished = self._shared(directory, todo, listed, root, place)
+            else:
+                again, vanished = self._names(directory, todo, listed, root, place)
             if not vanished:
                 return
             # What went away may have come back under another name: in a place already passed, or beside.
             done = listed.keys() - again
 
-    def _forget(self, root: Root, top: str) -> None:
-        for key in [
-            k for k in self.found if k[0] == root.value and (k[1] == top or k[1].startswith(f"{top}/"))
-        ]:
+    def _names(
+        self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
+    ) -> tuple[set[str], bool]:
+        """Scan names at the top; return those to be scanned again in a next round, and whether there must be one."""
+        vanished = False
+        again = set()
+        for name in todo:
+            kind = listed[name]
+            seen = classify(name, kind, place)
+            if not isinstance(seen, Named):
+                again.add(name)
+            if not self._top(directory, name, kind, seen, root):
+                vanished = True
+                again.add(name)
+        return again, vanished
+
+    def _shared(
+        self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
+    ) -> tuple[set[str], bool]:
+        """Scan names at the top, the second half of them in a second process."""
+        first, second = todo[: len(todo) // 2], todo[len(todo) // 2 :]
+
+        def other_half() -> bytes:
+            self.found = {}
+            self.progress = _no_progress
+            again, vanished = self._names(directory, second, listed, root, place)
+            seen = [(path, tuple(entry)) for (_, path), entry in self.found.items()]
+            return marshal.dumps((list(again), vanished, seen))
+
+        other = share.begin(other_half)
+        try:
+            again, vanished = self._names(directory, first, listed, root, place)
+        except BaseException:
+            if other is not None:
+                other.drop()
+            raise
+        data = None if other is None else other.result()
+        if data is None:
+            more, gone = self._names(directory, second, listed, root, place)
+        else:
+            more, gone, seen = marshal.loads(data)  # noqa: S302 - from our own copy, through our own pipe
+            for path, values in seen:
+                self.found[self.number, path] = Entry(*values)
+            self.progress(len(self.found))
+        return again.union(more), vanished or gone
+
+    def _forget(self, top: str) -> None:
+        for key in [k for k in self.found if k[0] == self.number and (k[1] == top or k[1].startswith(f"{top}/"))]:
             del self.found[key]
 
     def _top(self, parent: int, name: str, kind: Type, seen: Named | Inside, root: Root) -> bool:
@@ -146,7 +193,7 @@ class _Scan:
         except OSError as error:
             self._add(path, root, seen._replace(problems=(*seen.problems, *_problems_of(error))), None)
             return True
-        with _opened(directory):
+        try:
             try:
                 contents = replica.measure(directory, exact=self.exact)
             except OSError as error:
@@ -156,6 +203,8 @@ class _Scan:
                 return False
             if seen.is_replica:
                 seen = _with_identity(seen, directory, contents)
+        finally:
+            os.close(directory)
         self._add(path, root, seen, contents)
         return True
 
@@ -185,7 +234,7 @@ class _Scan:
             raw = os.fsencode(path)
             name = raw.decode("utf-8", "replace")
             name_hex = None if name.encode() == raw else raw.hex()
-        self.found[root.value, path] = Entry(
+        self.found[self.number, path] = Entry(
             seen.kind.value, root.value, name, name_hex, seen.topic, seen.topic_id, seen.partition, *figures,
             tuple(sorted(seen.problems)) if len(seen.problems) > 1 else seen.problems,
         )  # fmt: skip
@@ -223,7 +272,7 @@ def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> N
         if seen.needs_topic and identity.topic_name is None and problem is None:
             problem = "partition-metadata-broken"
     problems = seen.problems if problem is None else (*seen.problems, problem)
-    return seen._replace(topic=topic, topic_id=identity.topic_id, problems=problems)
+    return Named(seen.kind, topic, identity.topic_id, seen.partition, problems)
 
 
 def _list(directory: int) -> dict[str, Type]:
@@ -314,6 +363,7 @@ def scan_log_dir(
     log_dirs: tuple[str, ...] | None = None,
     rack: str | None = None,
     taken_at_ms: int | None = None,
+    processes: int = 1,
     progress: Callable[[int], None] = _no_progress,
 ) -> Scanned:
     """Look at one log dir and its work roots. Reads the disk, changes nothing.
@@ -324,6 +374,7 @@ def scan_log_dir(
         log_dirs: All log dirs configured for the broker, if known.
         rack: ``broker.rack``, if known.
         taken_at_ms: The instant to say, epoch milliseconds; the clock's if not given.
+        processes: 2 lets a second, forked process look at half of a big log dir; only for a caller with one thread.
         progress: Called with the number of entries so far, now and then.
 
     Returns:
@@ -341,20 +392,29 @@ def scan_log_dir(
     )
     try:
         with _opened(os.open(log_dir, _ROOT)) as directory:
-            return _scan_opened(disk, log_dir, directory, progress)
+            return _scan_opened(disk, log_dir, directory, processes, progress)
     except OSError as error:
         return Scanned(disk._replace(status="unreadable", problems=(_status_of(error),)), ())
 
 
-def _scan_opened(disk: Disk, log_dir: str, directory: int, progress: Callable[[int], None]) -> Scanned:
+def _sorted(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    found = list(entries)
+    # Texts in the order of their code points are in the order of their UTF-8 bytes; only hidden bytes need a key.
+    quick = all(entry.name_hex is None for entry in found)
+    return tuple(sorted(found, key=itemgetter(1, 2) if quick else sort_key))
+
+
+def _scan_opened(
+    disk: Disk, log_dir: str, directory: int, processes: int, progress: Callable[[int], None]
+) -> Scanned:
     seen = os.fstat(directory)
     room = os.fstatvfs(directory)
     mounts = mount_table.read_mounts()
     real = os.fsencode(os.path.realpath(log_dir))
-    scan = _Scan(exact=disk.exact, mounts=mounts, progress=progress)
+    scan = _Scan(exact=disk.exact, processes=processes, mounts=mounts, progress=progress)
     scan.walk(directory, real, Root.LOG_DIR, Place.TOP)
     _work_roots(scan, log_dir, directory)
-    entries = tuple(sorted(scan.found.values(), key=sort_key))
+    entries = _sorted(scan.found.values())
     identity, problems = _identity(directory)
     progress(len(entries))
     return Scanned(

@@ -85,9 +85,7 @@ class Client:
             stdin.flush()
         line = stdout.readline()
         if not line:
-            raise RigError(
-                f"the client died at {words[0]}: {self._stderr.read_text(errors='replace')[-500:]}"
-            )
+            raise RigError(f"the client died at {words[0]}: {self._stderr.read_text(errors='replace')[-500:]}")
         answer = cast(dict[str, object], json.loads(line))
         if "error" in answer:
             raise ClientError(f"{' '.join(words)}: {answer['error']}")

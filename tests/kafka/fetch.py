@@ -117,8 +117,7 @@ def fetch(version: str, cache: Path, *, pause: Callable[[float], None] = time.sl
 def _fill(version: str, cache: Path, release: Path, pause: Callable[[float], None]) -> None:
     if shutil.which("mvn") is None:
         raise FetchError(
-            f"Kafka {version} is not in {cache} and there is no mvn: "
-            f"install Maven (Debian: apt install maven)"
+            f"Kafka {version} is not in {cache} and there is no mvn: install Maven (Debian: apt install maven)"
         )
     said = ""
     for attempt in range(1, TRIES + 1):

@@ -44,18 +44,14 @@ def missing_java() -> str:
     wanted = f"a JDK {MIN_JAVA} or newer: install one (Debian: apt install openjdk-17-jdk-headless)"
     if shutil.which("java") is None or shutil.which("javac") is None:
         return f"the kafka tests need {wanted}; found no java or no javac"
-    said = subprocess.run(
-        ["java", "-XX:-UsePerfData", "-version"], capture_output=True, text=True, timeout=60
-    ).stderr
+    said = subprocess.run(["java", "-XX:-UsePerfData", "-version"], capture_output=True, text=True, timeout=60).stderr
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version[1]) < MIN_JAVA:
         return f"the kafka tests need {wanted}; found {said.splitlines()[0] if said else 'no answer'}"
     return ""
 
 
-def java_command(
-    *, libs: Path, root: Path, heap_mib: int, level: str, classes: Path | None = None
-) -> list[str]:
+def java_command(*, libs: Path, root: Path, heap_mib: int, level: str, classes: Path | None = None) -> list[str]:
     """Return the start of a command line; a main class and its arguments follow.
 
     Args:

@@ -202,9 +202,7 @@ class Broker:
             stdin=subprocess.DEVNULL,
         )
         if check and done.returncode:
-            raise RigError(
-                f"{main_class} exit {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}"
-            )
+            raise RigError(f"{main_class} exit {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}")
         return done.stdout
 
     def format(self, cluster_id: str, *options: str) -> None:

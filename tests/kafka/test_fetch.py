@@ -41,13 +41,9 @@ def put_mvn(script: str, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
-        pytest.param(
-            {"LOGDIRD_KAFKA_CACHE": "/own", "XDG_CACHE_HOME": "/xdg", "HOME": "/home/u"}, "/own", id="own"
-        ),
+        pytest.param({"LOGDIRD_KAFKA_CACHE": "/own", "XDG_CACHE_HOME": "/xdg", "HOME": "/home/u"}, "/own", id="own"),
         pytest.param({"XDG_CACHE_HOME": "/xdg", "HOME": "/home/u"}, "/xdg/logdird/kafka", id="xdg"),
-        pytest.param(
-            {"LOGDIRD_KAFKA_CACHE": "", "HOME": "/home/u"}, "/home/u/.cache/logdird/kafka", id="home"
-        ),
+        pytest.param({"LOGDIRD_KAFKA_CACHE": "", "HOME": "/home/u"}, "/home/u/.cache/logdird/kafka", id="home"),
     ],
 )
 def test_the_cache_is_where_the_environment_says(environ: dict[str, str], expected: str) -> None:

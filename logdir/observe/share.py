@@ -1,0 +1,65 @@
+"""A second process for half of a big log dir: a forked copy that looks, sends back what it saw, and ends.
+
+It holds no lock, changes nothing and is reaped before the scan returns; where it cannot be had, or fails, the first
+process does that half too. Only for a process with a single thread. Not here: what is looked at (``scan``).
+
+Spec: spec/baselines.md §1 ("optional second process … for one big disk").
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Share(NamedTuple):
+    """The half under way in the other process."""
+
+    pid: int
+    pipe: int
+
+    def result(self) -> bytes | None:
+        """Wait for its bytes; ``None`` if it failed. Reaps the process."""
+        pieces = []
+        try:
+            while piece := os.read(self.pipe, 1 << 20):
+                pieces.append(piece)
+        finally:
+            os.close(self.pipe)
+            _, status = os.waitpid(self.pid, 0)
+        return b"".join(pieces) if status == 0 else None
+
+    def drop(self) -> None:
+        """End it; its half is not wanted any more."""
+        os.kill(self.pid, 9)
+        os.close(self.pipe)
+        os.waitpid(self.pid, 0)
+
+
+def begin(work: Callable[[], bytes]) -> Share | None:
+    """Run ``work`` in a copy of this process; ``None`` if there can be none just now."""
+    try:
+        if len(os.listdir("/proc/self/task")) != 1:
+            return None  # a fork of a process with threads may never come to its work
+        pipe, end = os.pipe()
+    except OSError:
+        return None
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(pipe)
+        os.close(end)
+        return None
+    if pid == 0:
+        status = 1
+        try:
+            data = memoryview(work())
+            while data:
+                data = data[os.write(end, data) :]
+            status = 0
+        finally:
+            # Never back into the caller's code, whatever happened: there it would run twice.
+            os._exit(status)
+    os.close(end)
+    return Share(pid, pipe)

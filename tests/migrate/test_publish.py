@@ -1,0 +1,85 @@
+"""Files and directories appear whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from migrate.errors import OutputError, OutputExistsError
+from migrate.publish import new_directory, write_file
+
+
+def test_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_file(path, b"old")
+    write_file(path, (b"n", b"ew"))
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failure_leaves_the_former_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_file(path, b"old")
+
+    def pieces() -> Iterator[bytes]:
+        yield b"new"
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        write_file(path, pieces())
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_file_in_no_directory_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(OutputError):
+        write_file(tmp_path / "none" / "f", b"")
+
+
+def test_directory_appears_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "plan"
+    with new_directory(path) as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "f").write_bytes(b"x")
+        assert not path.exists()
+    assert (path / "sub" / "f").read_bytes() == b"x"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_directory_of_a_failure_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), new_directory(tmp_path / "plan") as folder:  # noqa: PT012 - the body is the test
+        (folder / "f").touch()
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "link"])
+def test_taken_name_is_refused_before_the_work(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "plan"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "file":
+        path.touch()
+    else:
+        path.symlink_to("nowhere")
+    ran = False
+    with pytest.raises(OutputExistsError), new_directory(path):
+        ran = True
+    assert not ran
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "plan"
+    with pytest.raises(OutputExistsError), new_directory(path):  # noqa: PT012 - the body is the test
+        path.mkdir()
+        (path / "theirs").touch()
+    assert [p.name for p in path.iterdir()] == ["theirs"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_missing_parent_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(OutputError), new_directory(tmp_path / "none" / "plan"):
+        pass

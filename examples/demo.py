@@ -66,9 +66,9 @@ FLEET = (
     Member("events", 4, None, "4.3.1-kraft", "events/broker-4"),
     # Killed while partitions moved between its disks; a disk that is gone; two entries for one node id.
     Member("lab", 1, None, "4.3.1-kill9", "lab/broker-1"),
-    Member("lab", 2, None, "3.9.2-kraft", "lab/broker-2", extra=("d3",)),
-    Member("lab", 3, None, "3.7.2-kraft", "lab/broker-3"),
-    Member("lab", 3, None, "3.7.2-kraft", "lab/broker-3-again"),
+    Member("lab", 2, None, "4.3.1-kill9", "lab/broker-2", extra=("d3",)),
+    Member("lab", 3, None, "4.3.1-kill9", "lab/broker-3"),
+    Member("lab", 3, None, "4.3.1-kill9", "lab/broker-3-again"),
 )
 CLUSTER_IDS = {
     "orders": "MkU3OEVBNTcwNTJENDM2Qk",

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple, TextIO
 
 from logdir.errors import ConfigError, LogDirError, Problem
+from tools.render import utf8
 
 FORMAT = 1
 """Changes only when a documented key of the JSON output does."""
@@ -40,28 +41,29 @@ def say(streams: Streams, line: str) -> None:
     streams.err.flush()
 
 
+def compact(value: object) -> str:
+    """Return JSON with sorted keys and no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
     """Return every finding an error carries."""
     return error.problems if isinstance(error, ConfigError) else (error.problem(),)
 
 
-def envelope(
-    command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]
-) -> str:
+def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]) -> str:
     """Return the one JSON object of ``--json``, with its LF."""
-    value = {
+    value: dict[str, object] = {
         "command": command,
         "format": FORMAT,
         "exit": int(exit_status),
-        "problems": [problem._asdict() for problem in problems],
+        "problems": [{k: utf8(v) for k, v in problem._asdict().items()} for problem in problems],
         "result": result,
     }
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    return compact(value) + "\n"
 
 
-def failed(
-    command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool
-) -> Exit:
+def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
     """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
     for problem in problems:
         say(streams, f"logdirctl {command}: {problem.line()}")

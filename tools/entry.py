@@ -31,4 +31,10 @@ def logdirctl() -> int:
         return 2
     from tools.logdirctl.main import main
 
-    return main(arguments, sys.stdout, sys.stderr)
+    status = main(arguments, sys.stdout, sys.stderr)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads any more; the interpreter must not try again on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status

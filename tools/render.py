@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -20,6 +21,27 @@ def size(value: int | None) -> str:
     while amount >= 1024 and step < len(_STEPS) - 1:
         amount, step = amount / 1024, step + 1
     return f"{value} B" if step == 0 else f"{amount:.1f} {_STEPS[step]}"
+
+
+def utf8(text: str) -> str:
+    r"""Return text that UTF-8 can hold: the bytes of a path that no text holds become U+FFFD.
+
+    >>> utf8("/d\udcff")
+    '/d\ufffd'
+    """
+    if text.isascii():
+        return text
+    try:
+        return os.fsencode(text).decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def quoted(text: str) -> str:
+    """Return one word for a shell."""
+    import shlex
+
+    return shlex.quote(text)
 
 
 def printable(text: str) -> str:
@@ -52,7 +74,6 @@ def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], ri
     widths = [max(len(header), *(len(row[i]) for row in shown), 0) for i, header in enumerate(headers)]
     for row in [list(headers), *shown]:
         cells = (
-            cell.rjust(w) if i in right else cell.ljust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
         out.write("  ".join(cells).rstrip() + "\n")

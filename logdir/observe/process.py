@@ -56,9 +56,8 @@ def summarise(disk: Disk, entries: tuple[Entry, ...], sha256: str | None) -> Sum
     return Summary(disk, len(entries), sha256, dict(sorted(kinds.items())), dict(sorted(problems.items())))
 
 
-def parse_summary(text: str) -> Summary:
-    """Read what ``render_summary`` wrote."""
-    value = json.loads(text)
+def parse_summary(value: dict[str, Any]) -> Summary:
+    """Read what ``render_summary`` wrote, parsed as JSON already."""
     lists = ("problems", "log_dirs")
     disk: dict[str, Any] = {k: tuple(v) if k in lists and v is not None else v for k, v in value["disk"].items()}
     kinds = {k: (v[0], v[1], v[2]) for k, v in value["kinds"].items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -222,6 +224,12 @@ def test_walking_is_refused_by_the_task_itself(spark: object, tmp_path: Path) ->
     (tmp_path / "fleet.yaml").write_text(
         f"clusters: [{{name: a, brokers: [{{node_id: 1, log_dirs: [{tmp_path}/disk]}}]}}]"
     )
+    # Spark's own cluster for tests keeps its applications' folders inside the installation, and no setting moves them.
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    kept = Path(spec.origin).parent / "work"
+    before = set(kept.glob("*"))
     done = run(
         """
         import sys
@@ -237,6 +245,8 @@ def test_walking_is_refused_by_the_task_itself(spark: object, tmp_path: Path) ->
         """.replace("sys.argv[1]", repr(str(tmp_path / "fleet.yaml"))),
         tmp_path / "work",
     )
+    for folder in set(kept.glob("*")) - before:
+        shutil.rmtree(folder)
     assert done.stdout.startswith("2\n"), done.stdout + done.stderr
     assert "walk-on-cluster" in done.stdout
     assert "take inventories on the brokers, or say --shared-paths" in done.stdout

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from typing import Any
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from tools.cli import Exit, Streams
+from tools import render
+from tools.cli import Exit, Streams, envelope
+
+if TYPE_CHECKING:
+    from migrate.plan import Summary
 
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 
@@ -26,9 +33,7 @@ def add_parser(commands: Any) -> None:
     verbs = fleet.add_subparsers(dest="verb", metavar="VERB", required=True)
     scan = verbs.add_parser("scan", help="read every disk and inventory of a fleet into one snapshot")
     scan.add_argument("fleet", metavar="FLEET", help="the fleet file (YAML)")
-    scan.add_argument(
-        "-o", "--output", metavar="SNAPSHOT", required=True, help="a directory that does not exist"
-    )
+    scan.add_argument("-o", "--output", metavar="SNAPSHOT", required=True, help="a directory that does not exist")
     plan = verbs.add_parser("plan", help="find every conflict and plan the migration to topic-id directories")
     plan.add_argument("fleet", metavar="FLEET|SNAPSHOT", help="the fleet file, or a snapshot of fleet scan")
     plan.add_argument("-o", "--output", metavar="DIR", required=True, help="a directory that does not exist")
@@ -58,4 +63,111 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             found=f"no {', '.join(missing)}",
             fix="pip install 'logdird[fleet]'",
         )
-    return Exit.INTERNAL
+    if arguments.verb == "report":
+        return _report(arguments, streams)
+    return _on_spark(arguments, streams)
+
+
+def _report(arguments: argparse.Namespace, streams: Streams) -> int:
+    from migrate import job
+
+    page = job.report(Path(arguments.plan), None if arguments.output is None else Path(arguments.output))
+    if arguments.json:
+        streams.out.write(envelope(arguments.title, Exit.DONE, (), {"output": str(page)}))
+    else:
+        streams.out.write(f"wrote {page}\nnext: open it in a browser\n")
+    return Exit.DONE
+
+
+def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
+    from migrate import job
+    from migrate.publish import require_absent
+    from migrate.session import spark_session
+
+    output = Path(arguments.output)
+    require_absent(output)  # before a JVM is started for it
+    if Path(arguments.fleet).is_file():
+        from migrate.fleet import read_fleet
+
+        read_fleet(arguments.fleet)
+    stages = Stages(streams)
+    result: dict[str, object] = {"output": str(output)}
+    with stages:
+        stages.begin("starting Spark")
+        with spark_session(arguments.master) as spark:
+            if arguments.verb == "scan":
+                found = job.scan(
+                    spark, arguments.fleet, output, shared_paths=arguments.shared_paths, progress=stages.begin
+                )
+                result |= {"disks": found.sources, "unread": found.unread, "rows": found.rows, "bytes": found.bytes}
+            else:
+                former = None if arguments.ids is None else Path(arguments.ids)
+                summary = job.plan(
+                    spark,
+                    arguments.fleet,
+                    output,
+                    former=former,
+                    shared_paths=arguments.shared_paths,
+                    progress=stages.begin,
+                )
+                result["summary"] = summary.as_json()
+            stages.begin("stopping Spark")
+    if arguments.json:
+        streams.out.write(envelope(arguments.title, Exit.DONE, (), result))
+    elif arguments.verb == "scan":
+        streams.out.write(
+            f"wrote {output}: {result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows\n"
+            f"next: logdirctl fleet plan {output} -o PLAN\n"
+        )
+    else:
+        _tell_plan(summary, output, streams)
+    return Exit.DONE
+
+
+def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
+    out = streams.out
+    counts = ", ".join(f"{count} {readiness}" for readiness, count in summary.brokers.items())
+    out.write(
+        f"{summary.clusters} clusters, {summary.log_dirs} log dirs, {summary.replicas} replicas, "
+        f"{render.size(summary.bytes)}\nbrokers: {counts}\n"
+        f"waves: {summary.waves} (at least {summary.lower_bound}); {summary.offline_during} partitions offline "
+        f"meanwhile; {len(summary.minted)} topic ids minted\n"
+    )
+    found = [[slug, str(units)] for slug, units in sorted(summary.conflicts.items()) if units]
+    if found:
+        out.write("\n")
+        render.table(out, ("conflict", "units"), found, frozenset({1}))
+    out.write(f"\nwrote {output}\nnext: open {output / 'report.html'} in a browser\n")
+
+
+class Stages:
+    """Says on a terminal which stage is under way, and for how long."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._err = streams.err
+        self._shown = streams.err.isatty()
+        self._stage = ""
+        self._started = 0.0
+        self._over = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._ticker.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        if self._shown:
+            self._ticker.join()
+            self._err.write("\r\x1b[K")
+            self._err.flush()
+
+    def begin(self, stage: str) -> None:
+        """Say that a stage begins."""
+        self._stage, self._started = stage, time.monotonic()
+
+    def _tick(self) -> None:
+        while not self._over.wait(0.5):
+            self._err.write(f"\r\x1b[K{self._stage} … {time.monotonic() - self._started:.0f} s")
+            self._err.flush()

@@ -6,22 +6,22 @@ Spec: design §6, §7.1.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import IO, Any, BinaryIO, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from logdir.errors import ConfigError, Problem
-from logdir.formats import inventory as inventory_file
+from logdir.errors import ConfigError, LogDirError, Problem
 from logdir.observe.process import Request, Summary, parse_summary, run
 from tools import render
-from tools.cli import Exit, Streams, envelope, say
+from tools.cli import Exit, Streams, compact, envelope, say
+from tools.logdirctl.inventory_output import places, publish, unwritten
+
+if TYPE_CHECKING:
+    import subprocess
 
 Action = Callable[[argparse.Namespace, Streams], int]
 
@@ -94,23 +94,26 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
         value = server_properties.parse(data, path)
         dirs, rack = list(value.log_dirs), value.rack
     where = arguments.server_properties or "--log-dirs"
-    problems = [
-        Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part
-    ]
-    absolute = [os.path.abspath(part) for part in dirs if part]
-    twice = sorted({path for path in absolute if absolute.count(path) > 1})
+    problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
+    fit = [part for part in dirs if part and _is_path(part)]
     problems += [
-        Problem("config-error", where, "each log dir once", f"{path} more than once") for path in twice
+        Problem("config-error", where, "a path the system takes", part) for part in dirs if part and part not in fit
     ]
+    absolute = [os.path.abspath(part) for part in fit]
+    # As an inventory shows them: two that differ in bytes no text holds would be one to its reader.
+    texts = [render.utf8(path) for path in absolute]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
     if problems:
         raise ConfigError(tuple(problems))
     return Broker(tuple(absolute), rack)
 
 
-def file_name(summary: Summary) -> str:
-    """Return the name of a disk's inventory file (design §7.1)."""
-    node = "unknown" if summary.disk.node_id is None else summary.disk.node_id
-    return f"{node}-{hashlib.sha256(summary.disk.log_dir.encode()).hexdigest()[:12]}.jsonl"
+def _is_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 class _Progress:
@@ -142,28 +145,25 @@ class _Progress:
             self._err.flush()
 
 
-def _child_environment() -> dict[str, str]:
-    # The child must run this installation's code and no other, wherever it was started from.
+def _command(request: Request) -> list[str]:
+    # The child runs this installation's code and no other, wherever it was started from; it needs nothing that is
+    # installed beside, so it does not look for it either.
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return {**os.environ, "PYTHONPATH": home, "PYTHONSAFEPATH": "1"}
+    code = f"import sys; sys.path.insert(0, {home!r}); from logdir.observe.process import main; sys.exit(main())"
+    return [sys.executable, "-I", "-S", "-c", code, json.dumps(request._asdict())]
 
 
 @contextmanager
-def _started(
-    requests: Sequence[Request], files: Sequence[IO[bytes]]
-) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _started(requests: Sequence[Request], files: Sequence[BinaryIO]) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start one process per disk; whatever happens, none is left behind."""
+    import subprocess
+
     children: list[subprocess.Popen[bytes]] = []
     try:
         for request, file in zip(requests, files, strict=True):
-            command = [sys.executable, "-m", "logdir.observe.process", json.dumps(request._asdict())]
             children.append(
                 subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.PIPE,
-                    env=_child_environment(),
+                    _command(request), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, pipesize=1 << 16
                 )
             )
         yield children
@@ -175,10 +175,11 @@ def _started(
                 child.stderr.close()
 
 
-def _listen(child: subprocess.Popen[bytes], log_dir: str, note: Callable[[int], None]) -> Summary:
+def _listen(child: subprocess.Popen[bytes], request: Request, note: Callable[[int], None]) -> Summary:
     """Read what a child tells until it ends.
 
     Raises:
+        OutputError: it could not write the inventory.
         RuntimeError: it ended without a summary; its last words are in the message.
     """
     summary: Summary | None = None
@@ -189,16 +190,19 @@ def _listen(child: subprocess.Popen[bytes], log_dir: str, note: Callable[[int], 
         if line.startswith(b'{"entries":'):
             note(int(json.loads(line)["entries"]))
         elif line.startswith(b'{"summary":'):
-            summary = parse_summary(json.dumps(json.loads(line)["summary"]))
+            summary = parse_summary(json.loads(line)["summary"])
+        elif line.startswith(b'{"unwritten":'):
+            raise unwritten(request.log_dir, json.loads(line)["unwritten"])
         else:
             strange = line.strip() or strange
     status = child.wait()
     if status != 0 or summary is None:
-        raise RuntimeError(f"the scan of {log_dir} ended with {status}: {strange.decode(errors='replace')}")
+        words = strange.decode(errors="replace")
+        raise RuntimeError(f"the scan of {render.printable(request.log_dir)} ended with {status}: {words}")
     return summary
 
 
-def scan(requests: Sequence[Request], files: Sequence[IO[bytes]], streams: Streams) -> list[Summary]:
+def scan(requests: Sequence[Request], files: Sequence[BinaryIO], streams: Streams) -> list[Summary]:
     """Scan every disk, each in a process of its own if there are several.
 
     Args:
@@ -208,19 +212,25 @@ def scan(requests: Sequence[Request], files: Sequence[IO[bytes]], streams: Strea
 
     Returns:
         One summary per request, in their order.
+
+    Raises:
+        OutputError: an inventory could not be written.
     """
     progress = _Progress(streams, len(requests))
     try:
         if len(requests) == 1:
-            return [run(requests[0], _binary(files[0]), progress.at(0))]
+            try:
+                return [run(requests[0], files[0], progress.at(0))]
+            except OSError as error:
+                raise unwritten(requests[0].log_dir, error.strerror) from error
         from threading import Thread
 
-        heard: list[Summary | BaseException | None] = [None] * len(requests)
+        heard: list[Summary | Exception] = [RuntimeError("not heard of")] * len(requests)
 
         def listen(index: int, child: subprocess.Popen[bytes]) -> None:
             try:
-                heard[index] = _listen(child, requests[index].log_dir, progress.at(index))
-            except (RuntimeError, ValueError, OSError) as error:
+                heard[index] = _listen(child, requests[index], progress.at(index))
+            except (LogDirError, RuntimeError, ValueError, OSError) as error:
                 heard[index] = error
 
         with _started(requests, files) as children:
@@ -232,15 +242,11 @@ def scan(requests: Sequence[Request], files: Sequence[IO[bytes]], streams: Strea
         summaries = []
         for one in heard:
             if not isinstance(one, Summary):
-                raise RuntimeError("a scan ended early") from one
+                raise one
             summaries.append(one)
         return summaries
     finally:
         progress.done()
-
-
-def _binary(file: IO[bytes]) -> BinaryIO:
-    return file  # type: ignore[return-value]  # tempfile's wrapper has every method of BinaryIO
 
 
 def _problems(summaries: Sequence[Summary]) -> list[Problem]:
@@ -252,9 +258,7 @@ def _problems(summaries: Sequence[Summary]) -> list[Problem]:
             found.append(Problem(slug, disk.log_dir, expected, slug.replace("-", " "), _FIXES.get(slug, "")))
         for slug, count in summary.problems.items():
             if slug not in ("plain-file", "partition-metadata-missing", "name-truncated"):
-                found.append(
-                    Problem(slug, disk.log_dir, "none such entry", f"{count} of them", "see docs/errors.md")
-                )
+                found.append(Problem(slug, disk.log_dir, "none such entry", f"{count} of them", "see docs/errors.md"))
     return found
 
 
@@ -288,77 +292,56 @@ def _table(results: Sequence[Result], streams: Streams, *, exact: bool) -> None:
     render.table(streams.out, headers, rows, frozenset(range(3, len(headers))))
 
 
-def _result(result: Result, file: IO[bytes]) -> dict[str, object]:
+def _disk_json(result: Result, file: BinaryIO) -> Iterator[str]:
+    """Write one disk of the result; its entries, where they are in no file, go through as the lines they are."""
     summary = result.summary
     kinds = {k: {"entries": v[0], "log_bytes": v[1], "bytes": v[2]} for k, v in summary.kinds.items()}
-    value: dict[str, object] = {
-        "disk": summary.disk._asdict(),
-        "rows": summary.rows,
-        "sha256": summary.sha256,
-        "kinds": kinds,
-        "problems": summary.problems,
-        "file": result.file,
-    }
+    yield f'{{"disk":{compact(summary.disk._asdict())},'
     if result.file is None:
         file.seek(0)
-        inventory = inventory_file.parse(file, summary.disk.log_dir)
-        value["entries"] = [entry._asdict() for entry in inventory.entries]
-    return value
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    file.seek(0)
-    while piece := file.read(1 << 20):
-        yield piece
-
-
-def _written(directory: str, summary: Summary, file: IO[bytes]) -> str:
-    """Write one inventory file under its final name, whole or not at all; return its path."""
-    from pathlib import Path
-
-    from migrate.publish import write_file
-
-    path = Path(directory) / file_name(summary)
-    write_file(path, _pieces(file))
-    return str(path)
+        lines = file.read().decode().split("\n")[1:-2]
+        yield f'"entries":[{",".join(lines)}],'
+    yield (
+        f'"file":{compact(None if result.file is None else render.utf8(result.file))},"kinds":{compact(kinds)},'
+        f'"problems":{compact(summary.problems)},"rows":{summary.rows},"sha256":{compact(summary.sha256)}}}'
+    )
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     broker = broker_of(arguments)
-    if arguments.output is not None:
-        try:
-            os.makedirs(arguments.output, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(
-                (Problem("config-error", arguments.output, "a directory to write to", str(error.strerror)),)
-            ) from error
     # What was configured, as other inventories of this broker will say it too.
-    configured = tuple(os.fsencode(path).decode("utf-8", "replace") for path in broker.log_dirs)
-    requests = [Request(path, arguments.exact, configured, broker.rack) for path in broker.log_dirs]
-    with ExitStack() as stack:
-        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in requests]
-        summaries = scan(requests, files, streams)
-        results = []
-        for summary, file in zip(summaries, files, strict=True):
-            written = None if arguments.output is None else _written(arguments.output, summary, file)
-            results.append(Result(summary, written))
+    configured = tuple(map(render.utf8, broker.log_dirs))
+    processes = 2 if len(broker.log_dirs) == 1 and len(os.sched_getaffinity(0)) > 1 else 1
+    is_written = arguments.json or arguments.output is not None
+    requests = [
+        Request(path, arguments.exact, configured, broker.rack, processes, is_written) for path in broker.log_dirs
+    ]
+    with places(arguments.output, len(requests), is_written=is_written) as found:
+        summaries = scan(requests, [place.file for place in found], streams)
+        written = publish(found, summaries)
+        results = [Result(*pair) for pair in zip(summaries, written, strict=True)]
         problems = _problems(summaries)
         unread = any(summary.disk.status != "ok" for summary in summaries)
         status = Exit.PROBLEMS if unread else Exit.DONE
         if arguments.json:
-            told: dict[str, object] = {"disks": [_result(r, f) for r, f in zip(results, files, strict=True)]}
-            streams.out.write(envelope("inventory", status, problems, told))
+            disks = ("".join(_disk_json(r, place.file)) for r, place in zip(results, found, strict=True))
+            empty = envelope("inventory", status, problems, {"disks": []})
+            head, tail = empty[: -len("]}}\n")], "]}}\n"
+            streams.out.write(f"{head}{','.join(disks)}{tail}")
             return status
     _table(results, streams, exact=arguments.exact)
     for problem in problems:
         say(streams, f"logdirctl inventory: {problem.line()}")
     if arguments.output is None:
-        streams.out.write("next: logdirctl inventory … -o DIR writes this down for logdirctl fleet plan\n")
+        named = (
+            f"--server-properties {render.quoted(arguments.server_properties)}"
+            if arguments.server_properties is not None
+            else f"--log-dirs {render.quoted(arguments.log_dirs)}"
+        )
+        streams.out.write(render.printable(f"next: logdirctl inventory {named} -o DIR") + "\n")
     else:
         for result in results:
-            streams.out.write(f"wrote {result.file}\n")
-        streams.out.write(
-            "next: name these files in a fleet file and type: logdirctl fleet plan FLEET -o PLAN\n"
-        )
+            streams.out.write(render.printable(f"wrote {result.file}") + "\n")
+        streams.out.write("next: name these files in a fleet file and type: logdirctl fleet plan FLEET -o PLAN\n")
     return status

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn, TextIO
 
-from logdir.errors import ConfigError, DiskError, FormatError, LogDirError
+from logdir.errors import ConfigError, DiskError, FormatError, LogDirError, Problem
 from tools.cli import Exit, Streams, failed, problems_of, say
 from tools.logdirctl import fleet, inventory
 
@@ -51,6 +51,18 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=100, max_help_position=28)
 
 
+_EXIT = {
+    "output-failed": Exit.PROBLEMS,
+    "output-exists": Exit.USAGE,
+    "no-spark": Exit.USAGE,
+    "spark-session": Exit.USAGE,
+    "plan-format": Exit.USAGE,
+    "snapshot-format": Exit.USAGE,
+    "walk-on-cluster": Exit.REFUSED,
+}
+"""Slugs of the planning side whose family does not say enough."""
+
+
 def _exit_for(error: LogDirError) -> Exit:
     match error:
         case ConfigError():
@@ -58,7 +70,7 @@ def _exit_for(error: LogDirError) -> Exit:
         case FormatError() | DiskError():
             return Exit.PROBLEMS
         case _:
-            return Exit.REFUSED
+            return _EXIT.get(error.code, Exit.REFUSED)
 
 
 def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
@@ -81,11 +93,17 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         return Exit.USAGE
     try:
         run: inventory.Action = arguments.run
-        return run(arguments, streams)
+        status = run(arguments, streams)
+        stdout.flush()  # here, where a reader that went away is nobody's fault
+        return status
     except LogDirError as error:
         return failed(arguments.title, _exit_for(error), problems_of(error), streams, as_json=arguments.json)
     except BrokenPipeError:
         return Exit.PROBLEMS
+    except Exception as error:  # noqa: BLE001 - the last guard: a fault of ours is one line too
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        fault = Problem("internal-error", arguments.title, "no fault of ours", words, "please report it")
+        return failed(arguments.title, Exit.INTERNAL, (fault,), streams, as_json=arguments.json)
     except KeyboardInterrupt:
         say(streams, f"logdirctl {arguments.title}: interrupted; nothing half-written was left")
         return 130

@@ -1,0 +1,110 @@
+"""What ``logdirctl fleet`` does, given a session: scan, plan, report.
+
+Each is one call from paths to a new directory or file. Not here: arguments and output (``tools.logdirctl.fleet``), the
+session's life (``session``).
+
+Spec: design §6, §7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate.publish import require_absent, write_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from migrate.plan import Summary
+    from migrate.snapshot import Scan
+
+Progress = Callable[[str], None]
+
+
+def _silent(stage: str) -> None:
+    """Tell nobody."""
+
+
+def scan(
+    spark: SparkSession,
+    fleet_file: str | Path,
+    output: Path,
+    *,
+    shared_paths: bool = False,
+    progress: Progress = _silent,
+) -> Scan:
+    """Read every disk and inventory of a fleet into a snapshot.
+
+    Args:
+        spark: The session.
+        fleet_file: The fleet file.
+        output: A directory that does not exist.
+        shared_paths: Whether log dirs may be walked by any machine of the session.
+        progress: Told the name of each stage as it begins.
+
+    Returns:
+        Counts.
+
+    Raises:
+        ConfigError: the fleet file.
+        MigrationError: the output, or log dirs listed on a cluster.
+    """
+    from migrate.snapshot import write_snapshot
+
+    progress("reading inventories")
+    return write_snapshot(spark, str(fleet_file), output, shared_paths=shared_paths)
+
+
+def plan(
+    spark: SparkSession,
+    source: str | Path,
+    output: Path,
+    *,
+    former: Path | None = None,
+    shared_paths: bool = False,
+    progress: Progress = _silent,
+) -> Summary:
+    """Plan a fleet.
+
+    Args:
+        spark: The session.
+        source: A fleet file, or the directory of a snapshot.
+        output: A directory that does not exist.
+        former: A former plan, whose minted ids are kept.
+        shared_paths: Whether log dirs may be walked by any machine of the session.
+        progress: Told the name of each stage as it begins.
+
+    Returns:
+        What ``summary.json`` says.
+
+    Raises:
+        ConfigError: the fleet file.
+        MigrationError: the snapshot, the former plan, the output, or log dirs listed on a cluster.
+    """
+    from migrate.entries import COLUMNS
+    from migrate.plan import plan_fleet
+    from migrate.snapshot import open_frame
+
+    require_absent(output)
+    fleet, frame = open_frame(spark, str(source), columns=COLUMNS, shared_paths=shared_paths)
+    return plan_fleet(spark, frame, fleet, output, former, progress=progress)
+
+
+def report(plan_dir: Path, output: Path | None = None) -> Path:
+    """Draw the page of a plan again; return its path. Needs no session.
+
+    Args:
+        plan_dir: A plan directory.
+        output: The page's path; ``report.html`` in the plan if not given.
+
+    Raises:
+        PlanFormatError: no plan.
+        OutputError: the page could not be written.
+    """
+    from migrate.report import render_report
+
+    page = plan_dir / "report.html" if output is None else output
+    write_file(page, render_report(plan_dir).encode("utf-8"))
+    return page

@@ -226,7 +226,9 @@ class _Reader:
 
     def given(self, keys: Mapping[str, Any], key: str, where: str, read: Callable[[object, str], _T]) -> _T | None:
         """Return the value of a key that may be left out."""
-        return read(keys[key], f"{where}.{key}") if key in keys else None
+        # What is absent is null (design §7); where a value is needed, null is a wrong one.
+        needed = key in ("name", "node_id", "brokers")
+        return read(keys[key], f"{where}.{key}") if key in keys and (needed or keys[key] is not None) else None
 
     def racks(self, value: object, where: str) -> Literal["respect", "ignore"]:
         if value == "ignore":
@@ -277,7 +279,7 @@ class _Reader:
 
     def fleet(self, document: object) -> Fleet:
         if document is None:
-            self.problem("nothing-listed", "", "clusters", "an empty file", "see docs/fleet.md for an example")
+            self.problem("nothing-listed", "", "clusters", "an empty file", "docs/fleet.md has an example")
             return Fleet(clusters=())
         keys = self.mapping(document, "", {"clusters": True}) or {}
         items = self.items(keys["clusters"], "clusters", "clusters") if "clusters" in keys else []

@@ -352,6 +352,11 @@ def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tu
     return value, ()
 
 
+def _utf8(text: str | None) -> str | None:
+    # A properties file can spell half of a surrogate pair, which no file of ours can hold.
+    return text and text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 def _no_progress(entries: int) -> None:
     """Tell nobody."""
 
@@ -388,7 +393,7 @@ def scan_log_dir(
         exact=exact,
         status="ok",
         log_dirs=log_dirs,
-        rack=rack,
+        rack=_utf8(rack),
     )
     try:
         with _opened(os.open(log_dir, _ROOT)) as directory:
@@ -420,7 +425,7 @@ def _scan_opened(
     return Scanned(
         disk._replace(
             problems=problems,
-            cluster_id=identity and identity.cluster_id,
+            cluster_id=_utf8(identity.cluster_id) if identity else None,
             node_id=identity and identity.node_id,
             directory_id=str(identity.directory_id) if identity and identity.directory_id else None,
             device=f"{os.major(seen.st_dev)}:{os.minor(seen.st_dev)}",

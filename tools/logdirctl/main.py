@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import NoReturn, TextIO
 
 from logdir.errors import ConfigError, DiskError, FormatError, LogDirError, Problem
@@ -77,7 +78,8 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     """Run one command; return its exit status. Never raises for what an operator can cause."""
     streams = Streams(stdout, stderr)
     try:
-        arguments = build_parser().parse_args(argv)
+        with redirect_stdout(stdout):  # where argparse writes help
+            arguments = build_parser().parse_args(argv)
     except _UsageError as error:
         say(streams, str(error))
         return Exit.USAGE

@@ -118,7 +118,7 @@ def test_golden_bytes() -> None:
     last = f'{{"rows":5,"sha256":"{sha256(GOLDEN).hexdigest()}"}}\n'.encode()
     assert whole() == GOLDEN + last
     again = read(GOLDEN + last)
-    assert again == (DISK, ENTRIES, sha256(GOLDEN).hexdigest())
+    assert again == Inventory(DISK, ENTRIES, sha256(GOLDEN).hexdigest())
     assert digest_of(DISK, ENTRIES) == again.sha256
 
 
@@ -165,6 +165,7 @@ _DISKS = st.builds(
 def _entries(draw: st.DrawFn) -> Entry:
     raw = draw(st.binary(max_size=12))
     name = raw.decode("utf-8", "replace")
+    counts = [draw(_COUNT) for _ in range(7)]
     return Entry(
         draw(st.sampled_from(Kind)).value,
         draw(st.sampled_from(Root)).value,
@@ -172,8 +173,15 @@ def _entries(draw: st.DrawFn) -> Entry:
         None if name.encode() == raw else raw.hex(),
         draw(st.none() | _TEXT),
         draw(st.none() | _TEXT),
-        *[draw(_COUNT) for _ in range(7)],
-        *[draw(st.none() | _INTEGER) for _ in range(2)],
+        counts[0],
+        counts[1],
+        counts[2],
+        counts[3],
+        counts[4],
+        counts[5],
+        counts[6],
+        draw(st.none() | _INTEGER),
+        draw(st.none() | _INTEGER),
         draw(_TEXTS),
     )
 
@@ -367,22 +375,17 @@ def _alien_values(row: int, key: str) -> None:
     assert refused(signed(rows), row + 1).expected == f"the key {key}"
 
 
+_CLOSED = ("kind", "root", "status", "layout", "name_hex", "name")
+_MAY_BE_NEGATIVE = ("node_id", "taken_at_ms", "oldest_ms", "newest_ms")
+
+
 def _fits(now: object, alien: object, key: str) -> bool:
-    """Whether ``alien`` is of the type of ``key``: told by its present value, which the constants above fill in."""
-    closed = ("kind", "root", "status", "layout", "name_hex", "name")
-    if key in ("name_hex",):
+    """Whether ``alien`` may stand for ``key`` too; the type is told by the value that stands there."""
+    if key in _CLOSED:
         return False
-    if key in ("exact",):
-        return alien is True
-    if key == "name":
-        return False if alien == "1" else False
-    if key in closed:
-        return False
-    if isinstance(now, str):
-        return alien == "1"
-    if isinstance(now, list):
-        return alien == []
-    return key in ("node_id", "taken_at_ms", "oldest_ms", "newest_ms") and type(alien) is int and alien == -1
+    if isinstance(now, bool | str | list):
+        return alien in {bool: (True,), str: ("1",), list: ([],)}[type(now)] and type(alien) is type(now)
+    return key in _MAY_BE_NEGATIVE and type(alien) is int and alien == -1
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(BIN)/python -m examples.demo $(DEMO)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "not kafka and not browser and not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not kafka and not browser and not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -100,7 +100,12 @@ def measure(size: int, work: str) -> list[str]:
     limit = _MAX_SECONDS.get(size)
     shown = f"{written:,} directories"
     lines = [
-        _line(f"fleet plan, {shown}", f"{run.seconds:.1f} s", f"≤ {limit} s", limit and run.seconds <= limit),
+        _line(
+            f"fleet plan, {shown}",
+            f"{run.seconds:.1f} s",
+            f"≤ {limit} s",
+            None if limit is None else run.seconds <= limit,
+        ),
         _line("its processes together", f"{run.peak_bytes >> 20} MiB", "≤ 8192 MiB", run.peak_bytes <= _MAX_BYTES),
         _line(
             "driver's Python",
@@ -122,7 +127,9 @@ def measure(size: int, work: str) -> list[str]:
     both = f"{ratio:.1f} ({statistics.median(ours):.1f} s : {statistics.median(theirs):.1f} s)"
     asked = size >= _RATIO_FROM
     lines.append(
-        _line("fleet plan of the snapshot : DuckDB", both, "≤ 6" if asked else "-", ratio <= _MAX_RATIO if asked else None)
+        _line(
+            "fleet plan of the snapshot : DuckDB", both, "≤ 6" if asked else "-", ratio <= _MAX_RATIO if asked else None
+        )
     )
     shutil.rmtree(snapshot)
     shutil.rmtree(fleet)

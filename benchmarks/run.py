@@ -7,7 +7,8 @@ import datetime
 import os
 import platform
 
-from benchmarks import fleet, help, inventory
+from benchmarks import fleet, inventory
+from benchmarks import help as help_text
 from benchmarks.measure import HOME, ROUNDS, show
 
 RESULTS = os.path.join(HOME, "benchmarks", "RESULTS.md")
@@ -29,9 +30,8 @@ def main() -> int:
     version = platform.python_version()
     parts = [
         f"\n## {now:%Y-%m-%d %H:%M} UTC\n",
-        f"CPython {version}, Linux {platform.release().split('-')[0]}, {len(os.sched_getaffinity(0))} cores, "
-        f"load {os.getloadavg()[0]:.1f} at the start\n",
-        show([*inventory.measure(arguments.rounds), *help.measure()]),
+        f"CPython {version}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the start\n",
+        show([*inventory.measure(arguments.rounds), *help_text.measure()]),
     ]
     if arguments.fleet:
         parts += ["", fleet.table(arguments.fleet)]

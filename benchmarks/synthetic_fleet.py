@@ -105,9 +105,7 @@ def write_fleet(directory: str, partition_directories: int) -> int:
     ]
     fleet = {"clusters": [{"name": "synthetic", "cluster_id": CLUSTER, "min.insync.replicas": 2, "brokers": brokers}]}
     with get_context("spawn").Pool(len(os.sched_getaffinity(0))) as pool:
-        written = sum(
-            pool.imap_unordered(write_broker, [(directory, broker, partitions) for broker in range(BROKERS)])
-        )
+        written = sum(pool.imap_unordered(write_broker, [(directory, broker, partitions) for broker in range(BROKERS)]))
     path = os.path.join(directory, "fleet.yaml")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(fleet, file, indent=1)  # JSON is YAML

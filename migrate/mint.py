@@ -49,7 +49,7 @@ def mint(inventory_sha256: str, cluster: str, topic: str, taken: Collection[str]
     Spec: design §7.6.
 
     >>> mint("0" * 64, "east", "orders", set())
-    'Ucr6oKCSRJKYn4ODr2TrjQ'
+    'P_LQYc07Qiy4Nn-g5vSuUA'
     """
     for counter in count():
         key = "\0".join((inventory_sha256, cluster, topic, str(counter)))

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_KAFKA_CACHE")  # what the person who starts the tests says
+_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_CI", "LOGDIRD_KAFKA_CACHE")  # what the person who starts the tests says
 
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]

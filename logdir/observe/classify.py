@@ -140,7 +140,7 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
         case Place.TOP | Place.WORK_TOP:
             pass
     if place is Place.TOP and (plain := _PLAIN.fullmatch(name)) is not None and plain[1] not in _NO_TOPICS:
-        return Named(Kind.LIVE, plain[1], None, int(plain[2]), (), True)  # noqa: FBT003 - as quick as it can be
+        return Named(Kind.LIVE, plain[1], None, int(plain[2]), (), True)
     if name == DELETING:
         return Inside.DELETING
     if name == INCOMING:

@@ -1,7 +1,8 @@
 """Scan one log dir in a process of its own, so that a sick disk stops nothing but its own scan.
 
 ``main`` writes the inventory to standard output and JSON lines to standard error: ``{"entries": n}`` now and then, at
-the end ``{"summary": …}``, or ``{"unwritten": reason}`` if the inventory could not be written. Not here: who starts it (``tools.logdirctl.inventory``).
+the end ``{"summary": …}``, or ``{"unwritten": reason}`` if the inventory could not be written.
+Not here: who starts it (``tools.logdirctl.inventory``).
 
 Spec: design §2 law 6, §7.1.
 """

@@ -105,7 +105,8 @@ def test_every_slug_is_counted_and_held(spark: SparkSession, tmp_path: Path) -> 
     assert [row[1] for row in holders(out, "replicas-differ-in-id")] == [1, 2, 3, 4]
     assert {row[0] for row in holders(out, "one-id-two-names")} == {f"east|{one}"}
     assert {row[0] for row in holders(out, "id-in-two-clusters")} == {one}
-    assert [row[0] for row in holders(out, "partition-twice-on-broker")] == ["east|4|orders|0"] * 2 + ["east|5|solo|0"] * 2
+    twice = [row[0] for row in holders(out, "partition-twice-on-broker")]
+    assert twice == ["east|4|orders|0"] * 2 + ["east|5|solo|0"] * 2
     assert [row[:2] for row in holders(out, "node-id-twice")] == [("east|6", 5), ("east|6", 6)]
     assert holders(out, "disk-unread") == [("west|1|1", 1, "", "")]
     assert [row[0] for row in holders(out, "unknown-entry")] == ["east|3|/data/4|log-dir|lost+found"]
@@ -137,7 +138,8 @@ def clean_fleet(folder: Path) -> Builder:
     a, b = an_id("a"), an_id("b")
     quoted = '/da"ta/ü\\\t'
     builder.broker(3, [live("orders", 0, a), live("idless", 0)], log_dir="/d1")
-    builder.broker(1, [live("orders", 0, a), live("orders", 10, a), live("orders", 2), live("new", 0, b)], log_dir=quoted)
+    orders = [live("orders", 0, a), live("orders", 10, a), live("orders", 2)]
+    builder.broker(1, [*orders, live("new", 0, b)], log_dir=quoted)
     builder.broker(2, [live_by_id("orders", 0, a), live("idless", 1), entry("delete", "old-0.x-delete")], log_dir="/d1")
     builder.broker(9, [], log_dir="/empty")
     return builder

@@ -18,6 +18,7 @@ import pytest
 
 from logdir.formats.inventory import Inventory, parse
 from logdir.observe.process import Request, Summary
+from logdir.observe.process import run as scan_one
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tools.cli import Exit, Streams
 from tools.logdirctl import inventory
@@ -73,7 +74,7 @@ def test_table_has_one_line_per_log_dir_and_the_next_command(disks: tuple[Path, 
     status, out, err = run("--log-dirs", f"{disks[0]},{disks[1]}")
     assert (status, err) == (Exit.DONE, "")
     lines = out.splitlines()
-    assert lines[0].split() == "log dir status layout live unknown log bytes no id free".split()
+    assert lines[0].split() == ["log", "dir", "status", "layout", "live", "unknown", "log", "bytes", "no", "id", "free"]
     assert lines[1].split()[:7] == [str(disks[0]), "ok", "topic-name", "2", "0", "2.1", "KiB"]
     assert lines[2].split()[:7] == [str(disks[1]), "ok", "topic-name", "1", "1", "10", "B"]
     assert lines[3:] == [f"next: logdirctl inventory --log-dirs {disks[0]},{disks[1]} -o DIR"]
@@ -324,7 +325,7 @@ def test_second_process_sees_what_one_sees(tmp_path: Path) -> None:
     top = _many(tmp_path, 600)[0]
     (top / "eX").mkdir()
     partition(top / "eX" / f"{TOPIC_ID}_3", topic_name="t")
-    os.mkdir(os.path.join(os.fsencode(top), b"b\xff-0"))
+    (top / os.fsdecode(b"b\xff-0")).mkdir()
     code = (
         "import os, sys; from logdir.observe import share; from logdir.observe.scan import scan_log_dir as s\n"
         "one = s(sys.argv[1]).entries\n"
@@ -345,6 +346,6 @@ def test_second_process_sees_what_one_sees(tmp_path: Path) -> None:
 
 def test_summary_has_no_digest_where_nothing_was_written(disks: tuple[Path, Path]) -> None:
     with open(os.devnull, "wb") as nowhere:
-        summary = inventory.run(Request(str(disks[0]), is_written=False), nowhere, lambda _: None)
+        summary = scan_one(Request(str(disks[0]), is_written=False), nowhere, lambda _: None)
     assert isinstance(summary, Summary)
     assert (summary.sha256, summary.rows) == (None, 3)

@@ -92,7 +92,7 @@ def _close(place: Place) -> None:
         place.file.close()
     if place.partial is not None:
         with contextlib.suppress(OSError):
-            os.unlink(place.partial)
+            os.unlink(place.partial)  # noqa: PTH108 - no pathlib in what must start fast
 
 
 def publish(found: Sequence[Place], summaries: Sequence[Summary]) -> list[str | None]:
@@ -114,7 +114,7 @@ def publish(found: Sequence[Place], summaries: Sequence[Summary]) -> list[str | 
             continue
         path = os.path.join(place.directory, file_name(summary))
         try:
-            os.rename(place.partial, path)
+            os.rename(place.partial, path)  # noqa: PTH104
         except OSError as error:
             raise unwritten(path, error.strerror) from error
         paths.append(path)

@@ -13,7 +13,7 @@ from typing import NoReturn, TextIO
 
 from logdir.errors import ConfigError, DiskError, FormatError, LogDirError, Problem
 from tools.cli import Exit, Streams, failed, problems_of, say
-from tools.logdirctl import fleet, inventory
+from tools.logdirctl import inventory
 
 _EPILOG = """\
 exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal
@@ -29,8 +29,8 @@ class _Parser(argparse.ArgumentParser):
         raise _UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands, or one that has at least ``command``: what it does not need stays unread."""
     parser = _Parser(
         prog="logdirctl",
         description="Look at and plan for the log directories of Apache Kafka brokers with many disks.",
@@ -41,7 +41,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     inventory.add_parser(commands)
-    fleet.add_parser(commands)
+    if command != "inventory":
+        from tools.logdirctl import fleet
+
+        fleet.add_parser(commands)
     return parser
 
 
@@ -79,7 +82,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     streams = Streams(stdout, stderr)
     try:
         with redirect_stdout(stdout):  # where argparse writes help
-            arguments = build_parser().parse_args(argv)
+            arguments = build_parser(argv[0] if argv else None).parse_args(argv)
     except _UsageError as error:
         say(streams, str(error))
         return Exit.USAGE

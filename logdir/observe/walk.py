@@ -1,0 +1,280 @@
+"""Walk one tree of a log dir, or of a work root, entry by entry.
+
+A live broker renames and deletes while we look: what is gone when we come to it is no problem, and what came under a
+new name meanwhile is looked for again.
+
+Not here: which kind a name has (``classify``), what lies in one directory (``replica``), which trees (``scan``).
+
+Spec: design §7.1; law 10.
+"""
+
+from __future__ import annotations
+
+import errno
+import marshal
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from logdir.formats.inventory import Entry, Kind, Root
+from logdir.observe import mounts as mount_table
+from logdir.observe import replica, share
+from logdir.observe.classify import Inside, Named, Place, Type, classify
+
+_ROUNDS = 3
+"""How often a log dir is listed again when something in it went away while we looked."""
+_Count = int | None
+_Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
+_NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
+_WORTH_SHARING = 256
+"""Names at the top from which on a second process pays for its start."""
+
+
+@contextmanager
+def opened(directory: int) -> Iterator[int]:
+    """Close a descriptor at the end."""
+    try:
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def no_progress(entries: int) -> None:
+    """Tell nobody."""
+
+
+class Walk:
+    """One walk under way."""
+
+    def __init__(
+        self, *, exact: bool, processes: int, mounts: tuple[mount_table.Mount, ...], progress: Callable[[int], None]
+    ) -> None:
+        self.exact = exact
+        self.processes = processes
+        self.mounts = mounts
+        self.progress = progress
+        # By the number of the root too: two work roots of one log dir may hold one name each.
+        self.found: dict[tuple[int, str], Entry] = {}
+        self.number = 0
+        self.mounted: frozenset[bytes] = frozenset()
+
+    def walk(self, directory: int, real_path: bytes, root: Root, place: Place) -> None:
+        """Scan the tree of one root. Raises ``OSError`` if its top cannot be listed."""
+        self.mounted = mount_table.mounted_below(self.mounts, real_path)
+        self.number += 1
+        done: set[str] = set()
+        for number in range(_ROUNDS):
+            listed = _list(directory)
+            for gone in done - listed.keys():
+                self._forget(gone)
+            todo = [name for name in listed if name not in done]
+            for name in todo if number else ():
+                self._forget(name)
+            if number == 0 and self.processes > 1 and len(todo) >= _WORTH_SHARING:
+                again, vanished = self._shared(directory, todo, listed, root, place)
+            else:
+                again, vanished = self._names(directory, todo, listed, root, place)
+            if not vanished:
+                return
+            # What went away may have come back under another name: in a place already passed, or beside.
+            done = listed.keys() - again
+
+    def _names(
+        self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
+    ) -> tuple[set[str], bool]:
+        """Scan names at the top; return those to be scanned again in a next round, and whether there must be one."""
+        vanished = False
+        again = set()
+        for name in todo:
+            kind = listed[name]
+            seen = classify(name, kind, place)
+            if not isinstance(seen, Named):
+                again.add(name)
+            if not self._top(directory, name, kind, seen, root):
+                vanished = True
+                again.add(name)
+        return again, vanished
+
+    def _shared(
+        self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
+    ) -> tuple[set[str], bool]:
+        """Scan names at the top, the second half of them in a second process."""
+        first, second = todo[: len(todo) // 2], todo[len(todo) // 2 :]
+
+        def other_half() -> bytes:
+            self.found = {}
+            self.progress = no_progress
+            again, vanished = self._names(directory, second, listed, root, place)
+            seen = [(path, tuple(entry)) for (_, path), entry in self.found.items()]
+            return marshal.dumps((list(again), vanished, seen))
+
+        other = share.begin(other_half)
+        try:
+            again, vanished = self._names(directory, first, listed, root, place)
+        except BaseException:
+            if other is not None:
+                other.drop()
+            raise
+        data = None if other is None else other.result()
+        if data is None:
+            more, gone = self._names(directory, second, listed, root, place)
+        else:
+            more, gone, seen = marshal.loads(data)  # noqa: S302 - from our own copy, through our own pipe
+            for path, values in seen:
+                self.found[self.number, path] = Entry(*values)
+            self.progress(len(self.found))
+        return again.union(more), vanished or gone
+
+    def _forget(self, top: str) -> None:
+        for key in [k for k in self.found if k[0] == self.number and (k[1] == top or k[1].startswith(f"{top}/"))]:
+            del self.found[key]
+
+    def _top(self, parent: int, name: str, kind: Type, seen: Named | Inside, root: Root) -> bool:
+        """Scan one name at the top; whether it (and all in it) was still there."""
+        match seen:
+            case Named():
+                return self._entry(parent, name, "", seen, kind, root)
+            case Inside.WORK_ROOT:
+                return True  # a root of its own; scan_log_dir comes to it
+            case _:
+                return self._inside(parent, name, seen, root)
+
+    def _inside(self, parent: int, name: str, inside: Inside, root: Root) -> bool:
+        """Scan a directory that is no entry itself."""
+        try:
+            if os.fsencode(name) in self.mounted:
+                raise OSError(errno.EXDEV, "another file system is mounted here", name)
+            directory = replica.open_directory(name, parent)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            # Its content cannot be told: said as one unknown entry rather than as nothing.
+            self.refuse(name, root, _problems_of(error))
+            return True
+        with opened(directory):
+            try:
+                listed = _list(directory)
+            except OSError as error:
+                self.refuse(name, root, _problems_of(error))
+                return True
+            whole = True
+            for below, kind in listed.items():
+                seen = classify(below, kind, inside.value, name)
+                if not isinstance(seen, Named):
+                    raise AssertionError(f"{below!r} below {name!r} is an entry")
+                whole = self._entry(directory, below, f"{name}/", seen, kind, root) and whole
+        return whole
+
+    def _entry(self, parent: int, name: str, above: str, seen: Named, kind: Type, root: Root) -> bool:
+        """Scan one entry; whether it was still there."""
+        path = above + name
+        if kind is Type.FILE:
+            return self._file(parent, name, path, seen, root)
+        if kind is not Type.DIRECTORY:
+            self._add(path, root, seen, None)
+            return True
+        if self.mounted and os.fsencode(path) in self.mounted:
+            self._add(path, root, seen._replace(problems=(*seen.problems, "mount-point", "unreadable")), None)
+            return True
+        try:
+            directory = replica.open_directory(name, parent)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            self._add(path, root, seen._replace(problems=(*seen.problems, *_problems_of(error))), None)
+            return True
+        try:
+            try:
+                contents = replica.measure(directory, exact=self.exact)
+            except OSError as error:
+                self._add(path, root, seen._replace(problems=(*seen.problems, *_problems_of(error))), None)
+                return True
+            if contents.has_vanished and not _is_still(name, parent, directory):
+                return False
+            if seen.is_replica:
+                seen = _with_identity(seen, directory, contents)
+        finally:
+            os.close(directory)
+        self._add(path, root, seen, contents)
+        return True
+
+    def _file(self, parent: int, name: str, path: str, seen: Named, root: Root) -> bool:
+        size = 0
+        if self.exact:
+            try:
+                size = os.stat(name, dir_fd=parent, follow_symlinks=False).st_size
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                self._add(path, root, seen._replace(problems=(*seen.problems, *_problems_of(error))), None)
+                return True
+        self._add(path, root, seen, replica.Contents(0, size, 0, 0, None, None, None, None, False, False, False))
+        return True
+
+    def refuse(self, path: str, root: Root, problems: tuple[str, ...]) -> None:
+        """Say that something whose content cannot be told lies here."""
+        self._add(path, root, Named(Kind.UNKNOWN, problems=problems), None)
+
+    def _add(self, path: str, root: Root, seen: Named, c: replica.Contents | None) -> None:
+        figures: _Figures = _NO_FIGURES if c is None else c[:8]
+        name, name_hex = path, None
+        if not path.isascii():
+            raw = os.fsencode(path)
+            name = raw.decode("utf-8", "replace")
+            name_hex = None if name.encode() == raw else raw.hex()
+        self.found[self.number, path] = Entry(
+            seen.kind.value, root.value, name, name_hex, seen.topic, seen.topic_id, seen.partition, *figures,
+            tuple(sorted(seen.problems)) if len(seen.problems) > 1 else seen.problems,
+        )  # fmt: skip
+        if not len(self.found) & 0xFF:
+            self.progress(len(self.found))
+
+
+def _is_still(name: str, parent: int, directory: int) -> bool:
+    try:
+        now = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    then = os.fstat(directory)
+    return (now.st_dev, now.st_ino) == (then.st_dev, then.st_ino)
+
+
+def _problems_of(error: OSError) -> tuple[str, ...]:
+    return ("mount-point", "unreadable") if error.errno == errno.EXDEV else ("unreadable",)
+
+
+def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> Named:
+    """Add what ``partition.metadata`` and the marker say to what the name says."""
+    if contents.has_metadata:
+        identity = replica.read_identity(directory)
+    else:
+        identity = replica.Identity(None, None, "partition-metadata-missing")
+    problem = identity.problem
+    if problem is None and seen.topic_id is not None and identity.topic_id != seen.topic_id:
+        problem = "partition-metadata-broken"
+    topic = seen.topic
+    if seen.topic is None:
+        topic = identity.topic_name
+        if topic is None and contents.has_marker:
+            topic = replica.read_marker_topic(directory)
+        if seen.needs_topic and identity.topic_name is None and problem is None:
+            problem = "partition-metadata-broken"
+    problems = seen.problems if problem is None else (*seen.problems, problem)
+    return Named(seen.kind, topic, identity.topic_id, seen.partition, problems)
+
+
+def _list(directory: int) -> dict[str, Type]:
+    """List a directory with the type of each name. Raises ``OSError``."""
+    listed = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                kind = Type.DIRECTORY
+            elif entry.is_symlink():
+                kind = Type.SYMLINK
+            elif entry.is_file(follow_symlinks=False):
+                kind = Type.FILE
+            else:
+                kind = Type.OTHER
+            listed[entry.name] = kind
+    return listed

@@ -185,9 +185,7 @@ def found_in(plan: Path, top: Path) -> list[str]:
     """
     import pyarrow.dataset
 
-    rows: list[dict[str, Any]] = (
-        pyarrow.dataset.dataset(plan / "conflicts", format="parquet").to_table().to_pylist()
-    )
+    rows: list[dict[str, Any]] = pyarrow.dataset.dataset(plan / "conflicts", format="parquet").to_table().to_pylist()
     lines = []
     for seed in SEEDS:
         member = _member(seed)
@@ -217,9 +215,7 @@ def _fresh(top: Path) -> None:
     """
     if top.exists():
         if not (top / MARK).is_file():
-            raise SystemExit(
-                f"demo: {top}: expected a directory of the demonstration, or none; say make demo DEMO=…"
-            )
+            raise SystemExit(f"demo: {top}: expected a directory of the demonstration, or none; say make demo DEMO=…")
         shutil.rmtree(top)
     top.mkdir(parents=True)
     (top / MARK).touch()

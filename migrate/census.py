@@ -139,9 +139,7 @@ def usable_disks(disks: Iterable[DiskRow]) -> tuple[DiskRow, ...]:
     """
     whole = [disk for disk in disks if disk.is_whole]
     named = Counter(disk.log_dir for disk in whole)
-    usable = [
-        disk for disk in whole if disk.status == USABLE_STATUS and disk.log_dir and named[disk.log_dir] == 1
-    ]
+    usable = [disk for disk in whole if disk.status == USABLE_STATUS and disk.log_dir and named[disk.log_dir] == 1]
     return tuple(sorted(usable, key=lambda disk: (disk.log_dir or "", disk.source)))
 
 
@@ -195,9 +193,7 @@ def take_census(fleet: Fleet, rows: Iterable[DiskRow]) -> Census:
     holders: list[Holder] = []
     for ordinal, cluster in enumerate(fleet.clusters):
         members = [
-            _broker_facts(
-                ordinal, cluster, len(brokers) + index, entry, by_broker.pop(len(brokers) + index, [])
-            )
+            _broker_facts(ordinal, cluster, len(brokers) + index, entry, by_broker.pop(len(brokers) + index, []))
             for index, entry in enumerate(cluster.brokers)
         ]
         brokers.extend(members)
@@ -229,9 +225,7 @@ def take_census(fleet: Fleet, rows: Iterable[DiskRow]) -> Census:
 def _count_units(holders: Iterable[Holder]) -> dict[str, int]:
     # A broker is a broker entry, also where two have one node id: their log dirs are units of their own.
     shared = {"node-id-twice"}
-    return dict(
-        Counter(h[0] for h in {(h.slug, None if h.slug in shared else h.broker, h.unit) for h in holders})
-    )
+    return dict(Counter(h[0] for h in {(h.slug, None if h.slug in shared else h.broker, h.unit) for h in holders}))
 
 
 def _broker_facts(
@@ -243,9 +237,7 @@ def _broker_facts(
         cluster=cluster_ordinal,
         cluster_name=cluster.name,
         node_id=entry.node_id,
-        rack=entry.rack
-        if entry.rack is not None
-        else min((d.rack for d in disks if d.rack is not None), default=None),
+        rack=entry.rack if entry.rack is not None else min((d.rack for d in disks if d.rack is not None), default=None),
         disks=disks,
         unread=count_unread(entry, rows),
         inventory_sha256=digest_of(disk.sha256 or "" for disk in disks),
@@ -253,9 +245,7 @@ def _broker_facts(
 
 
 def _most_frequent(members: Iterable[BrokerFacts]) -> str | None:
-    counted = Counter(
-        disk.cluster_id for member in members for disk in member.disks if disk.cluster_id is not None
-    )
+    counted = Counter(disk.cluster_id for member in members for disk in member.disks if disk.cluster_id is not None)
     return min(counted, key=lambda cluster_id: (-counted[cluster_id], cluster_id), default=None)
 
 
@@ -297,9 +287,7 @@ def _foreign(members: Iterable[BrokerFacts], cluster_id: str | None) -> list[Hol
 
 
 def _broken_identities(members: Sequence[BrokerFacts]) -> list[Holder]:
-    held = Counter(
-        disk.directory_id for member in members for disk in member.disks if disk.directory_id is not None
-    )
+    held = Counter(disk.directory_id for member in members for disk in member.disks if disk.directory_id is not None)
     holders = []
     for member in members:
         for disk in member.disks:

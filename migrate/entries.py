@@ -52,9 +52,7 @@ def with_entry_columns(frame: DataFrame, fleet: Fleet) -> DataFrame:
         _cluster_number(fleet).alias("cluster_no"),
         "kind",
         "root",
-        F.when(F.col("name") != stock_name(), F.col("name"))
-        .when(stock_name().isNull(), F.col("name"))
-        .alias("name"),
+        F.when(F.col("name") != stock_name(), F.col("name")).when(stock_name().isNull(), F.col("name")).alias("name"),
         "topic",
         "topic_id",
         "partition",

@@ -200,9 +200,7 @@ def _mint(
     # The fleet's ids are not brought here: ids are drawn, then looked for, and drawn again where one was found.
     taken: set[str] = set()
     while True:
-        minted = assign_ids(
-            census.inventory_sha256, named, former=earlier, taken=taken, live_elsewhere=elsewhere
-        )
+        minted = assign_ids(census.inventory_sha256, named, former=earlier, taken=taken, live_elsewhere=elsewhere)
         fresh = sorted({entry.topic_id for entry in minted} - set(earlier.values()))
         if not fresh:
             return minted

@@ -136,18 +136,12 @@ def read_former(plan_dir: Path) -> dict[tuple[str, str], str]:
     former: dict[tuple[str, str], str] = {}
     for cluster, topic, topic_id in listed:
         if not all(isinstance(text, str) for text in (cluster, topic, topic_id)) or not _is_id(topic_id):
-            raise PlanFormatError(
-                str(path), expected="an id for a topic of a cluster", found=topic_id, fix=_FIX
-            )
+            raise PlanFormatError(str(path), expected="an id for a topic of a cluster", found=topic_id, fix=_FIX)
         if (cluster, topic) in former:
-            raise PlanFormatError(
-                str(path), expected="one id for each topic", found=f"{cluster} {topic}", fix=_FIX
-            )
+            raise PlanFormatError(str(path), expected="one id for each topic", found=f"{cluster} {topic}", fix=_FIX)
         former[cluster, topic] = topic_id
     if len(set(former.values())) != len(former):
-        raise PlanFormatError(
-            str(path), expected="an id for one topic only", found="an id given twice", fix=_FIX
-        )
+        raise PlanFormatError(str(path), expected="an id for one topic only", found="an id given twice", fix=_FIX)
     return former
 
 

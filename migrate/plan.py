@@ -179,9 +179,7 @@ def _make_waves(findings: Findings, fleet: Fleet, kept: Kept, limit: int) -> tup
             made.append(ClusterWaves(plan=plan, origin="sets", offline=row["offline"]))
         else:
             pairs = _collected_pairs(here)
-            plan = plan_waves_from_pairs(
-                clean=racks, pairs=pairs, groups_bound=row["bound"], respect_racks=respect
-            )
+            plan = plan_waves_from_pairs(clean=racks, pairs=pairs, groups_bound=row["bound"], respect_racks=respect)
             made.append(ClusterWaves(plan=plan, origin="pairs", offline=row["offline"]))
     return tuple(made)
 
@@ -220,9 +218,7 @@ def _write_steps(
 ) -> list[Document]:
     census = findings.census
     clean = [broker for broker in census.brokers if _is_clean(findings, broker)]
-    wave_of = {
-        broker: number for made in waves for number, members in enumerate(made.plan.waves) for broker in members
-    }
+    wave_of = {broker: number for made in waves for number, members in enumerate(made.plan.waves) for broker in members}
     (directory / "brokers").mkdir()
     disks = [(broker, disk) for broker in clean for disk in broker.disks]
     places = spark.createDataFrame(
@@ -234,10 +230,7 @@ def _write_steps(
         "source int, disk_no int, cluster string, node_id long, wave int, log_dir string, log_dir_json string",
     )  # fmt: skip
     headers = spark.createDataFrame(
-        [
-            (broker.broker, _document_path(broker), _header(broker, census.clusters[broker.cluster]))
-            for broker in clean
-        ],
+        [(broker.broker, _document_path(broker), _header(broker, census.clusters[broker.cluster])) for broker in clean],
         "broker int, path string, header string",
     )
     live = findings.usable.filter(F.col("kind") == "live")

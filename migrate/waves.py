@@ -132,9 +132,7 @@ def group_bound(*, c: int, r: int, floor: int) -> int:
     return -(-c // (r - floor))
 
 
-def _indexed(
-    index: Mapping[int, int], groups: Iterable[tuple[frozenset[int], int]]
-) -> tuple[dict[Members, int], int]:
+def _indexed(index: Mapping[int, int], groups: Iterable[tuple[frozenset[int], int]]) -> tuple[dict[Members, int], int]:
     """Return the caps that can bind, by their clean brokers' indices, and the largest bound."""
     caps: dict[Members, int] = {}
     bound = 0
@@ -164,9 +162,7 @@ def _planned(
     # None sorts before every name, and is not the rack named "".
     racks = sorted({(rack is not None, rack or "") for rack in clean.values()}) if respect_racks else []
     numbers = {rack: n for n, rack in enumerate(racks)}
-    rack_of = [
-        numbers[clean[broker] is not None, clean[broker] or ""] if respect_racks else 0 for broker in order
-    ]
+    rack_of = [numbers[clean[broker] is not None, clean[broker] or ""] if respect_racks else 0 for broker in order]
     neighbours, wider = binding_caps(rack_of, caps)
     by_rack: list[list[Part]] = [[] for _ in range(max(1, len(racks)))]
     for part in parts(neighbours, wider):
@@ -182,9 +178,7 @@ def _merged(rack_parts: list[Part], order: Sequence[int]) -> list[tuple[int, ...
     merged: list[list[int]] = []
     # The hardest first: the others need not be better than it.
     for part in sorted(rack_parts, key=lambda part: (-part.bound, -len(part.brokers), part.brokers)):
-        for n, wave in enumerate(
-            fewest_waves(part, enough=len(merged), share=len(part.brokers) / len(order))
-        ):
+        for n, wave in enumerate(fewest_waves(part, enough=len(merged), share=len(part.brokers) / len(order))):
             if n == len(merged):
                 merged.append([])
             merged[n].extend(order[i] for i in wave)

@@ -46,9 +46,7 @@ class _Wave:
     def takes(self, part: Part, i: int) -> bool:
         if part.neighbours[i] & self.members:
             return False
-        return not any(
-            limit.sets_of[i] & level[-1] for limit, level in zip(part.limits, self.levels, strict=True)
-        )
+        return not any(limit.sets_of[i] & level[-1] for limit, level in zip(part.limits, self.levels, strict=True))
 
     def add(self, part: Part, i: int) -> None:
         self.members |= 1 << i
@@ -237,9 +235,7 @@ def _squeezed(part: Part, masks: _Masks, best: list[_Wave], budget: int) -> tupl
     return waves, budget
 
 
-def _exact(
-    part: Part, order: Sequence[int], best: list[_Wave], goal: int, steps: int
-) -> tuple[list[_Wave], bool]:
+def _exact(part: Part, order: Sequence[int], best: list[_Wave], goal: int, steps: int) -> tuple[list[_Wave], bool]:
     """Branch and bound; return the best waves, and whether fewer (or fewer than ``goal``) are ruled out."""
     sets_of: list[list[tuple[int, int]]] = [[] for _ in part.brokers]
     for limit in part.limits:

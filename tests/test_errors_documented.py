@@ -38,7 +38,7 @@ def test_every_problem_slug_in_the_code_is_documented() -> None:
         for path in (ROOT / package).rglob("*.py"):
             text = path.read_text()
             slugs |= set(re.findall(r'(?:Problem\(\s*|\bslug=|\bSLUG\w* = |\bproblem = )"([a-z]+(?:-[a-z]+)*)"', text))
-            for group in re.findall(r'problems=\(([^)]*)\)', text):
+            for group in re.findall(r"problems=\(([^)]*)\)", text):
                 slugs |= set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', group))
     fleet = (ROOT / "migrate" / "fleet.py").read_text()
     slugs |= {f"fleet-{slug}" for slug in re.findall(r'self\.problem\(\s*"([a-z-]+)"', fleet)}

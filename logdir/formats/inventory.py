@@ -230,10 +230,7 @@ def _one_of(*allowed: str) -> _Check:
 
 
 _DISK: dict[str, tuple[str, _Check]] = {
-    **{
-        k: ("a text or null", _or_null(_is_text))
-        for k in ("cluster_id", "rack", "directory_id", "device", "fs_type")
-    },
+    **{k: ("a text or null", _or_null(_is_text)) for k in ("cluster_id", "rack", "directory_id", "device", "fs_type")},
     **{
         k: ("a count or null", _or_null(_is_count))
         for k in ("total_bytes", "free_bytes", "total_inodes", "free_inodes")
@@ -279,9 +276,7 @@ def _object(line: bytes, where: str, expected: str) -> dict[str, Any]:
     try:
         value = _DECODER.decode(line[:-1].decode())
     except (ValueError, RecursionError) as error:
-        raise MalformedFileError(
-            where, expected=expected, found=line[:200].decode(errors="replace")
-        ) from error
+        raise MalformedFileError(where, expected=expected, found=line[:200].decode(errors="replace")) from error
     if not isinstance(value, dict):
         raise MalformedFileError(where, expected=expected, found=line[:200].decode(errors="replace"))
     return value
@@ -307,9 +302,7 @@ def parse_disk(line: bytes, path: str) -> Disk:
     value = _object(line, where, "line 1 of an inventory")
     version = value.get("inventory")
     if type(version) is not int:
-        raise MalformedFileError(
-            where, expected=f'line 1 of an inventory ("inventory": {VERSION})', found=version
-        )
+        raise MalformedFileError(where, expected=f'line 1 of an inventory ("inventory": {VERSION})', found=version)
     if version != VERSION:
         raise UnsupportedVersionError(where, expected=f"inventory version {VERSION}", found=version)
     return Disk(**_checked(value, _DISK, where))
@@ -328,9 +321,7 @@ def parse_entry(line: bytes, where: str) -> Entry:
         except ValueError:
             same = False
         if not same:
-            raise MalformedFileError(
-                where, expected="name_hex to hold the bytes of name", found=entry.name_hex
-            )
+            raise MalformedFileError(where, expected="name_hex to hold the bytes of name", found=entry.name_hex)
     return entry
 
 
@@ -378,9 +369,7 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
                 entry = parse_entry(held, where)
                 key = sort_key(entry)
                 if before is not None and key < before:
-                    raise MalformedFileError(
-                        where, expected="entries sorted by root and name", found=entry.name
-                    )
+                    raise MalformedFileError(where, expected="entries sorted by root and name", found=entry.name)
                 before = key
                 entries.append(entry)
         held = line
@@ -388,15 +377,11 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
         raise MalformedFileError(f"{path}:1", expected="line 1 of an inventory", found="an empty file")
     if disk is None:
         parse_disk(held, path)  # speaks first if it is not even that
-        raise MalformedFileError(
-            f"{path}:2", expected="a last line with rows and sha256", found="the end of the file"
-        )
+        raise MalformedFileError(f"{path}:2", expected="a last line with rows and sha256", found="the end of the file")
     where = f"{path}:{number}"
     rows, said = parse_footer(held, where)
     if rows != len(entries):
         raise MalformedFileError(where, expected=f"{rows} entries", found=f"{len(entries)}")
     if said != digest.hexdigest():
-        raise MalformedFileError(
-            where, expected=f"sha256 {digest.hexdigest()} over the lines before", found=said
-        )
+        raise MalformedFileError(where, expected=f"sha256 {digest.hexdigest()} over the lines before", found=said)
     return Inventory(disk, tuple(entries), said)

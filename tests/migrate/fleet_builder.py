@@ -99,7 +99,9 @@ class Builder:
     def fleet(self) -> Fleet:
         """Return the fleet."""
         return Fleet(
-            clusters=tuple(a_cluster(name, tuple(b), **self.policies.get(name, {})) for name, b in self.clusters.items())
+            clusters=tuple(
+                a_cluster(name, tuple(b), **self.policies.get(name, {})) for name, b in self.clusters.items()
+            )
         )
 
 

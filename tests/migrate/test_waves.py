@@ -120,9 +120,7 @@ def shuffled(seed: int, clean: Racks, groups: Groups) -> tuple[dict[int, str | N
         *[(1, 1, 0), (0, 2, 0), (5, 3, 3), (4, -1, 0)],
     ],
 )
-def test_floor_is_one_replica_at_a_time_or_min_insync_below_r(
-    r: int, min_insync: int | None, floor: int
-) -> None:
+def test_floor_is_one_replica_at_a_time_or_min_insync_below_r(r: int, min_insync: int | None, floor: int) -> None:
     assert floor_for(r, min_insync) == floor
 
 
@@ -141,12 +139,10 @@ def test_bound_of_one_partition(c: int, r: int, floor: int, bound: int) -> None:
 @pytest.mark.parametrize("respect_racks", [False, True])
 def test_no_clean_broker_means_no_wave_and_bound_zero(respect_racks: bool) -> None:
     groups: Groups = [(frozenset({1, 2, 3}), 2)]
-    assert plan_waves(clean={}, groups=groups, respect_racks=respect_racks) == WavePlan(
+    assert plan_waves(clean={}, groups=groups, respect_racks=respect_racks) == WavePlan(waves=(), lower_bound=0)
+    assert plan_waves_from_pairs(clean={}, pairs=[(1, 2)], groups_bound=3, respect_racks=respect_racks) == WavePlan(
         waves=(), lower_bound=0
     )
-    assert plan_waves_from_pairs(
-        clean={}, pairs=[(1, 2)], groups_bound=3, respect_racks=respect_racks
-    ) == WavePlan(waves=(), lower_bound=0)
 
 
 def test_brokers_without_partitions_are_one_wave() -> None:
@@ -257,9 +253,7 @@ def test_a_fleet_laid_out_in_shifts_is_found_again() -> None:
     """Replicas never on two brokers of one shift: as many waves as shifts will do, greedy needs more."""
     random = Random(11)
     shifts = [list(range(n, 72, 6)) for n in range(6)]
-    groups: Groups = [
-        (frozenset(random.choice(shift) for shift in random.sample(shifts, 3)), 2) for _ in range(500)
-    ]
+    groups: Groups = [(frozenset(random.choice(shift) for shift in random.sample(shifts, 3)), 2) for _ in range(500)]
     order = list(range(72))
     random.shuffle(order)
     groups = [(frozenset(order[broker] for broker in brokers), floor) for brokers, floor in groups]
@@ -324,12 +318,8 @@ def test_pairs_keep_every_rule_and_put_no_two_holders_of_a_partition_together(
     fleet: tuple[dict[int, str | None], Groups, bool],
 ) -> None:
     clean, groups, respect_racks = fleet
-    bound = max(
-        (group_bound(c=len(b & clean.keys()), r=len(b), floor=floor) for b, floor in groups), default=0
-    )
-    plan = plan_waves_from_pairs(
-        clean=clean, pairs=pairs_of(groups), groups_bound=bound, respect_racks=respect_racks
-    )
+    bound = max((group_bound(c=len(b & clean.keys()), r=len(b), floor=floor) for b, floor in groups), default=0)
+    plan = plan_waves_from_pairs(clean=clean, pairs=pairs_of(groups), groups_bound=bound, respect_racks=respect_racks)
     require_kept(plan, clean, groups, respect_racks)
     require_kept(plan, clean, [(brokers, len(brokers) - 1) for brokers, _ in groups], respect_racks)
     assert plan.lower_bound == stated_bound(clean, groups, respect_racks)

@@ -54,7 +54,7 @@ def _settings(rng: Random, cluster_id: str, topics: Iterable[str]) -> dict[str, 
     if rng.random() < 0.7:
         settings["min.insync.replicas"] = rng.choice((1, 1, 2, 3))
     if rng.random() < 0.5:
-        patterns = rng.sample(("o*", "*-*", "[a-m]*", "?????", "clicks.*", *sorted(topics)[:3]), 3)
+        patterns = rng.sample(("o*", "*", "*s*", "[a-p]*", "??????*", "clicks.*", *sorted(topics)[:2]), 4)
         escaped = [pattern for pattern in patterns if pattern not in settings]
         settings["topics"] = {pattern: {"min.insync.replicas": rng.randrange(1, 4)} for pattern in escaped}
     if rng.random() < 0.6:
@@ -64,6 +64,7 @@ def _settings(rng: Random, cluster_id: str, topics: Iterable[str]) -> dict[str, 
 
 def _healthy_brokers(rng: Random, cluster_id: str) -> list[BrokerDraft]:
     brokers = []
+    before_3_7 = rng.random() < 0.25
     racks = rng.choice(((None,), ("r1", "r2"), ("r1", "r2", "r3"), ("r1", "r2", None)))
     said_by_entry = rng.random() < 0.4
     for node_id in rng.sample(range(120), rng.randrange(3, 13)):
@@ -74,6 +75,8 @@ def _healthy_brokers(rng: Random, cluster_id: str) -> list[BrokerDraft]:
             if rng.random() < 0.05:
                 own = rng.choice((None, "r0", "r9"))
             line = new_line(rng, cluster_id=cluster_id, node_id=node_id, log_dir=f"/data/{number}", rack=own)
+            if before_3_7:
+                line["directory_id"] = None
             disks.append(DiskDraft(line=line))
         if rng.random() < 0.6:
             for disk in disks:

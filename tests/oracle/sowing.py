@@ -130,11 +130,14 @@ def _foreign_node(field: Field) -> None:
 
 def _foreign_cluster(field: Field) -> None:
     rng = field.rng
-    if "cluster_id" not in field.cluster.settings and rng.random() < 0.15:
+    if "cluster_id" not in field.cluster.settings and rng.random() < 0.3:
         # A tie between two ids: the smallest wins, and half of the disks are foreign.
         disks = [disk for broker in field.cluster.brokers for disk in broker.disks]
+        other = rng.choice(("AAA-tie", "zzz-tie"))
         for disk in disks[: len(disks) // 2]:
-            disk.line["cluster_id"] = "AAAtieAAAA"
+            disk.line["cluster_id"] = other
+        if len(disks) % 2:
+            disks[-1].line["cluster_id"] = None
         return
     field.disk().line["cluster_id"] = rng.choice(("AAother", "zzother", new_id(rng)))
 

@@ -22,9 +22,7 @@ def _files(manifest: dict[str, list[list[object]]], log_dir: str) -> dict[str, d
         parts = Path(str(path)).parts
         if parts[0] == log_dir:
             assert isinstance(size, int)
-            found["" if len(parts) == 2 else parts[1]][
-                "/".join(parts[1:] if len(parts) == 2 else parts[2:])
-            ] = size
+            found["" if len(parts) == 2 else parts[1]]["/".join(parts[1:] if len(parts) == 2 else parts[2:])] = size
     return found
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from pyspark.storagelevel import StorageLevel
 
@@ -107,7 +107,10 @@ def find(
     topics = kept.keep(ids.transform(conflicts.topics_of))
     names = kept.keep(ids.transform(conflicts.names_of))
     sets = kept.keep(live.transform(groups.fold_partitions, fleet).transform(groups.fold_sets))
-    holders = _contradictions(live, topics, names, sets, kept)
+    unread = [cluster.cluster for cluster in census.clusters if cluster.has_unread]
+    undecidable = F.col("cluster_no").isin(unread) | F.col("is_broken")
+    facts = _collect_facts(topics, names, sets, undecidable)
+    holders = _contradictions(live, topics, names, sets, facts, kept)
     units = dict.fromkeys(conflicts.SLUGS, 0) | dict(census.units) | count_units(counted.values())
     touched: dict[int, set[str]] = {}
     if holders is not None:
@@ -116,19 +119,16 @@ def find(
             touched.setdefault(row["broker"], set()).add(row["slug"])
 
     progress("giving ids")
-    unread = [cluster.cluster for cluster in census.clusters if cluster.has_unread]
     idless = topics.filter(F.col("ids") == 0)
-    undecidable = F.col("cluster_no").isin(unread) | F.col("is_broken")
-    summary = _one(idless.agg(F.count(F.lit(1)).alias("all"), F.sum(undecidable.cast("long")).alias("undecided")))
     undecided: set[int] = set()
     minted: tuple[MintedId, ...] = ()
-    if summary["undecided"]:
+    if facts["undecided"]:
         # A broker all of whose replicas of it are broken is blocked by that, and holds no unit of missing-id.
         lacking = live.filter(conflicts.is_missing_id())
         stuck = idless.filter(undecidable).select("cluster_no", "topic")
         held = lacking.join(stuck, on=["cluster_no", "topic"], how="left_semi")
         undecided = {row["broker"] for row in held.select("broker").dropDuplicates().collect()}
-    if summary["all"] and summary["all"] != (summary["undecided"] or 0):
+    if facts["idless"] > facts["undecided"]:
         wanted = idless.filter(~undecidable).select("cluster_no", "topic").toArrow()
         named = _named(wanted, census)
         minted = _mint(spark, census, named, former, usable, ids)
@@ -146,31 +146,36 @@ def find(
     )
 
 
-def _one(frame: DataFrame) -> Row:
-    return frame.collect()[0]
+def _collect_facts(topics: DataFrame, names: DataFrame, sets: DataFrame, undecidable: Column) -> dict[str, int]:
+    """Return what there is to look for, as counts, in one job: every further one would cost more than it holds."""
+    lacking = F.col("ids") == 0
+    facts = (
+        _facts(topics, two_ids=F.col("ids") > 1, idless=lacking, undecided=lacking & undecidable),
+        _facts(names, two_names=F.col("names") > 1, suspicious=(F.col("names") > 1) | F.col("lacks_name")),
+        _facts(names.transform(conflicts.clusters_of), scattered=F.lit(True)),
+        _facts(sets, twice=F.size("twice") > 0),
+    )
+    return {row["fact"]: row["rows"] for row in conflicts.union_all(list(facts)).collect()}
+
+
+def _facts(frame: DataFrame, **conditions: Column) -> DataFrame:
+    counted = frame.agg(*(F.count(F.when(condition, 1)).alias(name) for name, condition in conditions.items()))
+    pairs = [column for name in conditions for column in (F.lit(name), F.col(name))]
+    return counted.select(F.explode(F.create_map(*pairs)).alias("fact", "rows"))
 
 
 def _contradictions(
-    live: DataFrame, topics: DataFrame, names: DataFrame, sets: DataFrame, kept: Kept
+    live: DataFrame, topics: DataFrame, names: DataFrame, sets: DataFrame, facts: Mapping[str, int], kept: Kept
 ) -> DataFrame | None:
-    torn = _one(topics.agg(F.max(F.col("ids") > 1).alias("two_ids")))["two_ids"]
-    shared = _one(
-        names.agg(
-            F.max(F.col("names") > 1).alias("two_names"),
-            F.max((F.col("names") > 1) | F.col("lacks_name")).alias("suspicious"),
-        )
-    )
-    scattered = names.transform(conflicts.clusters_of).limit(1).collect()
-    doubled = _one(sets.agg(F.sum(F.size("twice")).alias("twice")))["twice"]
     found: list[DataFrame] = []
-    if torn:
+    if facts["two_ids"]:
         found.append(conflicts.flag_one_name_two_ids(live, topics))
         found.append(conflicts.flag_replicas_differ(live, topics))
-    if shared["two_names"]:
+    if facts["two_names"]:
         found.append(conflicts.flag_one_id_two_names(live, names))
-    if scattered:
+    if facts["scattered"]:
         found.append(conflicts.flag_id_in_two_clusters(live, names))
-    if doubled or shared["suspicious"]:
+    if facts["twice"] or facts["suspicious"]:
         by_name = conflicts.flag_twice_by_name(live, sets.transform(groups.filter_twice))
         found.append(conflicts.fold_twice(by_name, conflicts.flag_twice_by_id(live, names)))
     return kept.keep(conflicts.union_all(found)) if found else None

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.oracle.fleets import FleetCase, make_damaged_fleet, make_fleet, make_later_fleet
+from tests.oracle.handmade import Tiny, live
 from tests.oracle.judge import compare_with
-from tests.oracle.oracle import answer
+from tests.oracle.oracle import answer, mint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,3 +65,15 @@ def test_ids_of_a_former_plan_come_first_unless_somebody_holds_them(spark: Spark
     assert [row for row in again if row["topic"] != "later"] == minted
     taken = make_later_fleet(seed, tmp_path / "taken", taken=minted[0]["topic_id"])
     assert differences(spark, taken, tmp_path / "plan3", tmp_path / "plan1") == ""
+
+
+def test_an_id_that_would_start_with_a_dash_is_drawn_again(spark: SparkSession, tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    tiny.cluster("k")
+    topics = [f"topic{number}" for number in range(400)]
+    tiny.broker("k", 1, ("/d", [live(topic, 0, None) for topic in topics]))
+    expected = tiny.answer()
+    inventory_sha256 = expected.summary["inventory_sha256"]
+    assert any(mint(inventory_sha256, "k", topic, 0).startswith("-") for topic in topics)
+    case = FleetCase(seed=0, path=tmp_path / "fleet.yaml", sown=frozenset({"missing-id"}))
+    assert differences(spark, case, tmp_path / "plan") == ""

@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO ?= demo
+PROOF := .proof
 
 .PHONY: setup demo test lint help bench proof clean
 
@@ -31,8 +32,15 @@ help: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
+# Everything at full size: a long run. docs/proof.md is replaced only if nothing failed and every claim was shown.
+proof: FULL = LOGDIRD_PROOF=1 LOGDIRD_PROOF_OUT=$(PROOF) $(BIN)/python -m pytest --timeout 3600 -p no:randomly
 proof: $(STAMP)
-	LOGDIRD_PROOF=1 $(BIN)/python -m pytest -n 2 --timeout 3600 -m "not kafka and not browser" -p no:randomly
+	rm -rf $(PROOF)
+	mkdir $(PROOF)
+	$(FULL) -n 2 -m "not kafka and not browser"
+	$(FULL) -m kafka
+	$(FULL) -m browser
+	$(BIN)/python -m tests.proof $(PROOF) -o docs/proof.md
 
 clean:
-	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROOF) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -117,6 +117,21 @@ class Census:
         """All log dirs, unread ones included."""
         return sum(len(broker.disks) + broker.unread for broker in self.brokers)
 
+    def ranks(self) -> tuple[int, ...]:
+        """Return of each broker, by ordinal, its place among all: by cluster, node id and what its disks are.
+
+        Ordinals follow the fleet file; whatever a plan orders by a broker is ordered by this, so that the same brokers
+        listed in another order get the same plan. Brokers that nothing tells apart are interchangeable.
+        """
+        order = sorted(self.brokers, key=_place)
+        ranks = {broker.broker: rank for rank, broker in enumerate(order)}
+        return tuple(ranks[broker.broker] for broker in self.brokers)
+
+
+def _place(broker: BrokerFacts) -> tuple[object, ...]:
+    disks = tuple((disk.log_dir or "", disk.sha256 or "") for disk in broker.disks)
+    return broker.cluster_name, broker.node_id, disks, broker.rack or "", broker.unread
+
 
 def digest_of(shas: Iterable[str]) -> str:
     """Return SHA-256 over the digests, sorted, each with LF.

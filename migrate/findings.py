@@ -10,10 +10,10 @@ Spec: design §7.4, §7.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,6 +23,7 @@ from pyspark.storagelevel import StorageLevel
 from migrate import conflicts, entries, groups
 from migrate.census import Census, take_census
 from migrate.fleet import Fleet
+from migrate.globs import java_pattern
 from migrate.mint import MintedId, assign_ids
 from migrate.readiness import Verdict, judge
 from migrate.tally import EntryCounts, Tally, by_broker, count_units, tally_entries
@@ -49,6 +50,14 @@ class Kept:
         return kept
 
 
+class TopicGlob(NamedTuple):
+    """One glob of a cluster's ``topics``."""
+
+    cluster: int
+    """Ordinal in the fleet file."""
+    glob: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """What is known of a fleet before waves are made."""
@@ -70,6 +79,8 @@ class Findings:
     """Contradictions between replicas, ``conflicts.HOLDER_COLUMNS``; ``None``: there are none."""
     given: DataFrame | None
     """Of ``steps.with_ids``."""
+    unmatched: tuple[TopicGlob, ...]
+    """Topic globs of the fleet file that match no topic, in its order."""
 
 
 def find(
@@ -109,7 +120,8 @@ def find(
     sets = kept.keep(live.transform(groups.fold_partitions, fleet).transform(groups.fold_sets))
     unread = [cluster.cluster for cluster in census.clusters if cluster.has_unread]
     undecidable = F.col("cluster_no").isin(unread) | F.col("is_broken")
-    facts = _collect_facts(topics, names, sets, undecidable)
+    globs = [TopicGlob(number, glob) for number, cluster in enumerate(fleet.clusters) for glob, _ in cluster.topics]
+    facts = _collect_facts(topics, names, sets, undecidable, globs)
     holders = _contradictions(live, topics, names, sets, facts, kept)
     units = dict.fromkeys(conflicts.SLUGS, 0) | dict(census.units) | count_units(counted.values())
     touched: dict[int, set[str]] = {}
@@ -143,19 +155,38 @@ def find(
         sets=sets,
         holders=holders,
         given=_given(spark, census, minted, topics) if units["missing-id"] else None,
+        unmatched=tuple(glob for number, glob in enumerate(globs) if _matched(number) not in facts),
     )
 
 
-def _collect_facts(topics: DataFrame, names: DataFrame, sets: DataFrame, undecidable: Column) -> dict[str, int]:
+def _collect_facts(
+    topics: DataFrame, names: DataFrame, sets: DataFrame, undecidable: Column, globs: Sequence[TopicGlob]
+) -> dict[str, int]:
     """Return what there is to look for, as counts, in one job: every further one would cost more than it holds."""
     lacking = F.col("ids") == 0
-    facts = (
+    facts = [
         _facts(topics, two_ids=F.col("ids") > 1, idless=lacking, undecided=lacking & undecidable),
         _facts(names, two_names=F.col("names") > 1, suspicious=(F.col("names") > 1) | F.col("lacks_name")),
         _facts(names.transform(conflicts.clusters_of), scattered=F.lit(True)),
         _facts(sets, twice=F.size("twice") > 0),
-    )
-    return {row["fact"]: row["rows"] for row in conflicts.union_all(list(facts)).collect()}
+    ]
+    if globs:
+        facts.append(_matches(topics, globs))
+    return {row["fact"]: row["rows"] for row in conflicts.union_all(facts).collect()}
+
+
+def _matched(number: int) -> str:
+    return f"glob {number}"
+
+
+def _matches(topics: DataFrame, globs: Sequence[TopicGlob]) -> DataFrame:
+    # All globs are asked, also behind one that matched: which one *wins* is nothing to warn of.
+    asked = [
+        F.when((F.col("cluster_no") == cluster) & F.col("topic").rlike(java_pattern(glob)), F.lit(_matched(number)))
+        for number, (cluster, glob) in enumerate(globs)
+    ]
+    matched = topics.select(F.explode(F.array_compact(F.array(*asked))).alias("fact"))
+    return matched.groupBy("fact").agg(F.count(F.lit(1)).alias("rows"))
 
 
 def _facts(frame: DataFrame, **conditions: Column) -> DataFrame:

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.publish import require_absent, write_file
+from logdir.errors import Problem
+from migrate.errors import PlanFormatError
+from migrate.publish import is_partial, require_absent, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +67,7 @@ def plan(
     former: Path | None = None,
     shared_paths: bool = False,
     progress: Progress = _silent,
+    warn: Callable[[Problem], None] = lambda problem: None,
 ) -> Summary:
     """Plan a fleet.
 
@@ -75,6 +78,7 @@ def plan(
         former: A former plan, whose minted ids are kept.
         shared_paths: Whether log dirs may be walked by any machine of the session.
         progress: Told the name of each stage as it begins.
+        warn: Told of what is odd and stops nothing: a topic glob without a match.
 
     Returns:
         What ``summary.json`` says.
@@ -88,8 +92,14 @@ def plan(
     from migrate.snapshot import open_frame
 
     require_absent(output)
+    if former is not None:
+        _require_final(former)
     fleet, frame = open_frame(spark, str(source), columns=COLUMNS, shared_paths=shared_paths)
-    return plan_fleet(spark, frame, fleet, output, former, progress=progress)
+
+    def warn_with_path(problem: Problem) -> None:
+        warn(problem._replace(path=f"{source}: {problem.path}"))
+
+    return plan_fleet(spark, frame, fleet, output, former, progress=progress, warn=warn_with_path)
 
 
 def report(plan_dir: Path, output: Path | None = None) -> Path:
@@ -105,6 +115,13 @@ def report(plan_dir: Path, output: Path | None = None) -> Path:
     """
     from migrate.report import render_report
 
+    _require_final(plan_dir)
     page = plan_dir / "report.html" if output is None else output
     write_file(page, render_report(plan_dir).encode("utf-8"))
     return page
+
+
+def _require_final(plan_dir: Path) -> None:
+    # The report of a plan under way is drawn in its partial directory, so its own reader cannot refuse that name.
+    if is_partial(plan_dir):
+        raise PlanFormatError(str(plan_dir), expected="a plan", found="what a stopped run left", fix="plan again")

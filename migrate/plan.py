@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
+from logdir.errors import Problem, shown
 from migrate import conflicts, groups, steps
 from migrate.census import BrokerFacts, ClusterFacts
 from migrate.documents import Document, write_documents
@@ -104,6 +105,7 @@ def plan_fleet(
     *,
     groups_limit: int = GROUPS_LIMIT,
     progress: Callable[[str], None] = lambda stage: None,
+    warn: Callable[[Problem], None] = lambda problem: None,
 ) -> Summary:
     """Write the plan of a fleet.
 
@@ -115,6 +117,7 @@ def plan_fleet(
         former: The directory of a former plan, whose minted ids are taken first.
         groups_limit: Broker sets of one cluster brought to the driver.
         progress: Told the name of each stage as it begins.
+        warn: Told of each topic glob that matches nothing; the path is its place in the fleet file.
 
     Returns:
         What ``summary.json`` says.
@@ -129,6 +132,8 @@ def plan_fleet(
     earlier = {} if former is None else read_former(former)
     with new_directory(out) as directory, Kept() as kept:
         findings = find(spark, frame, fleet, earlier, kept, progress)
+        for problem in _unmatched_globs(findings):
+            warn(problem)
         progress("making waves")
         waves = _make_waves(findings, fleet, kept, groups_limit)
         progress("writing steps")
@@ -148,6 +153,18 @@ def plan_fleet(
     return summary
 
 
+def _unmatched_globs(findings: Findings) -> Iterator[Problem]:
+    for number, glob in findings.unmatched:
+        cluster = findings.census.clusters[number]
+        found = f"no topic of {cluster.name} that matches"
+        if cluster.has_unread:  # what it is meant for may lie there
+            found += " on the disks that were read"
+        place = f"clusters[{number}].topics[{shown(glob)}]"
+        yield Problem(
+            "fleet-topic-glob-without-match", place, "a glob that matches a topic", found, "correct or remove it"
+        )
+
+
 def _digest_of_files(digests: list[tuple[str, str]]) -> str:
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(digests))
     return hashlib.sha256(lines.encode("utf-8")).hexdigest()
@@ -165,34 +182,39 @@ def _make_waves(findings: Findings, fleet: Fleet, kept: Kept, limit: int) -> tup
     if any(clean):
         sets = kept.keep(sets.transform(groups.with_clean, clean))
         bounds = {row["cluster_no"]: row for row in sets.transform(groups.fold_bounds).collect()}
+    # Waves are searched in the order of the keys: ranks, so that the order of the fleet file changes no wave.
+    ranks = findings.census.ranks()
     made = []
     for facts, cluster in zip(findings.census.clusters, fleet.clusters, strict=True):
-        racks = {broker: brokers[broker].rack for broker in facts.brokers if clean[broker]}
+        racks = {ranks[broker]: brokers[broker].rack for broker in facts.brokers if clean[broker]}
         respect = cluster.racks == "respect"
         row = bounds.get(facts.cluster)
         here = sets.filter(F.col("cluster_no") == facts.cluster)
         if row is None:  # no clean broker of it has a replica
-            plan = plan_waves(clean=racks, groups=(), respect_racks=respect)
-            made.append(ClusterWaves(plan=plan, origin="sets", offline=0))
+            plan, origin, offline = plan_waves(clean=racks, groups=(), respect_racks=respect), "sets", 0
         elif row["groups"] <= limit:
-            plan = plan_waves(clean=racks, groups=_collected_sets(here), respect_racks=respect)
-            made.append(ClusterWaves(plan=plan, origin="sets", offline=row["offline"]))
+            plan = plan_waves(clean=racks, groups=_collected_sets(here, ranks), respect_racks=respect)
+            origin, offline = "sets", row["offline"]
         else:
-            pairs = _collected_pairs(here)
+            pairs = _collected_pairs(here, ranks)
             plan = plan_waves_from_pairs(clean=racks, pairs=pairs, groups_bound=row["bound"], respect_racks=respect)
-            made.append(ClusterWaves(plan=plan, origin="pairs", offline=row["offline"]))
+            origin, offline = "pairs", row["offline"]
+        named = {ranks[broker]: broker for broker in facts.brokers}
+        waves = tuple(tuple(named[rank] for rank in wave) for wave in plan.waves)
+        made.append(ClusterWaves(plan=replace(plan, waves=waves), origin=origin, offline=offline))
     return tuple(made)
 
 
-def _collected_sets(sets: DataFrame) -> Iterator[tuple[frozenset[int], int]]:
+def _collected_sets(sets: DataFrame, ranks: Sequence[int]) -> Iterator[tuple[frozenset[int], int]]:
     for batch in sets.select("brokers", "floor").toArrow().to_batches(max_chunksize=10_000):
         members, floors = batch.column("brokers").to_pylist(), batch.column("floor").to_pylist()
-        yield from zip(map(frozenset, members), floors, strict=True)
+        yield from zip((frozenset(map(ranks.__getitem__, of)) for of in members), floors, strict=True)
 
 
-def _collected_pairs(sets: DataFrame) -> Iterator[tuple[int, int]]:
+def _collected_pairs(sets: DataFrame, ranks: Sequence[int]) -> Iterator[tuple[int, int]]:
     for batch in sets.transform(groups.fold_pairs).toArrow().to_batches(max_chunksize=10_000):
-        yield from zip(batch.column("left").to_pylist(), batch.column("right").to_pylist(), strict=True)
+        left, right = batch.column("left").to_pylist(), batch.column("right").to_pylist()
+        yield from zip(map(ranks.__getitem__, left), map(ranks.__getitem__, right), strict=True)
 
 
 def _document_path(broker: BrokerFacts) -> str:

@@ -14,7 +14,9 @@ Spec: style §5.5; design §7.7 ("a directory that did not exist before").
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -25,10 +27,22 @@ from migrate.errors import OutputError, OutputExistsError
 _EXISTS_FIX = "name a directory that does not exist; nothing is ever replaced"
 
 
+_PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial", re.DOTALL)
+
+
 def _partial_name(name: str) -> str:
     # A name that nobody else picks; cut so that 255 bytes hold it with its marks.
     short = os.fsdecode(os.fsencode(name)[:200])
     return f".{short}.{secrets.token_hex(4)}.partial"
+
+
+def is_partial(path: Path) -> bool:
+    """Whether a path has the name of what a run that was stopped left behind: whole or not, it was never synced.
+
+    >>> is_partial(Path("/d/.plan.0123abcd.partial")), is_partial(Path("plan.partial"))
+    (True, False)
+    """
+    return _PARTIAL.fullmatch(os.path.basename(os.path.abspath(path))) is not None
 
 
 def fsync_dir(path: Path) -> None:
@@ -113,28 +127,34 @@ def new_directory(path: Path) -> Iterator[Path]:
 
     Raises:
         OutputExistsError: the name is taken, before or meanwhile. Nothing is left, and nothing was replaced.
-        OutputError: writing failed. Nothing is left.
+        OutputError: writing failed, in the body or after it. Nothing is left.
     """
     path = Path(os.path.abspath(path))
     require_absent(path)
     partial = path.with_name(_partial_name(path.name))
     try:
         partial.mkdir()
+        made = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _failed(path, error) from error
     try:
         yield partial
-        try:
-            _fsync_tree(partial)
-            require_absent(path)
-            # rename(2) replaces an empty directory that came in between, and nothing else: no bytes are lost.
-            partial.rename(path)
-            fsync_dir(path.parent)
-        except OSError as error:
-            raise _failed(path, error) from error
-    except BaseException:
+        # Spark's tasks make every parent that is not there: in a directory of theirs, what came before is missing.
+        if not os.path.samestat(os.fstat(made), partial.stat()):
+            raise FileNotFoundError(errno.ENOENT, "the directory was removed while it was filled")
+        _fsync_tree(partial)
+        require_absent(path)
+        # rename(2) replaces an empty directory that came in between, and nothing else: no bytes are lost.
+        partial.rename(path)
+        fsync_dir(path.parent)
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        # A body reads through Spark, which has errors of its own: what the system refuses here, it refuses a writer.
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+            raise _failed(path, error) from error
         raise
+    finally:
+        os.close(made)
 
 
 def _failed(path: Path, error: OSError) -> OutputError:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from migrate.errors import SnapshotFormatError
 from migrate.fleet import Fleet, read_fleet
 from migrate.fleet_json import parse_fleet_json, render_fleet
-from migrate.publish import new_directory, require_absent, write_file
+from migrate.publish import is_partial, new_directory, require_absent, write_file
 from migrate.source import COLUMNS, PLANNER_COLUMNS, fleet_frame, require_walkable, schema_of
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
     Raises:
         SnapshotFormatError: it is none, or not all of one.
     """
+    if is_partial(path):
+        raise SnapshotFormatError(str(path), expected="a snapshot", found="what a stopped scan left", fix=_FIX)
     try:
         text = (path / MARKER).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

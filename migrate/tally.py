@@ -135,23 +135,25 @@ def disks_document(census: Census, tallies: Iterable[Tally]) -> dict[str, object
     """Return ``disks.json``, which only the report reads: one object per log dir, unread ones last of their broker.
 
     Returns:
-        ``{"disks": [...]}`` by (cluster name, broker, log dir).
+        ``{"disks": [...]}`` by (cluster name, broker, log dir); ``broker`` is its rank.
     """
+    ranks = census.ranks()
     kinds: dict[int, dict[str, Tally]] = {}
     for tally in tallies:
         kinds.setdefault(tally.source, {})[tally.kind] = tally
     rows: list[Mapping[str, object]] = []
-    for broker in sorted(census.brokers, key=lambda b: (b.cluster_name, b.broker)):
-        rows += [_disk_object(broker, disk, kinds.get(disk.source, {})) for disk in broker.disks]
-        rows += [_disk_object(broker, None, {})] * broker.unread
+    for broker in sorted(census.brokers, key=lambda b: ranks[b.broker]):
+        rank = ranks[broker.broker]
+        rows += [_disk_object(broker, rank, disk, kinds.get(disk.source, {})) for disk in broker.disks]
+        rows += [_disk_object(broker, rank, None, {})] * broker.unread
     return {"disks": rows}
 
 
-def _disk_object(broker: BrokerFacts, disk: DiskRow | None, kinds: Mapping[str, Tally]) -> dict[str, object]:
+def _disk_object(broker: BrokerFacts, rank: int, disk: DiskRow | None, kinds: Mapping[str, Tally]) -> dict[str, object]:
     live = kinds.get("live")
     return {
         "cluster": broker.cluster_name,
-        "broker": broker.broker,
+        "broker": rank,
         "node_id": broker.node_id,
         "rack": broker.rack,
         "log_dir": disk and disk.log_dir,

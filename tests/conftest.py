@@ -1,4 +1,4 @@
-"""What all tests share: a scrubbed environment and one Spark session."""
+"""What all tests share: a scrubbed environment, one Spark session, and the record of what was proven."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.proof import plugin as proof
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_CI", "LOGDIRD_KAFKA_CACHE")  # what the person who starts the tests says
+# What the person who starts the tests says.
+_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_PROOF_OUT", "LOGDIRD_CI", "LOGDIRD_KAFKA_CACHE")
 
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gather what tests record of the proof."""
+    proof.configure(config)
+
+
+@pytest.fixture
+def record_proof(request: pytest.FixtureRequest) -> proof.Recorder:
+    """Record what a test showed of a claim of :mod:`tests.proof.claims`; call it last, when all was asserted."""
+    return proof.Recorder(request.node)
 
 
 @pytest.fixture(scope="session")

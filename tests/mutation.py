@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Sequence
 
-PROOF = os.environ.get("LOGDIRD_PROOF") == "1"
-"""Whether to run at full size."""
+SEED = 1
+"""What damage is drawn with."""
 
 
-def proof_size(full: int) -> int:
-    """Return ``full`` in proof mode, else a tenth of it."""
-    return full if PROOF else full // 10
-
-
-def mutations(originals: Sequence[bytes], pieces: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes]:
+def mutations(originals: Sequence[bytes], pieces: Sequence[bytes], count: int, seed: int = SEED) -> Iterator[bytes]:
     """Yield ``count`` damaged copies: cut, bit flipped, byte or piece put in, span removed or doubled."""
     draw = random.Random(seed)
     for _ in range(count):

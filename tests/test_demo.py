@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from examples import demo
+from tests.proof.claims import SOWN
+from tests.proof.plugin import Recorder
 
 
 def test_the_fleet_is_built_the_same_way_each_time_and_holds_every_seed(tmp_path: Path) -> None:
@@ -30,7 +32,9 @@ def test_somebody_elses_directory_is_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_every_sown_conflict_is_printed_with_broker_and_path(spark: object, tmp_path: Path) -> None:
+def test_every_sown_conflict_is_printed_with_broker_and_path(
+    spark: object, tmp_path: Path, record_proof: Recorder
+) -> None:
     out = io.StringIO()
     top = tmp_path / "demo"
     assert demo.main([str(top)], out) == 0
@@ -39,3 +43,4 @@ def test_every_sown_conflict_is_printed_with_broker_and_path(spark: object, tmp_
         demo.line_of(seed, top).strip() for seed in demo.SEEDS
     ]
     assert (top / "plan" / "report.html").stat().st_size < 2 << 20
+    record_proof(SOWN, {"conflicts": len(demo.SEEDS), "kinds": len({seed.slug for seed in demo.SEEDS})})

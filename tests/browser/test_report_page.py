@@ -14,6 +14,8 @@ from migrate.report import render_report
 from migrate.report_words import duration, grouped, ratio, size
 from tests.browser.chromium import NAMES, Page, chromium, find
 from tests.migrate.plan_builder import HOSTILE, HOSTILE_PLAN, LARGE, LARGE_SINGLE, SMALL, TINY, build_plan
+from tests.proof.claims import CONTRAST, FIGURES
+from tests.proof.plugin import Recorder
 
 pytestmark = pytest.mark.browser
 
@@ -48,7 +50,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", SHAPES)
-def test_page_fits_and_can_be_read(page: Page, reports: dict[str, Path], name: str, width: int, scheme: str) -> None:
+def test_page_fits_and_can_be_read(
+    page: Page, reports: dict[str, Path], name: str, width: int, scheme: str, record_proof: Recorder
+) -> None:
     page.size(width)
     page.scheme(scheme)
     page.open(reports[name])
@@ -58,6 +62,7 @@ def test_page_fits_and_can_be_read(page: Page, reports: dict[str, Path], name: s
     assert checks["wide"] == []
     assert checks["faint"] == []
     assert checks["least"] >= 4.5
+    record_proof(CONTRAST, {"pages": 1, "texts": checks["texts"]}, least={"contrast": checks["least"]})
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -73,7 +78,9 @@ def test_page_asks_nobody_and_logs_nothing(page: Page, reports: dict[str, Path],
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_number_shown_is_the_plans(page: Page, reports: dict[str, Path], name: str) -> None:
+def test_every_number_shown_is_the_plans(
+    page: Page, reports: dict[str, Path], name: str, record_proof: Recorder
+) -> None:
     page.size(1280)
     page.open(reports[name])
     checks = page.run(CHECKS)
@@ -93,6 +100,7 @@ def test_every_number_shown_is_the_plans(page: Page, reports: dict[str, Path], n
     for slug, units in summary["conflicts"].items():
         if units:
             assert shown[f"/conflicts/{slug}/units"] == units
+    record_proof(FIGURES, {"pages": 1, "numbers": len(checks["figures"])})
 
 
 ROWS = """

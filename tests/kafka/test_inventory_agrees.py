@@ -21,6 +21,8 @@ from logdir.observe.scan import Scanned, scan_log_dir
 from tests.kafka.client import ReplicaKey
 from tests.kafka.fetch import RELEASES
 from tests.kafka.rig import CLEAN_EXIT, MOVE_THROTTLE, Broker, Rig, await_true
+from tests.proof.claims import KAFKA_LOG_DIRS
+from tests.proof.plugin import Recorder
 
 pytestmark = pytest.mark.kafka
 
@@ -144,8 +146,9 @@ def check_futures(sizes: Sizes) -> None:
     assert any(futures.values())
 
 
-def test_inventory_agrees_with_kafka_log_dirs(rig: Rig) -> None:
+def test_inventory_agrees_with_kafka_log_dirs(rig: Rig, record_proof: Recorder) -> None:
     broker = rig.brokers[0]
+    compared = []
 
     # Running, at rest.
     told = agreed(broker)
@@ -157,22 +160,29 @@ def test_inventory_agrees_with_kafka_log_dirs(rig: Rig) -> None:
     assert max(told.values()) > 2 * SEGMENT_BYTES
     assert {key.log_dir for key in told} == {str(log_dir) for log_dir in broker.log_dirs}
     check_what_the_tool_leaves_out(rig, told)
+    compared.append(len(told))
 
     # Running, with moves under way.
     start_throttled_moves(rig)
     told = agreed(broker)
     check_futures(told)
+    compared.append(len(told))
 
     # Stopped in order in the middle of them: the tool's answer is that from just before.
     assert broker.stop() == CLEAN_EXIT
     assert current_and_future(scan(broker)) == told
+    compared.append(len(told))
 
     # Started again (the moves go on as far as the throttle lets them), and then killed.
     broker.start()
     rig.client.produce("x-y-3", 2, records=100)
     told = agreed(broker)
+    compared.append(len(told))
     broker.kill()
     assert current_and_future(scan(broker)) == told
+    compared.append(len(told))
+    assert all(compared)
+    record_proof(KAFKA_LOG_DIRS, {"releases": 1, "comparisons": len(compared), "entries compared": sum(compared)})
 
 
 def check_what_the_tool_leaves_out(rig: Rig, told: Sizes) -> None:

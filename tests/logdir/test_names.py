@@ -34,7 +34,8 @@ from logdir.names import (
     require_legal_topic,
 )
 from tests.logdir.formats.contract import java_answers, java_text
-from tests.mutation import proof_size
+from tests.proof.claims import NAMES
+from tests.proof.plugin import Recorder
 from tests.second_name_parser import Name, read_name
 
 U = "0123456789abcdef0123456789abcdef"
@@ -171,10 +172,10 @@ def _names(count: int, seed: int) -> Iterator[str]:
         yield name
 
 
-def test_two_readers_agree_on_a_million_names() -> None:
-    count = proof_size(1_000_000)
+def test_two_readers_agree_on_a_million_names(record_proof: Recorder) -> None:
+    count, seed = NAMES.count("names"), 516
     legal = 0
-    for name in _names(count, seed=516):
+    for name in _names(count, seed):
         second = read_name(name)
         try:
             parts = parse_stock(name)
@@ -184,6 +185,7 @@ def test_two_readers_agree_on_a_million_names() -> None:
         assert second == (parts.topic, parts.partition, parts.form.value, parts.unique), name
         legal += 1
     assert 0.2 * count <= legal <= 0.8 * count
+    record_proof(NAMES, {"names": count, "legal": legal}, seeds=seed)
 
 
 @given(st.text())

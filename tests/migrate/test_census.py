@@ -64,6 +64,15 @@ def test_one_log_dir_on_two_brokers_is_usable_on_both() -> None:
     assert census.unusable == frozenset()
 
 
+def test_ranks_follow_what_brokers_are_and_not_where_they_are_listed() -> None:
+    # Node 5 is listed twice; only what its disks say tells the two apart.
+    rows = [disk(0, 0), disk(1, 1), disk(2, 2, sha256="f" * 64), disk(3, 3, "/b"), disk(4, 4, sha256="e" * 64)]
+    census = take_census(fleet(9, 2, 5, 10, 5), rows)
+    assert census.ranks() == (3, 0, 2, 4, 1)
+    two = Fleet(clusters=(a_cluster("z", fleet(1).clusters[0].brokers), a_cluster("b", fleet(7).clusters[0].brokers)))
+    assert take_census(two, [disk(0, 0), disk(1, 1)]).ranks() == (1, 0)
+
+
 def test_a_disk_that_is_not_usable_says_nothing_else() -> None:
     rows = [disk(0, 0), disk(1, 1, status="unreadable", node_id=0, cluster_id="other", directory_id="d", rack="r")]
     census = take_census(fleet(0, 1), [*rows, disk(0, 2, "/b", directory_id="d")])

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from logdir.formats.inventory import Entry
 from migrate.errors import OutputExistsError, PlanFormatError
+from migrate.fleet import Fleet
 from tests.migrate.fleet_builder import Builder, an_id, entry, live, live_by_id, read_json, read_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from logdir.errors import Problem
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("pyspark", reason="needs pyspark: pip install 'logdird[fleet]'")
@@ -206,7 +212,21 @@ def test_digests_and_table_say_what_the_documents_say(spark: SparkSession, tmp_p
     assert (summary["waves"], summary["lower_bound"], summary["offline_during"]) == (3, 3, 5)
 
 
-@pytest.mark.parametrize("make", [two_clusters, clean_fleet])
+def many_sets(folder: Path) -> Builder:
+    """A fleet with many ways to make waves, two disks per broker, ids to mint."""
+    folder.mkdir()
+    builder, draw = Builder(folder), random.Random(5)
+    held: list[list[Entry]] = [[] for _ in range(20)]
+    for number in range(60):
+        topic = f"t{number % 7}"
+        for broker in draw.sample(range(10), draw.choice((1, 2, 3))):
+            held[2 * broker + draw.randrange(2)].append(live(topic, number, None if topic == "t3" else an_id(topic)))
+    for broker in range(10):
+        builder.broker(broker, held[2 * broker], held[2 * broker + 1], rack=f"r{broker % 3}")
+    return builder
+
+
+@pytest.mark.parametrize("make", [two_clusters, clean_fleet, many_sets])
 @pytest.mark.parametrize("partitions", [1, 4, 64])
 def test_order_and_partitions_change_no_byte(spark: SparkSession, tmp_path: Path, make: Any, partitions: int) -> None:
     from pyspark.sql import functions as F  # noqa: N812
@@ -217,10 +237,43 @@ def test_order_and_partitions_change_no_byte(spark: SparkSession, tmp_path: Path
     expected = plan(spark, builder, tmp_path / "p")
     shuffled = frame_of(spark, builder).orderBy(F.rand(partitions)).repartition(partitions)
     plan_fleet(spark, shuffled, builder.fleet(), tmp_path / "q")
-    assert files_of(tmp_path / "q") == files_of(expected)
+    assert_same_plan(tmp_path / "q", expected)
+
+
+def reordered(fleet: Fleet) -> Fleet:
+    """Return the fleet with its clusters, their brokers and the files of these in another order."""
+    draw = random.Random(3)
+    clusters = []
+    for cluster in reversed(fleet.clusters):
+        brokers = [replace(broker, inventories=broker.inventories[::-1]) for broker in cluster.brokers]
+        draw.shuffle(brokers)
+        clusters.append(replace(cluster, brokers=tuple(brokers)))
+    return Fleet(clusters=tuple(clusters))
+
+
+@pytest.mark.parametrize("make", [two_clusters, many_sets])
+@pytest.mark.parametrize("groups_limit", [0, 1000])
+def test_the_order_of_the_fleet_file_changes_no_byte(
+    spark: SparkSession, tmp_path: Path, make: Any, groups_limit: int
+) -> None:
+    from migrate.plan import plan_fleet
+    from migrate.source import fleet_frame
+
+    builder = make(tmp_path / "f")
+    expected = plan(spark, builder, tmp_path / "p", groups_limit=groups_limit)
+    fleet = reordered(builder.fleet())
+    assert fleet != builder.fleet()
+    plan_fleet(spark, fleet_frame(spark, fleet), fleet, tmp_path / "q", groups_limit=groups_limit)
+    assert_same_plan(tmp_path / "q", expected)
+
+
+def assert_same_plan(found: Path, expected: Path) -> None:
+    """Compare what design §7.7 says is equal: all JSON and the report by bytes, the tables by sorted rows."""
     assert set(JSON_FILES) <= files_of(expected).keys()
+    assert files_of(found).keys() == files_of(expected).keys()
+    assert [name for name, data in files_of(found).items() if data != files_of(expected)[name]] == []
     for table in ("conflicts", "steps"):
-        assert sorted(map(str, rows(tmp_path / "q" / table))) == sorted(map(str, rows(expected / table)))
+        assert sorted(map(str, rows(found / table))) == sorted(map(str, rows(expected / table)))
 
 
 def test_former_ids_are_taken_first(spark: SparkSession, tmp_path: Path) -> None:
@@ -288,6 +341,40 @@ def test_pairs_replace_sets_beyond_the_limit(spark: SparkSession, tmp_path: Path
     assert cluster["from"] == "pairs"
     assert cluster["lower_bound"] == 3
     assert [len(set(wave) & {1, 2, 3}) for wave in cluster["waves"]] == [1, 1, 1]
+
+
+def warnings_of(spark: SparkSession, builder: Builder, out: Path) -> list[Problem]:
+    told: list[Problem] = []
+    plan(spark, builder, out, warn=told.append)
+    return told
+
+
+def test_a_topic_glob_without_a_match_is_told_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    builder = clean_fleet(tmp_path / "f")
+    builder.broker(1, [live("audit-log", 0, an_id("w")), entry("delete", "gone-0.x-delete", topic="gone")], cluster="w")
+    matching = (("o*", 2), ("orders", 3), ("*", 1))  # the second is shadowed by the first, and matches all the same
+    builder.policy("east", topics=matching, racks="ignore")
+    assert warnings_of(spark, builder, tmp_path / "p") == []
+    builder.policy("east", topics=(("Orders", 2), *matching, ("audit-*", 2)), racks="ignore")
+    builder.policy("w", topics=(("audit-*", 1), ("gone", 1), ("a[!u]*", 1)))
+    told = warnings_of(spark, builder, tmp_path / "q")
+    assert [(problem.slug, problem.path, problem.found) for problem in told] == [
+        ("fleet-topic-glob-without-match", "clusters[0].topics[Orders]", "no topic of east that matches"),
+        ("fleet-topic-glob-without-match", "clusters[0].topics[audit-*]", "no topic of east that matches"),
+        ("fleet-topic-glob-without-match", "clusters[1].topics[gone]", "no topic of w that matches"),
+        ("fleet-topic-glob-without-match", "clusters[1].topics[a[!u]*]", "no topic of w that matches"),
+    ]
+    assert {problem.fix for problem in told} == {"correct or remove it"}
+    assert files_of(tmp_path / "q") == files_of(tmp_path / "p")
+
+
+def test_a_topic_glob_may_mean_what_lies_on_an_unread_disk(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir()
+    builder = Builder(tmp_path / "f")
+    builder.broker(1, [live("t", 0)], broken=True)
+    builder.policy("east", topics=(("t", 2),))
+    (problem,) = warnings_of(spark, builder, tmp_path / "p")
+    assert problem.found == "no topic of east that matches on the disks that were read"
 
 
 def test_two_entries_of_one_node_are_two_brokers(spark: SparkSession, tmp_path: Path) -> None:

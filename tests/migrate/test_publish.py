@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +55,36 @@ def test_directory_of_a_failure_is_gone(tmp_path: Path) -> None:
     with pytest.raises(KeyError), new_directory(tmp_path / "plan") as folder:  # noqa: PT012 - the body is the test
         (folder / "f").touch()
         raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EIO])
+def test_a_body_that_cannot_write_is_one_line_with_the_final_name(tmp_path: Path, number: int) -> None:
+    with pytest.raises(OutputError) as caught, new_directory(tmp_path / "plan") as folder:  # noqa: PT012 - as above
+        (folder / "f").touch()
+        raise OSError(number, os.strerror(number))
+    assert (caught.value.path, caught.value.found) == (str(tmp_path / "plan"), os.strerror(number))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_vanishes_under_the_body_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "parent").mkdir()
+    with pytest.raises(OutputError), new_directory(tmp_path / "parent" / "plan"):
+        shutil.rmtree(tmp_path / "parent")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_somebody_made_anew_is_not_taken_for_ours(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="removed while"), new_directory(tmp_path / "plan") as folder:  # noqa: PT012
+        shutil.rmtree(folder)
+        folder.mkdir()
+        (folder / "only-the-second-half").touch()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lost_connection_is_not_called_a_failed_write(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionResetError), new_directory(tmp_path / "plan"):
+        raise ConnectionResetError
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate.waves import WavePlan, floor_for, group_bound, plan_waves, plan_waves_from_pairs
+from tests.proof.claims import FEWEST_WAVES, FLOORS, WAVES_IN_ANY_ORDER
+from tests.proof.plugin import Recorder
 
 Groups = list[tuple[frozenset[int], int]]
 Racks = Mapping[int, str | None]
@@ -194,9 +196,11 @@ def test_sets_that_are_one_within_a_rack_keep_the_narrowest_cap(turn: int) -> No
 
 
 @pytest.mark.parametrize("respect_racks", [False, True], ids=["racks-ignored", "racks-respected"])
-def test_two_hundred_small_fleets_have_the_fewest_waves_possible(respect_racks: bool) -> None:
+def test_two_hundred_small_fleets_have_the_fewest_waves_possible(respect_racks: bool, record_proof: Recorder) -> None:
     seen = []
-    for seed in range(200):
+    label = f"fleets {'respecting' if respect_racks else 'ignoring'} racks"
+    seeds = range(FEWEST_WAVES.count(label))
+    for seed in seeds:
         clean, groups = random_fleet(seed, most=8)
         plan = plan_waves(clean=clean, groups=groups, respect_racks=respect_racks)
         require_kept(plan, clean, groups, respect_racks)
@@ -204,6 +208,7 @@ def test_two_hundred_small_fleets_have_the_fewest_waves_possible(respect_racks: 
         assert len(plan.waves) == optimum(clean, groups, respect_racks), seed
         seen.append(len(plan.waves))
     assert len(set(seen)) >= 5  # the fleets are not all easy
+    record_proof(FEWEST_WAVES, {label: len(seen), "at the optimum": len(seen)}, seeds=seeds)
 
 
 def test_fleets_of_a_dozen_have_the_fewest_waves_possible() -> None:
@@ -272,12 +277,14 @@ def test_a_dozen_separate_cells_run_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("respect_racks", [False, True], ids=["racks-ignored", "racks-respected"])
-def test_order_and_repetition_change_nothing(respect_racks: bool) -> None:
-    for seed in range(40):
+def test_order_and_repetition_change_nothing(respect_racks: bool, record_proof: Recorder) -> None:
+    seeds = range(40)
+    for seed in seeds:
         clean, groups = random_fleet(seed, most=8)
         turned = shuffled(seed, clean, groups)
         plan = plan_waves(clean=clean, groups=groups, respect_racks=respect_racks)
         assert plan == plan_waves(clean=turned[0], groups=turned[1], respect_racks=respect_racks)
+    record_proof(WAVES_IN_ANY_ORDER, {"shuffled fleets": len(seeds)}, seeds=seeds)
 
 
 @pytest.mark.parametrize(("r", "min_insync"), [(3, 2), (3, 1), (5, 3)])
@@ -333,14 +340,15 @@ def test_pairs_are_the_sets_themselves_where_one_replica_stops_at_a_time() -> No
     assert from_pairs == plan_waves(clean=clean, groups=groups, respect_racks=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("r", "min_insync"), [(3, 2), (3, 1)])
-def test_a_million_groups_over_a_thousand_brokers(r: int, min_insync: int) -> None:
+def test_a_million_groups_over_a_thousand_brokers(r: int, min_insync: int, record_proof: Recorder) -> None:
     clean: dict[int, str | None] = dict.fromkeys(range(1_000))
-    groups = replicas(1, brokers=1_000, partitions=1_000_000, r=r, min_insync=min_insync)
+    label, seed = f"partitions at min.insync.replicas {min_insync}", 1
+    groups = replicas(seed, brokers=1_000, partitions=FLOORS.count(label), r=r, min_insync=min_insync)
     plan = plan_waves(clean=clean, groups=groups, respect_racks=False)
     wave_of = {broker: n for n, wave in enumerate(plan.waves) for broker in wave}
     assert sorted(wave_of) == list(range(1_000))
     for brokers, floor in groups:
         numbers = [wave_of[broker] for broker in brokers]
         assert max(map(numbers.count, numbers)) <= r - floor
+    record_proof(FLOORS, {label: len(groups)}, seeds=seed)

@@ -6,7 +6,6 @@ Spec: design §7.4 to §7.7, read independently by :mod:`tests.oracle.oracle`.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from tests.oracle.fleets import FleetCase, make_damaged_fleet, make_fleet, make_
 from tests.oracle.handmade import Tiny, live
 from tests.oracle.judge import compare_with
 from tests.oracle.oracle import answer, mint
+from tests.proof.claims import RANDOM_FLEETS
+from tests.proof.plugin import Recorder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 # The whole in `make proof`, a seeded sample in CI, a taste in `make test`, which has eight minutes for everything.
-SEEDS = range(300 if os.environ.get("LOGDIRD_PROOF") == "1" else 40 if os.environ.get("LOGDIRD_CI") == "1" else 6)
+SEEDS = range(RANDOM_FLEETS.count("fleets"))
 
 
 def differences(spark: SparkSession, case: FleetCase, out: Path, former: Path | None = None) -> str:
@@ -45,9 +46,12 @@ def first_seed_that_mints(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_fleet_gets_the_plan_the_text_asks_for(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_a_random_fleet_gets_the_plan_the_text_asks_for(
+    spark: SparkSession, tmp_path: Path, seed: int, record_proof: Recorder
+) -> None:
     case = make_fleet(seed, tmp_path / "fleet")
     assert differences(spark, case, tmp_path / "plan") == ""
+    record_proof(RANDOM_FLEETS, {"fleets": 1}, seeds=seed)
 
 
 def test_every_damage_is_counted_as_the_text_says(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from logdir.errors import Problem
 from tools import render
-from tools.cli import Exit, Streams, envelope
+from tools.cli import Exit, Streams, envelope, say
 
 if TYPE_CHECKING:
     from migrate.plan import Summary
@@ -92,6 +93,7 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
         read_fleet(arguments.fleet)
     stages = Stages(streams)
     result: dict[str, object] = {"output": str(output)}
+    warnings: list[Problem] = []
     with stages:
         stages.begin("starting Spark")
         with spark_session(arguments.master) as spark:
@@ -109,11 +111,14 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
                     former=former,
                     shared_paths=arguments.shared_paths,
                     progress=stages.begin,
+                    warn=warnings.append,
                 )
                 result["summary"] = summary.as_json()
             stages.begin("stopping Spark")
+    for problem in warnings:
+        say(streams, f"logdirctl {arguments.title}: warning: {problem.line()}")
     if arguments.json:
-        streams.out.write(envelope(arguments.title, Exit.DONE, (), result))
+        streams.out.write(envelope(arguments.title, Exit.DONE, warnings, result))
     elif arguments.verb == "scan":
         streams.out.write(
             f"wrote {output}: {result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows\n"

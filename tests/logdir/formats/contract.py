@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from logdir.errors import FormatError, LogDirError
-from tests.mutation import mutations, proof_size
+from tests.mutation import SEED, mutations
+from tests.proof.claims import DAMAGED_FILES
+from tests.proof.plugin import Recorder
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BROKERS = GOLDEN / "brokers"
@@ -54,14 +56,25 @@ def same_as_java(
 
 
 def only_format_errors(
+    record_proof: Recorder,
+    format_name: str,
     parse: Callable[[bytes, str], object],
     originals: Sequence[bytes],
     pieces: Sequence[bytes],
     families: tuple[type[LogDirError], ...] = (FormatError,),
 ) -> None:
-    """Feed 10,000 damaged files: each is read, or one typed error says where, what expected, what found."""
+    """Feed 10,000 damaged files: each is read, or one typed error says where, what expected, what found.
+
+    Args:
+        record_proof: The fixture.
+        format_name: A label of the claim.
+        parse: The reader.
+        originals: Good files.
+        pieces: What the format may trip over.
+        families: What errors are allowed.
+    """
     refused = 0
-    count = proof_size(10_000)
+    count = DAMAGED_FILES.count(format_name)
     for data in mutations(originals, pieces, count):
         try:
             parse(data, PATH)
@@ -69,6 +82,7 @@ def only_format_errors(
             says_it_all(error)
             refused += 1
     assert 0 < refused < count
+    record_proof(DAMAGED_FILES, {format_name: count}, seeds=SEED)
 
 
 def says_it_all(error: LogDirError) -> None:

@@ -36,7 +36,8 @@ from tests.logdir.formats.inventory_sample import (
     refused,
     whole,
 )
-from tests.mutation import proof_size
+from tests.proof.claims import DAMAGED_INVENTORIES
+from tests.proof.plugin import Recorder
 
 
 def test_golden_bytes() -> None:
@@ -173,8 +174,11 @@ def _damaged(data: bytes, draw: random.Random) -> bytes:
     return bytes(made)
 
 
+_SEED = 20_240_516
+
+
 def _mutations(count: int) -> Iterator[bytes]:
-    draw = random.Random(20_240_516)
+    draw = random.Random(_SEED)
     data = whole()
     for _ in range(count):
         yield _damaged(data, draw)
@@ -187,11 +191,12 @@ def _judged(data: bytes) -> tuple[FormatError | None, Inventory | None]:
         return error, None
 
 
-def test_no_altered_file_is_taken_for_whole() -> None:
+def test_no_altered_file_is_taken_for_whole(record_proof: Recorder) -> None:
+    count = DAMAGED_INVENTORIES.count("altered files")
     outcomes = {"same": 0, "refused": 0, "equal": 0}
     good = whole()
     before = read(good)
-    for data in _mutations(proof_size(10_000)):
+    for data in _mutations(count):
         if data == good:
             outcomes["same"] += 1
             continue
@@ -209,7 +214,8 @@ def test_no_altered_file_is_taken_for_whole() -> None:
             assert found == before, data
             assert lines_of(data)[:-1] == lines_of(good)[:-1], data
             assert json.loads(lines_of(data)[-1])["rows"] == len(ENTRIES), data
-    assert outcomes["refused"] > 0.9 * proof_size(10_000), outcomes
+    assert outcomes["refused"] > 0.9 * count, outcomes
+    record_proof(DAMAGED_INVENTORIES, {"altered files": count, "refused": outcomes["refused"]}, seeds=_SEED)
 
 
 @pytest.mark.parametrize("row", range(1, 6))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from logdir.errors import MalformedFileError
 from logdir.formats.java_properties import Style, date_text, java_order, parse, render
 from tests.logdir.formats.contract import GOLDEN, PATH, java_text, only_format_errors, same_as_java
+from tests.proof.plugin import Recorder
 
 # kafka-formats §3.2, rule by rule.
 READ = {
@@ -133,8 +134,10 @@ def test_any_bytes_are_read_or_malformed(data: bytes) -> None:
     assert parse(render(read)) == read
 
 
-def test_damaged_files_raise_only_format_errors() -> None:
+def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
     only_format_errors(
+        record_proof,
+        "java properties",
         parse,
         [b"#\n#Tue\nnode.id=1\na\\ b : c\\\n  d\nx=\\u00e9\\u20ac\n", b"log.dirs=/a,/b\n"],
         [b"\\", b"\\u", b"\\u00", b"\n", b"\r", b"=", b"\xff", b"#"],

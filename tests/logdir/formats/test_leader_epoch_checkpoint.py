@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
 from logdir.formats.leader_epoch_checkpoint import EpochEntry, parse, render
 from tests.logdir.formats.contract import PATH, broker_files, label, only_format_errors, same_as_java
+from tests.proof.plugin import Recorder
 
 FILES = broker_files("d*/*/leader-epoch-checkpoint")
 GOOD = b"0\n2\n0 0\n3 120\n"
@@ -108,8 +109,10 @@ def test_round_trip(epochs: set[int], data: st.DataObject) -> None:
     assert parse(render(value)) == value
 
 
-def test_damaged_files_raise_only_format_errors() -> None:
+def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
     only_format_errors(
+        record_proof,
+        "leader-epoch checkpoints",
         parse,
         [GOOD, *(path.read_bytes() for path in FILES)],
         [b"\n", b"\r", b" ", b"-", b"9" * 20, b"\xff", "٣".encode(), b"0", b"\x00", b"9 500\n"],

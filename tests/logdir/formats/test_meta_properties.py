@@ -22,6 +22,7 @@ from tests.logdir.formats.contract import (
     only_format_errors,
     same_as_java,
 )
+from tests.proof.plugin import Recorder
 
 TEXT = "JEXY6aqzQY-32P5TStzaFg"
 DIRECTORY = DirectoryId.parse(TEXT)
@@ -167,8 +168,10 @@ def test_round_trip(value: MetaProperties) -> None:
     assert dict(read.unknown) == dict(value.unknown)
 
 
-def test_damaged_files_raise_only_format_errors() -> None:
+def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
     only_format_errors(
+        record_proof,
+        "meta.properties",
         parse,
         [GOOD, *(path.read_bytes() for path in FILES)],
         [b"\n", b"\\", b"\\u", b"version=", b"version=2\n", b"node.id=x\n", b"\xff", b" ", b"#", b"-"],

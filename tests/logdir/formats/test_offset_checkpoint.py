@@ -18,6 +18,7 @@ from tests.logdir.formats.contract import (
     only_format_errors,
     same_as_java,
 )
+from tests.proof.plugin import Recorder
 
 FILES = broker_files("d*/*-offset-checkpoint")
 GOOD = b"0\n2\nfoo 0 42\n__consumer_offsets 17 1234567890123\n"
@@ -144,8 +145,10 @@ def test_round_trip(value: dict[TopicPartition, int]) -> None:
     assert list(read) == list(value)
 
 
-def test_damaged_files_raise_only_format_errors() -> None:
+def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
     only_format_errors(
+        record_proof,
+        "offset checkpoints",
         parse,
         [GOOD, *(path.read_bytes() for path in FILES)],
         [b"\n", b"\r", b" ", b"-", b"9" * 20, b"\xff", "٣".encode(), b"0", b"\x00", b"a 1 5\n"],

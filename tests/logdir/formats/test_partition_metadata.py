@@ -18,6 +18,7 @@ from logdir.errors import (
 from logdir.formats.partition_metadata import PartitionMetadata, parse, parse_stock, render
 from logdir.ids import METADATA_TOPIC_ID, TopicId
 from tests.logdir.formats.contract import PATH, broker_files, label, only_format_errors, same_as_java
+from tests.proof.plugin import Recorder
 
 TEXT = b"eXOy6xj-Q8ivrWAlsZGnkw"
 ID = TopicId.parse(TEXT.decode())
@@ -186,8 +187,10 @@ def test_fast_path_and_full_reader_agree(text: bytes) -> None:
     assert fast == slow
 
 
-def test_damaged_files_raise_only_format_errors() -> None:
+def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
     only_format_errors(
+        record_proof,
+        "partition.metadata",
         parse,
         [GOOD, GOOD + b"\ntopic_name: abc", FILES[0].read_bytes()],
         [b"\n", b"\r", b": ", b" ", b"-", b"==", b"\xff", "٣".encode(), b"0", b"\x00"],

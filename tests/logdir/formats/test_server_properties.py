@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from logdir.errors import ConfigError, FormatError, MalformedFileError
 from logdir.formats.server_properties import ServerProperties, parse, render
 from tests.logdir.formats.contract import PATH, only_format_errors
+from tests.proof.plugin import Recorder
 
 GOOD = b"# broker\nprocess.roles=broker\nnode.id=3\nlog.dirs=/d1, /d2\nbroker.rack=east\nmetadata.log.dir=/m\n"
 
@@ -102,8 +103,10 @@ def test_never_writes_what_would_not_read_back(value: ServerProperties) -> None:
         render(value)
 
 
-def test_damaged_files_raise_one_of_two_families() -> None:
+def test_damaged_files_raise_one_of_two_families(record_proof: Recorder) -> None:
     only_format_errors(
+        record_proof,
+        "server.properties",
         parse,
         [GOOD, b"log.dirs=/a\nnode.id=1\n"],
         [b"\n", b"\\", b"\\u", b"log.dirs=\n", b"node.id=x\n", b",", b"broker.id=9\n", b"\xff", b"-"],

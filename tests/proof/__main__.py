@@ -1,0 +1,44 @@
+"""Judges the runs in a folder: ``python -m tests.proof FOLDER`` in CI, with ``-o docs/proof.md`` after a full run.
+
+Prints a line a claim. Exit 1, a line a reason, and nothing written if the runs are no proof: a test failed, a claim
+was not shown, too little of one was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.proof.claims import CLAIMS
+from tests.proof.page import circumstances, line, render
+from tests.proof.records import merge, read_runs, refusals, tally
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof")
+    parser.add_argument("folder", type=Path, help="where the runs are, as LOGDIRD_PROOF_OUT said")
+    parser.add_argument("-o", dest="page", type=Path, help="ask for everything at full size, and write this page")
+    asked = parser.parse_args(arguments)
+    runs = read_runs(asked.folder)
+    outcomes = merge(runs)
+    tallies = [tally(claim, outcomes) for claim in CLAIMS]
+    for one in tallies:
+        print(line(one))
+    reasons = refusals(tallies, runs, full=asked.page is not None)
+    for reason in reasons:
+        print(f"no proof: {reason}", file=sys.stderr)
+    if reasons:
+        return 1
+    if asked.page is not None:
+        made = asked.page.with_name(f".{asked.page.name}.new")
+        made.write_text(render(tallies, circumstances(datetime.now(UTC))), encoding="utf-8")
+        made.replace(asked.page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,10 +1,68 @@
-"""The clocks; no other module reads one, so that what decides can be given any instant."""
+"""The clocks; no other module reads one, so that what decides can be given any instant.
+
+Deadlines rest on ``CLOCK_BOOTTIME``, which counts while the host sleeps and is never set. A time namespace shifts it
+for a container; the shift is taken off again, so that one boot has one clock whoever asks. The wall clock is for
+people, and for the gap between two boots.
+
+Not here: whether the kernel calls the wall clock right (``disk.kernel_clock``), and what follows (``decide.deadline``).
+
+Spec: design §3.3; attacks A24; time_namespaces(7).
+"""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_OFFSETS = "/proc/self/timens_offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """One moment as all clocks of the host tell it."""
+
+    boot_id: str
+    boottime_ms: int
+    """Since the host started."""
+    wall_ms: int
+    """Epoch, UTC; may be anything."""
+    is_synchronised: bool
+    """The kernel says that something keeps the wall clock right."""
 
 
 def now_ms() -> int:
     """Return the wall clock in milliseconds since the epoch (UTC)."""
     return time.time_ns() // 1_000_000
+
+
+def boot_id(path: str = _BOOT_ID) -> str:
+    """Return the id the kernel drew when it started; no namespace changes it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def boottime_ms(offsets: str = _OFFSETS) -> int:
+    """Return milliseconds since the host started, sleep included, the same in every time namespace.
+
+    Raises:
+        OSError: the shift of this namespace cannot be read.
+    """
+    return (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - _shift_ns(offsets)) // 1_000_000
+
+
+def _shift_ns(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return 0  # kernels before 5.6, and those built without, have no time namespaces
+    for line in lines:
+        name, seconds, nanoseconds = line.split()
+        if name == "boottime":
+            return int(seconds) * 1_000_000_000 + int(nanoseconds)
+    return 0

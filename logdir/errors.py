@@ -98,6 +98,66 @@ class LogDirOfflineError(DiskError):
     code: ClassVar[str] = "log-dir-offline"
 
 
+class LockHeldError(DiskError):
+    """Somebody holds Kafka's lock of a log dir: most likely a broker runs."""
+
+    code: ClassVar[str] = "lock-held"
+
+
+class WorkRootOwnedError(LockHeldError):
+    """Another process of ours works in a work root."""
+
+    code: ClassVar[str] = "work-root-owned"
+
+
+class RefusedError(DiskError):
+    """What the disk, its file system or its rights do not let us do safely; nothing was changed."""
+
+    code: ClassVar[str] = "refused"
+
+
+class ReadOnlyDiskError(DiskError):
+    """A disk that takes no changes, or from which we accept none any more."""
+
+    code: ClassVar[str] = "disk-read-only"
+
+
+class StateError(LogDirError):
+    """The facts are at fault: what lies there is not what this step needs."""
+
+    code: ClassVar[str] = "state-error"
+
+
+class NotFormattedError(StateError):
+    """A log dir that says of no cluster and no node that it is theirs."""
+
+    code: ClassVar[str] = "not-formatted"
+
+
+class ForeignLogDirError(StateError):
+    """A work root and its log dir, or a log dir and its host, are not of one cluster, node and directory id."""
+
+    code: ClassVar[str] = "foreign"
+
+
+class LogDirReplacedError(StateError):
+    """A path leads to another directory than the one that was opened."""
+
+    code: ClassVar[str] = "log-dir-replaced"
+
+
+class NoWorkRootError(StateError):
+    """A log dir without a work root, or with one that is not finished."""
+
+    code: ClassVar[str] = "no-work-root"
+
+
+class WorkRootConflictError(StateError):
+    """A work root where another is asked for, something else in its place, or one that is still in use."""
+
+    code: ClassVar[str] = "work-root-conflict"
+
+
 class ConfigError(LogDirError):
     """The operator's settings are at fault; ``problems`` holds every one of them."""
 

@@ -266,3 +266,14 @@ def parse_work_dir(name: str) -> WorkDir | None:
     if parsed is None:
         return None
     return WorkDir(parsed.topic_id, None, parsed.partition, counter, mark)
+
+
+def render_work_dir(parts: WorkDir) -> str:
+    """Return the name under ``deleting/`` or ``incoming/``.
+
+    >>> render_work_dir(WorkDir(None, "a.b", 0, 2, "purging"))
+    'no-id.a.b_0.2.purging'
+    """
+    head = f"no-id.{parts.topic}" if parts.topic_id is None else str(parts.topic_id)
+    counter = "" if parts.counter == 1 else f".{parts.counter}"
+    return f"{head}_{parts.partition}{counter}" + (f".{parts.mark}" if parts.mark else "")

@@ -23,6 +23,11 @@ META_PROPERTIES = "meta.properties"
 INDEX_CACHE = "remote-log-index-cache"
 PROBE = "probe"
 """The directory in a work root that is renamed there and back."""
+PROBE_IN_LOG_DIR = "__cluster_metadata-2147483646"
+"""What it is called while it is in the log dir: a name stock brokers pass over (kafka-behaviour §2.8)."""
+WORK_ROOT_FILE = "work-root.json"
+OWNER_LOCK = "owner.lock"
+RESERVE = "reserve"
 
 _KAFKA = (
     ".lock",
@@ -36,8 +41,9 @@ _KAFKA = (
     "_rlmm_committed_offsets",
 )
 _OURS = (
-    "owner.lock",
-    "reserve",
+    OWNER_LOCK,
+    RESERVE,
+    WORK_ROOT_FILE,
     "layout.json",
     "heartbeat.json",
     "bar.json",
@@ -121,6 +127,8 @@ def _id_dir(name: str, prefix: str) -> Named:
 
 
 def _work_dir(name: str, place: Place) -> Named:
+    if name == PROBE:
+        return Named(Kind.FILE)
     parts = names.parse_work_dir(name)
     allowed = {"": Kind.STAGED, "purging": Kind.PURGING}
     if place is Place.INCOMING:
@@ -151,7 +159,7 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
         return Inside.WORK_ROOT
     if name == names.METADATA_DIR:
         return Named(Kind.METADATA, names.METADATA_TOPIC, None, 0, is_replica=True)
-    if name in (INDEX_CACHE, PROBE):
+    if name in (INDEX_CACHE, PROBE, PROBE_IN_LOG_DIR):
         return Named(Kind.FILE)
     if names.is_prefix(name):
         return Inside.PREFIX

@@ -1,0 +1,359 @@
+"""The calls of ``calls`` for real: the one module that changes anything under a log dir or work root.
+
+Everything is relative to an open descriptor and names one path component; links are refused, not followed; a directory
+is entered only on the device and mount of the one it lies in. ``renameat2`` always carries ``RENAME_NOREPLACE``; one
+call replaces a small file.
+
+Not here: what to call and in which order (the operations beside this module), locks (``locks``).
+
+Spec: design §2 laws 9 and 10, §3.3; reliability §4.2, §5 and appendix; renameat2(2), statx(2), syncfs(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat as st
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
+from logdir.observe.classify import Type
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_NOREPLACE = 1
+_EMPTY_PATH = 0x1000
+_STATX_MNT_ID = 0x1000
+_STATX_SIZE = 256
+_MNT_ID_AT = 0x90
+"""Where ``stx_mnt_id`` lies in ``struct statx``."""
+_STATX_MASK = _STATX_MNT_ID
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_PERMISSIONS = 0o7777
+
+
+class Call(NamedTuple):
+    """One call that changes a disk or makes it durable, as told to an observer before it is made."""
+
+    name: str
+    path: str
+    to: str = ""
+
+
+Observer = Callable[[Call], None]
+
+
+def _nobody(call: Call) -> None:
+    """Tell nobody."""
+
+
+def _failed(path: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), path)
+
+
+def _component(name: str) -> str:
+    if not name or "/" in name or "\0" in name or name in (".", ".."):
+        raise ValueError(f"not a single path component: {name!r}")
+    return name
+
+
+def _type_of(mode: int) -> Type:
+    if st.S_ISDIR(mode):
+        return Type.DIRECTORY
+    if st.S_ISREG(mode):
+        return Type.FILE
+    return Type.SYMLINK if st.S_ISLNK(mode) else Type.OTHER
+
+
+def _stat_of(found: os.stat_result) -> Stat:
+    return Stat(
+        _type_of(found.st_mode),
+        found.st_dev,
+        found.st_ino,
+        found.st_nlink,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        Owner(found.st_uid, found.st_gid, found.st_mode & _PERMISSIONS),
+    )
+
+
+def _mount_id(descriptor: int, path: str) -> int:
+    buffer = ctypes.create_string_buffer(_STATX_SIZE)
+    if _LIBC.statx(descriptor, b"", _EMPTY_PATH, _STATX_MASK, buffer) != 0:
+        raise _failed(path)
+    if not int.from_bytes(buffer.raw[:4], "little") & _STATX_MNT_ID:
+        # Kernels before 5.8 do not say; /proc does.
+        with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
+    return int.from_bytes(buffer.raw[_MNT_ID_AT : _MNT_ID_AT + 8], "little")
+
+
+class HostDirectory:
+    """An open directory of this host."""
+
+    __slots__ = ("_fd", "_identity", "_observer", "_path")
+
+    def __init__(self, descriptor: int, path: str, observer: Observer) -> None:
+        self._fd = descriptor
+        self._path = path
+        self._observer = observer
+        self._identity: Identity | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it was opened."""
+        return self._path
+
+    @property
+    def descriptor(self) -> int:
+        """The open descriptor, for locks."""
+        return self._fd
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; closing twice does nothing."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _at(self, name: str) -> str:
+        return f"{self._path}/{_component(name)}"
+
+    def _tell(self, call: str, name: str, to: str = "") -> None:
+        self._observer(Call(call, self._at(name), to))
+
+    # Looking.
+
+    def names(self) -> list[str]:
+        """Return the names of all entries, sorted."""
+        if self._fd < 0:  # which os.listdir takes for the working directory
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
+        return sorted(os.listdir(self._fd))
+
+    def stat(self, name: str) -> Stat:
+        """Return what an entry is; a link is not followed."""
+        return _stat_of(os.stat(_component(name), dir_fd=self._fd, follow_symlinks=False))
+
+    def own_stat(self) -> Stat:
+        """Return what this directory is."""
+        return _stat_of(os.fstat(self._fd))
+
+    def identity(self) -> Identity:
+        """Return which directory this is."""
+        if self._identity is None:
+            found = os.fstat(self._fd)
+            self._identity = Identity(found.st_dev, found.st_ino, _mount_id(self._fd, self._path))
+        return self._identity
+
+    def space(self) -> Space:
+        """Return what is left on its file system."""
+        found = os.fstatvfs(self._fd)
+        return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize)
+
+    def _open_file(self, name: str, flags: int = _OPEN_FILE) -> int:
+        descriptor = os.open(_component(name), flags, dir_fd=self._fd)
+        if not st.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "no regular file", self._at(name))
+        return descriptor
+
+    def read(self, name: str, limit: int) -> bytes:
+        """Return the content of a regular file, at most ``limit`` + 1 bytes of it."""
+        with open(self._open_file(name), "rb", buffering=0) as file:
+            parts = []
+            left = limit + 1
+            while left > 0 and (part := file.read(left)):
+                parts.append(part)
+                left -= len(part)
+        return b"".join(parts)
+
+    def open(self, name: str) -> HostDirectory:
+        """Open a directory in this one, on the same device and mount."""
+        descriptor = os.open(_component(name), _OPEN_DIRECTORY, dir_fd=self._fd)
+        opened = HostDirectory(descriptor, self._at(name), self._observer)
+        try:
+            inner, outer = opened.identity(), self.identity()
+            if (inner.device, inner.mount_id) != (outer.device, outer.mount_id):
+                raise OSError(errno.EXDEV, "lies on another device or mount", opened.path)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    # Changing.
+
+    def make(self, name: str, owner: Owner) -> None:
+        """Make a directory that belongs to ``owner``."""
+        self._tell("mkdir", name)
+        os.mkdir(name, owner.mode & 0o700, dir_fd=self._fd)
+        self._give(name, owner)
+
+    def _give(self, name: str, owner: Owner) -> None:
+        descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=self._fd)
+        try:
+            _give(descriptor, owner)
+        finally:
+            os.close(descriptor)
+
+    def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
+        """Make a new file with this content that belongs to ``owner``."""
+        self._tell("write", name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(_component(name), flags, owner.mode & 0o600, dir_fd=self._fd)
+        try:
+            _give(descriptor, owner)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if mtime_ns is not None:
+                os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+        finally:
+            os.close(descriptor)
+
+    def rename(self, name: str, to: Directory, new_name: str) -> None:
+        """Rename an entry, never over another."""
+        target = _host(to)
+        self._tell("rename", name, target._at(new_name))
+        source, goal = os.fsencode(_component(name)), os.fsencode(_component(new_name))
+        if _LIBC.renameat2(self._fd, source, target._fd, goal, _NOREPLACE) != 0:
+            raise _failed(self._at(name))
+
+    def replace(self, name: str, new_name: str) -> None:
+        """Rename a file within this directory over another."""
+        self._tell("replace", name, self._at(new_name))
+        os.rename(_component(name), _component(new_name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def link(self, name: str, to: Directory, new_name: str) -> None:
+        """Give a regular file a second name."""
+        target = _host(to)
+        self._tell("link", name, target._at(new_name))
+        os.link(name, new_name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
+
+    def unlink(self, name: str) -> None:
+        """Remove a name that is no directory's."""
+        self._tell("unlink", name)
+        os.unlink(name, dir_fd=self._fd)
+
+    def remove(self, name: str) -> None:
+        """Remove an empty directory."""
+        self._tell("rmdir", name)
+        os.rmdir(name, dir_fd=self._fd)
+
+    def truncate(self, name: str, size_bytes: int) -> None:
+        """Make a regular file shorter."""
+        self._tell("truncate", name)
+        descriptor = self._open_file(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if size_bytes > os.fstat(descriptor).st_size:
+                raise OSError(errno.EINVAL, "would make the file longer", self._at(name))
+            os.ftruncate(descriptor, size_bytes)
+        finally:
+            os.close(descriptor)
+
+    def adopt(self, name: str, owner: Owner) -> None:
+        """Give an entry, not followed, an owner and a mode."""
+        self._tell("chown", name)
+        descriptor = os.open(_component(name), _OPEN_FILE, dir_fd=self._fd)
+        try:
+            _give(descriptor, owner)
+        finally:
+            os.close(descriptor)
+
+    # Locks: no part of ``Directory``, for a model of a disk has none.
+
+    def open_lock(self, name: str, owner: Owner | None = None) -> int:
+        """Open a regular file for locking; make it, empty, for ``owner`` where it is missing and one is given.
+
+        Returns:
+            A new descriptor, for reading and writing, that does not survive ``exec``; the caller closes it.
+        """
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        while True:
+            try:
+                return self._open_file(name, flags)
+            except FileNotFoundError:
+                if owner is None:
+                    raise
+            self._tell("create", name)
+            try:
+                new = flags | os.O_CREAT | os.O_EXCL
+                descriptor = os.open(name, new, owner.mode & 0o600, dir_fd=self._fd)
+            except FileExistsError:
+                continue  # a broker came first: it is its file
+            try:
+                _give(descriptor, owner)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            return descriptor
+
+    # Making durable.
+
+    def sync_file(self, name: str) -> None:
+        """Make the content of a file durable."""
+        self._tell("fsync", name)
+        descriptor = self._open_file(name)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sync(self) -> None:
+        """Make the entries of this directory durable."""
+        self._observer(Call("fsync-dir", self._path))
+        os.fsync(self._fd)
+
+    def sync_disk(self) -> None:
+        """Make everything on this file system durable."""
+        self._observer(Call("syncfs", self._path))
+        if _LIBC.syncfs(self._fd) != 0:
+            raise _failed(self._path)
+
+
+def _host(directory: Directory) -> HostDirectory:
+    if not isinstance(directory, HostDirectory):
+        raise TypeError(f"two directories of one call lie on one kind of disk: {directory!r}")
+    return directory
+
+
+def _give(descriptor: int, owner: Owner) -> None:
+    found = os.fstat(descriptor)
+    if (found.st_uid, found.st_gid) != (owner.uid, owner.gid):
+        os.fchown(descriptor, owner.uid, owner.gid)
+    if found.st_mode & _PERMISSIONS != owner.mode:
+        os.fchmod(descriptor, owner.mode)
+
+
+def note_in_lock(descriptor: int, data: bytes) -> None:
+    """Write over the first bytes of an open lock file."""
+    os.pwrite(descriptor, data, 0)
+
+
+class HostDisk:
+    """The file systems of this host."""
+
+    def __init__(self, observer: Observer = _nobody) -> None:
+        """Make one.
+
+        Args:
+            observer: Told every call that changes something or makes it durable, before it is made.
+        """
+        self._observer = observer
+
+    def open_top(self, path: str) -> HostDirectory:
+        """Open a directory by its absolute path; its last component may not be a link."""
+        if not path.startswith("/"):
+            raise ValueError(f"not an absolute path: {path!r}")
+        return HostDirectory(os.open(path, _OPEN_DIRECTORY), path, self._observer)

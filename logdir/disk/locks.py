@@ -1,0 +1,330 @@
+"""The two locks of a log dir: Kafka's ``.lock``, held around changes, and our ``owner.lock``, held for life.
+
+Both are open-file-description locks: they conflict with a JVM's in both directions and are not lost when somebody in
+this process opens and closes the file. ``flock`` is never used: Kafka does not see it. Kafka 3.8 and newer removes
+``.lock`` when it stops, so that a lock may be held on a file that no longer has the name: the inodes of name and
+descriptor are compared after taking it, and again before each batch.
+
+Not here: whether anything may be changed while a broker runs (``decide``), how long a batch may go on (its caller asks
+``Batch.expired``).
+
+Spec: design §2 law 4; kafka-behaviour §2.4, §10.2; reliability §5 "Locks"; attacks A19, A22, A23, A31, A32.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
+from logdir.disk.work_root import OWNER_LOCK_TEXT
+from logdir.errors import (
+    LockHeldError,
+    LogDirOfflineError,
+    LogDirReplacedError,
+    NoWorkRootError,
+    RefusedError,
+    WorkRootOwnedError,
+)
+from logdir.observe.classify import OWNER_LOCK
+
+KAFKA_LOCK = ".lock"
+BATCH_MS = 2 * 1000
+"""How long Kafka's locks are held at most: a broker that starts meanwhile fails (attacks A22)."""
+OUTSIDE = "a process outside this container"
+
+_FLOCK = struct.Struct("hhqqi4x")
+_TRIES = 16
+"""A broker that stops takes its file away once; more than a few times is something else."""
+
+
+def _whole_file(kind: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
+
+
+def _named(pid: int) -> str:
+    try:
+        return f"pid {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except (OSError, ValueError):
+        return f"pid {pid}"
+
+
+def _pid_by_descriptor(inode: int) -> int | None:
+    """Look for the process that holds an open-file-description lock; the kernel tells no pid of those."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for descriptor in (process / "fdinfo").iterdir():
+                text = descriptor.read_text()
+                if any(
+                    line.startswith("lock:") and "OFDLCK" in line and f":{inode} " in line for line in text.splitlines()
+                ):
+                    return int(process.name)
+    return None
+
+
+def holder(descriptor: int) -> str | None:
+    """Say who holds a lock that keeps us from the whole of an open file.
+
+    Returns:
+        ``pid 123 (java)``, or that it is none of this container's processes; ``None`` if nobody does.
+    """
+    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, _whole_file(fcntl.F_WRLCK)))
+    if kind == fcntl.F_UNLCK:
+        return None
+    if pid <= 0:
+        pid = _pid_by_descriptor(os.fstat(descriptor).st_ino) or 0
+    return _named(pid) if pid > 0 else OUTSIDE
+
+
+class HeldLock:
+    """A lock that was taken. Releasing it leaves the file in place."""
+
+    name: ClassVar[str]
+
+    def __init__(self, directory: HostDirectory, descriptor: int) -> None:
+        self._directory = directory
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.release()
+
+    @property
+    def path(self) -> str:
+        """The file, for messages."""
+        return f"{self._directory.path}/{self.name}"
+
+    def still_held(self) -> bool:
+        """Whether the name is still that of the file we hold; to be asked before each batch."""
+        return self._descriptor >= 0 and _has_name(self._directory, self.name, self._descriptor)
+
+    def require_held(self) -> None:
+        """Return if ``still_held``.
+
+        Raises:
+            LogDirReplacedError: it is not: nothing may be changed under this lock any more.
+        """
+        if not self.still_held():
+            raise LogDirReplacedError(
+                self.path, expected="the file we locked", found="another or none", fix="start again"
+            )
+
+    def release(self) -> None:
+        """Give the lock up; twice does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _has_name(directory: HostDirectory, name: str, descriptor: int) -> bool:
+    held = os.fstat(descriptor)
+    try:
+        found = directory.stat(name)
+    except FileNotFoundError:
+        return False
+    return (found.device, found.inode) == (held.st_dev, held.st_ino)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool]:
+    """Open and lock; return the descriptor and whether it is locked. Raises ``OSError``, ``RefusedError``."""
+    owner = directory.own_stat().owner.for_file() if make else None
+    for _ in range(_TRIES):
+        descriptor = directory.open_lock(name, owner)
+        try:
+            is_locked = _try_lock(descriptor)
+            if not is_locked or _has_name(directory, name, descriptor):
+                return descriptor, is_locked
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    raise RefusedError(
+        f"{directory.path}/{name}", expected="a file that stays", found="one replaced again and again", fix="try again"
+    )
+
+
+class KafkaLock(HeldLock):
+    """Kafka's own lock of one log dir: while we hold it, no broker starts there."""
+
+    name = KAFKA_LOCK
+
+    @classmethod
+    def take(cls, log_dir: HostDirectory) -> KafkaLock:
+        """Take it, without waiting. Makes the file, as a broker does, where it is missing.
+
+        Raises:
+            LockHeldError: somebody holds it.
+            RefusedError: the file is replaced again and again.
+            OSError: the log dir does not answer, or takes no file.
+        """
+        descriptor, is_locked = _take(log_dir, cls.name, make=True)
+        if is_locked:
+            return cls(log_dir, descriptor)
+        try:
+            who = holder(descriptor) or "a process that just let go"
+        finally:
+            os.close(descriptor)
+        raise LockHeldError(
+            f"{log_dir.path}/{cls.name}",
+            expected="nobody to hold it",
+            found=who,
+            fix="stop the broker, or wait until it has stopped",
+        )
+
+
+class OwnerLock(HeldLock):
+    """Our lock of one work root: whoever holds it is the only one of us who works there."""
+
+    name = OWNER_LOCK
+
+    @classmethod
+    def take(cls, work_root: HostDirectory) -> OwnerLock:
+        """Take it, without waiting, and write our pid into it. Never makes the file.
+
+        Raises:
+            WorkRootOwnedError: another process of ours holds it.
+            NoWorkRootError: there is no such file.
+            RefusedError: the file is replaced again and again.
+            OSError: the work root does not answer.
+        """
+        path = f"{work_root.path}/{cls.name}"
+        try:
+            descriptor, is_locked = _take(work_root, cls.name, make=False)
+        except FileNotFoundError as error:
+            raise NoWorkRootError(
+                path, expected="the file of a whole work root", found="none", fix="logdirctl init"
+            ) from error
+        try:
+            if is_locked:
+                note_in_lock(descriptor, str(os.getpid()).encode("ascii").ljust(len(OWNER_LOCK_TEXT) - 1))
+                return cls(work_root, descriptor)
+            written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
+            who = _named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        fix = "ask the daemon through logdirctl, or stop it"
+        raise WorkRootOwnedError(path, expected="nobody to hold it", found=who, fix=fix)
+
+
+class Batch:
+    """Kafka's locks of all log dirs of a broker that answer, held from an instant on."""
+
+    def __init__(self, locks: tuple[KafkaLock, ...], log_dirs: tuple[str, ...], began_boottime_ms: int) -> None:
+        self.locks = locks
+        self.log_dirs = log_dirs
+        """Where a lock is held, sorted; what is not among them must not be changed."""
+        self.began_boottime_ms = began_boottime_ms
+
+    def expired(self, now_boottime_ms: int) -> bool:
+        """Whether the locks were held for as long as they may be: finish the step, and let go."""
+        return now_boottime_ms - self.began_boottime_ms >= BATCH_MS
+
+    def require_held(self) -> None:
+        """Return if every lock is still the one of its log dir; ask before each group of changes.
+
+        Raises:
+            LogDirReplacedError: one is not.
+        """
+        for lock in self.locks:
+            lock.require_held()
+
+
+def _opened(disk: HostDisk, path: str) -> HostDirectory:
+    try:
+        return disk.open_top(path)
+    except OSError as error:
+        raise _offline(path, error) from error
+
+
+def _offline(path: str, error: OSError) -> LogDirOfflineError:
+    return LogDirOfflineError(
+        path,
+        expected="a log dir that answers, to know that no broker runs",
+        found=error.strerror or str(error),
+        fix="mend it, or name it with --without if it has failed",
+    )
+
+
+@contextmanager
+def hold_all(
+    disk: HostDisk, log_dirs: Iterable[str], *, without: Collection[str] = (), now_boottime_ms: int
+) -> Iterator[Batch]:
+    """Hold Kafka's lock of every log dir of a broker that answers.
+
+    Taken in the order of the paths, without waiting, released in reverse; the files stay. All or none.
+
+    Args:
+        disk: The file systems of this host.
+        log_dirs: All absolute paths configured for the broker.
+        without: Those of them that are said to have failed. One that answers is locked all the same.
+        now_boottime_ms: The boot-time clock now, milliseconds; the batch counts from here.
+
+    Yields:
+        The batch.
+
+    Raises:
+        LockHeldError: somebody holds one; the message names the log dir and the process.
+        LogDirOfflineError: one cannot be opened, or its lock not be asked for, and it is not in ``without``.
+        RefusedError: none is left to lock, or two paths lead to one directory.
+    """
+    seen: dict[tuple[int, int], str] = {}
+    locks: list[KafkaLock] = []
+    held: list[str] = []
+    with ExitStack() as stack:
+        for path in sorted(set(log_dirs)):
+            try:
+                directory = stack.enter_context(_opened(disk, path))
+                identity = directory.identity()[:2]
+                if identity in seen:
+                    raise RefusedError(
+                        path,
+                        expected="log dirs that are different directories",
+                        found=f"the same as {seen[identity]}",
+                        fix="list it once",
+                    )
+                seen[identity] = path
+                locks.append(stack.enter_context(_locked(directory)))
+            except LogDirOfflineError:
+                if path not in without:
+                    raise
+            else:
+                held.append(path)
+        if not locks:
+            raise RefusedError(
+                ", ".join(sorted(without)),
+                expected="at least one log dir that answers",
+                found="none",
+                fix="nothing says that no broker runs",
+            )
+        yield Batch(tuple(locks), tuple(held), now_boottime_ms)
+
+
+def _locked(directory: HostDirectory) -> KafkaLock:
+    try:
+        return KafkaLock.take(directory)
+    except OSError as error:
+        raise _offline(directory.path, error) from error

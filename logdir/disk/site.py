@@ -1,0 +1,51 @@
+"""One log dir opened for work: its own directory, and ``deleting/`` and ``incoming/`` of its work root.
+
+Not here: where a work root is and whether it is ours (``work_root``), locks (``locks``).
+
+Spec: design §3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from logdir.disk.calls import Directory, Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Open directories of one log dir; whoever opened them closes them."""
+
+    log_dir: str
+    """Its path as configured: for messages and markers."""
+    top: Directory
+    work: Directory
+    deleting: Directory
+    incoming: Directory
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    owner: Owner
+    """Of the log dir: everything made in it is given to the same."""
+
+    @contextmanager
+    def parent_of(self, path: str) -> Iterator[tuple[Directory, str]]:
+        """Open the directory a partition directory lies in.
+
+        Args:
+            path: Relative to the log dir: one component, or ``{prefix}/{name}``.
+
+        Yields:
+            The directory, and the name in it.
+
+        Raises:
+            OSError: there is no such prefix directory.
+        """
+        prefix, slash, name = path.rpartition("/")
+        if not slash:
+            yield self.top, name
+            return
+        with self.top.open(prefix) as opened:
+            yield opened, name

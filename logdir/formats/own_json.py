@@ -1,0 +1,166 @@
+r"""Our own small files: one line of JSON with sorted keys, a version, and a digest over itself.
+
+The first key of such a file is its kind and holds its version: ``{"bar": 1, …, "sha256": …}`` (sorted, so it stands
+where the alphabet puts it). The digest is taken over the line without that key. Keys we do not know are handed out with
+the rest, so that whoever writes the file again can keep them. A newer version is refused by name: it is never guessed.
+
+Not here: what the keys mean (``replica_marker``, ``bar_file``, …), and where the files lie (``disk``).
+
+Spec: design §3.3 (marker); style §5.5.
+
+>>> render("bar", 1, {"node_id": 3})
+b'{"bar":1,"node_id":3,"sha256":"140e7e19281c3517495f83a7941421e583f64235036d19ab2695fce183f1306d"}\n'
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NoReturn, TypeVar
+
+from logdir.errors import MalformedFileError, UnsupportedVersionError
+
+MAX_BYTES = 4096
+"""A marker fits in one block, so that it can be written on a full disk (attacks A10)."""
+DIGEST = "sha256"
+_MAX = 2**63 - 1
+_Member = TypeVar("_Member", bound=Enum)
+
+
+def _line(values: Mapping[str, object]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _digest(values: Mapping[str, object]) -> str:
+    return hashlib.sha256(_line(values).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def render(kind: str, version: int, values: Mapping[str, object]) -> bytes:
+    """Return the file.
+
+    Args:
+        kind: The key that holds the version, and the file's name for messages.
+        version: Its version.
+        values: Everything else; neither ``kind`` nor ``sha256`` is among them.
+
+    Raises:
+        ValueError: ``values`` hold a key of the frame, or something JSON or UTF-8 has no form for.
+    """
+    if kind in values or DIGEST in values:
+        raise ValueError(f"{kind} and {DIGEST} belong to the frame of the file")
+    framed = {kind: version, **values}
+    return (_line({**framed, DIGEST: _digest(framed)}) + "\n").encode("utf-8")
+
+
+def parse(data: bytes, path: str, kind: str, version: int) -> Values:
+    """Read the file.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+        kind: The key that holds the version.
+        version: The version we know.
+
+    Returns:
+        All keys but the frame's.
+
+    Raises:
+        UnsupportedVersionError: another version.
+        MalformedFileError: not one line of JSON with that kind, or its digest is not that of the line.
+    """
+    if not data.endswith(b"\n") or data.count(b"\n") != 1:
+        raise MalformedFileError(path, expected="one line that ends with LF", found=f"{len(data)} bytes")
+    try:
+        values = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise MalformedFileError(path, expected="one line of JSON", found=str(error)) from None
+    if not isinstance(values, dict) or kind not in values:
+        raise MalformedFileError(path, expected=f"an object with the key {kind}", found=repr(data[:60]))
+    found = values.pop(kind)
+    if type(found) is not int:
+        raise MalformedFileError(path, expected=f"a version in {kind}", found=found)
+    if found != version:
+        raise UnsupportedVersionError(
+            path,
+            expected=f"{kind} version {version}",
+            found=found,
+            fix="use the release that wrote it; nothing was touched",
+        )
+    said = values.pop(DIGEST, None)
+    digest = _digest({kind: found, **values})
+    if said != digest:
+        raise MalformedFileError(path, expected=f"{DIGEST} {digest}", found=said)
+    return Values(values, path)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("a key stands twice")
+    return values
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+class Values:
+    """The keys of a parsed file, each taken as its type.
+
+    Every method raises ``MalformedFileError`` if the key is not there or holds something else.
+    """
+
+    def __init__(self, values: Any, path: str, within: str = "") -> None:
+        if not isinstance(values, dict):
+            raise MalformedFileError(path, expected=f"an object in {within}", found=values)
+        self._values, self._path, self._within = values, path, within
+
+    def refused(self, key: str, expected: str) -> MalformedFileError:
+        """Return the error for a key that holds something else."""
+        found = self._values.get(key, "no such key")
+        return MalformedFileError(self._path, expected=f"{expected} in {self._within}{key}", found=found)
+
+    def text(self, key: str) -> str:
+        """Return a text."""
+        value = self._values.get(key)
+        if not isinstance(value, str):
+            raise self.refused(key, "a text")
+        return value
+
+    def text_or_none(self, key: str) -> str | None:
+        """Return a text, or ``None`` for null."""
+        return None if self._is_null(key) else self.text(key)
+
+    def number(self, key: str, highest: int = _MAX) -> int:
+        """Return a whole number from 0."""
+        value = self._values.get(key)
+        if type(value) is not int or not 0 <= value <= highest:
+            raise self.refused(key, f"a whole number of 0 to {highest}")
+        return value
+
+    def number_or_none(self, key: str) -> int | None:
+        """Return a whole number from 0, or ``None`` for null."""
+        return None if self._is_null(key) else self.number(key)
+
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._values.get(key)
+        if not isinstance(value, bool):
+            raise self.refused(key, "true or false")
+        return value
+
+    def inner(self, key: str) -> Values:
+        """Return the object under a key."""
+        return Values(self._values.get(key), self._path, f"{key}.")
+
+    def one_of(self, key: str, kind: type[_Member]) -> _Member:
+        """Return the member of an enumeration whose value it is."""
+        try:
+            return kind(self.text(key))
+        except ValueError:
+            raise self.refused(key, " or ".join(str(member.value) for member in kind)) from None
+
+    def _is_null(self, key: str) -> bool:
+        return key in self._values and self._values[key] is None

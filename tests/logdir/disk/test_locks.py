@@ -1,0 +1,321 @@
+"""Kafka's lock and ours conflict with whoever else holds them, say who that is, and notice a file that was replaced."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logdir.disk import locks
+from logdir.disk.io import Call, HostDirectory, HostDisk
+from logdir.disk.locks import Batch, KafkaLock, OwnerLock, hold_all
+from logdir.disk.work_root import OWNER_LOCK_TEXT
+from logdir.errors import (
+    LockHeldError,
+    LogDirOfflineError,
+    LogDirReplacedError,
+    NoWorkRootError,
+    RefusedError,
+    WorkRootOwnedError,
+)
+from tests.builders import log_dir
+
+Holder = Callable[[str, Path], AbstractContextManager[int]]
+
+
+@contextmanager
+def held_by_child(kind: str, path: Path) -> Iterator[int]:
+    """Yield the pid of a process that holds the lock."""
+    script = Path(__file__).with_name("lock_holder.py")
+    with subprocess.Popen(
+        [sys.executable, "-S", str(script), kind, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        try:
+            yield child.pid
+        finally:
+            child.stdin.close()
+            child.wait(10)
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Iterator[HostDirectory]:
+    with HostDisk().open_top(str(log_dir(tmp_path / "d1"))) as directory:
+        yield directory
+
+
+def test_a_missing_lock_is_made_with_owner_and_mode_of_the_log_dir_and_stays(tmp_path: Path) -> None:
+    path = log_dir(tmp_path / "d1")
+    path.chmod(0o750)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 2345)
+    with HostDisk().open_top(str(path)) as directory:
+        KafkaLock.take(directory).release()
+    found, parent = (path / ".lock").stat(), path.stat()
+    assert found.st_mode & 0o7777 == 0o640
+    assert (found.st_uid, found.st_gid, found.st_size) == (parent.st_uid, parent.st_gid, 0)
+
+
+def test_a_lock_that_is_there_keeps_its_owner_and_mode(top: HostDirectory) -> None:
+    path = Path(top.path, ".lock")
+    path.touch()
+    path.chmod(0o600)
+    inode = path.stat().st_ino
+    with KafkaLock.take(top) as lock:
+        assert lock.still_held()
+    assert (path.stat().st_ino, path.stat().st_mode & 0o7777) == (inode, 0o600)
+
+
+@pytest.mark.parametrize("kind", ["posix", "ofd"])
+def test_another_process_that_holds_it_is_named(top: HostDirectory, kind: str) -> None:
+    with held_by_child(kind, Path(top.path, ".lock")) as pid:
+        with pytest.raises(
+            LockHeldError, match=rf"^lock-held: {top.path}/\.lock: .*found pid {pid} \(python"
+        ) as raised:
+            KafkaLock.take(top)
+        assert "stop the broker" in str(raised.value)
+    KafkaLock.take(top).release()
+
+
+def test_a_refused_attempt_does_not_take_the_lock_of_the_holder(top: HostDirectory) -> None:
+    with held_by_child("posix", Path(top.path, ".lock")):
+        for _ in range(3):
+            with pytest.raises(LockHeldError):
+                KafkaLock.take(top)
+
+
+def test_a_pid_of_another_namespace_is_said_to_be_outside(top: HostDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    descriptor = top.open_lock(".lock", top.own_stat().owner.for_file())
+    for pid in (0, -1):
+        answer = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, pid)
+        monkeypatch.setattr("logdir.disk.locks.fcntl.fcntl", lambda *_, answer=answer: answer)
+        assert locks.holder(descriptor) == "a process outside this container"
+    os.close(descriptor)
+
+
+def test_kafka_and_others_are_kept_out_while_we_hold_it(top: HostDirectory) -> None:
+    path = Path(top.path, ".lock")
+    attempt = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    with KafkaLock.take(top):
+        # Opened and closed in this process: a POSIX lock would be gone now.
+        path.read_bytes()
+        assert subprocess.run([sys.executable, "-S", "-c", attempt, path], stderr=subprocess.DEVNULL).returncode == 1
+    assert subprocess.run([sys.executable, "-S", "-c", attempt, path]).returncode == 0
+
+
+def test_a_program_we_start_does_not_inherit_it(top: HostDirectory) -> None:
+    lock = KafkaLock.take(top)
+    with subprocess.Popen(["sleep", "30"], close_fds=False) as child:
+        lock.release()
+        KafkaLock.take(top).release()
+        child.kill()
+
+
+def test_a_lock_unlinked_between_opening_and_locking_is_noticed(
+    top: HostDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(top.path, ".lock")
+    path.touch()
+    real, opened = HostDirectory.open_lock, []
+
+    def open_then_unlink(self: HostDirectory, name: str, owner: object = None) -> int:
+        descriptor = real(self, name, owner)  # type: ignore[arg-type]
+        opened.append(os.fstat(descriptor).st_ino)
+        if len(opened) == 1:
+            path.unlink()  # what a broker of 3.8 or newer does when it stops
+        return descriptor
+
+    monkeypatch.setattr(HostDirectory, "open_lock", open_then_unlink)
+    with KafkaLock.take(top) as lock:
+        assert len(opened) == 2
+        assert lock.still_held()
+        assert path.stat().st_ino == opened[1]
+
+
+def test_a_lock_replaced_again_and_again_is_refused(top: HostDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = HostDirectory.open_lock
+
+    def open_then_unlink(self: HostDirectory, name: str, owner: object = None) -> int:
+        descriptor = real(self, name, owner)  # type: ignore[arg-type]
+        Path(self.path, name).unlink()
+        return descriptor
+
+    monkeypatch.setattr(HostDirectory, "open_lock", open_then_unlink)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(RefusedError, match="replaced again and again"):
+        KafkaLock.take(top)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["unlinked", "replaced"])
+def test_a_lock_whose_file_goes_while_held_is_held_no_more(top: HostDirectory, replaced: bool) -> None:
+    path = Path(top.path, ".lock")
+    with KafkaLock.take(top) as lock:
+        path.unlink()
+        if replaced:
+            path.touch()
+        assert not lock.still_held()
+        with pytest.raises(LogDirReplacedError, match=r"\.lock"):
+            lock.require_held()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("meta.properties")], ids=["dir", "link"])
+def test_what_is_no_regular_file_is_not_locked(top: HostDirectory, make: Callable[[Path], None]) -> None:
+    make(Path(top.path, ".lock"))
+    with pytest.raises(OSError, match=r"directory|symbolic|regular"):
+        KafkaLock.take(top)
+
+
+def _with_owner_lock(path: Path) -> Path:
+    path.mkdir()
+    (path / "owner.lock").write_bytes(OWNER_LOCK_TEXT)
+    return path
+
+
+def test_the_owner_is_named_to_a_second_one(tmp_path: Path) -> None:
+    with HostDisk().open_top(str(_with_owner_lock(tmp_path / "w"))) as root:
+        with OwnerLock.take(root) as lock:
+            assert lock.still_held()
+            assert (tmp_path / "w" / "owner.lock").read_text().split() == [str(os.getpid())]
+            with pytest.raises(WorkRootOwnedError, match=rf"found pid {os.getpid()} \("):
+                OwnerLock.take(root)
+        OwnerLock.take(root).release()
+
+
+def test_the_pid_of_an_owner_overwrites_a_longer_one_and_needs_no_room(tmp_path: Path) -> None:
+    path = _with_owner_lock(tmp_path / "w") / "owner.lock"
+    path.write_bytes(b"12345678901234567890\n")
+    with HostDisk().open_top(str(tmp_path / "w")) as root:
+        OwnerLock.take(root).release()
+    assert path.read_bytes() == str(os.getpid()).encode().ljust(20) + b"\n"
+
+
+def test_the_owner_lock_is_never_made(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    with HostDisk().open_top(str(tmp_path / "w")) as root, pytest.raises(NoWorkRootError, match="logdirctl init"):
+        OwnerLock.take(root)
+    assert list((tmp_path / "w").iterdir()) == []
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> list[str]:
+    return [str(log_dir(tmp_path / name)) for name in ("d1", "d2", "d3")]
+
+
+def _is_free(path: str) -> bool:
+    with HostDisk().open_top(path) as directory:
+        try:
+            KafkaLock.take(directory).release()
+        except LockHeldError:
+            return False
+        return True
+
+
+def test_all_locks_are_taken_in_order_and_released_in_reverse(dirs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[str] = []
+    real = KafkaLock.release
+
+    def release(self: KafkaLock) -> None:
+        released.append(self.path)
+        real(self)
+
+    monkeypatch.setattr(KafkaLock, "release", release)
+    calls: list[Call] = []
+    with hold_all(HostDisk(calls.append), reversed(dirs), now_boottime_ms=0) as batch:
+        assert batch.log_dirs == tuple(dirs)
+        assert [call.path for call in calls] == [f"{path}/.lock" for path in dirs]
+        assert not any(map(_is_free, dirs))
+        batch.require_held()
+        released.clear()
+    assert released == [f"{path}/.lock" for path in reversed(dirs)]
+    assert all(map(_is_free, dirs))
+    assert all(Path(path, ".lock").is_file() for path in dirs)
+
+
+def test_one_that_is_held_releases_all(dirs: list[str]) -> None:
+    with held_by_child("posix", Path(dirs[2], ".lock")) as pid:
+        with (
+            pytest.raises(LockHeldError, match=rf"{dirs[2]}/\.lock.*pid {pid}"),
+            hold_all(HostDisk(), dirs, now_boottime_ms=0),
+        ):
+            pytest.fail("held")
+        assert _is_free(dirs[0])
+        assert _is_free(dirs[1])
+
+
+def test_a_log_dir_that_does_not_answer_is_refused_unless_named(dirs: list[str], tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    with (
+        pytest.raises(LogDirOfflineError, match=rf"{gone}.*No such file.*--without"),
+        hold_all(HostDisk(), [*dirs, gone], now_boottime_ms=0),
+    ):
+        pytest.fail("held")
+    assert all(map(_is_free, dirs))
+    with hold_all(HostDisk(), [*dirs, gone], without=[gone], now_boottime_ms=0) as batch:
+        assert batch.log_dirs == tuple(dirs)
+    assert not Path(gone).exists()
+
+
+def test_a_log_dir_whose_lock_does_not_answer_is_refused_unless_named(dirs: list[str]) -> None:
+    Path(dirs[1], ".lock").mkdir()
+    with pytest.raises(LogDirOfflineError, match=dirs[1]), hold_all(HostDisk(), dirs, now_boottime_ms=0):
+        pytest.fail("held")
+    with hold_all(HostDisk(), dirs, without=[dirs[1]], now_boottime_ms=0) as batch:
+        assert batch.log_dirs == (dirs[0], dirs[2])
+
+
+def test_a_running_broker_is_seen_in_a_log_dir_said_to_have_failed(dirs: list[str]) -> None:
+    with (
+        held_by_child("posix", Path(dirs[1], ".lock")),
+        pytest.raises(LockHeldError),
+        hold_all(HostDisk(), dirs, without=[dirs[1]], now_boottime_ms=0),
+    ):
+        pytest.fail("held")
+
+
+def test_without_any_log_dir_nothing_says_that_no_broker_runs(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    with (
+        pytest.raises(RefusedError, match="at least one log dir"),
+        hold_all(HostDisk(), [gone], without=[gone], now_boottime_ms=0),
+    ):
+        pytest.fail("held")
+
+
+def test_two_paths_to_one_log_dir_are_refused(dirs: list[str]) -> None:
+    other = f"{Path(dirs[0]).parent}/../{Path(dirs[0]).parent.name}/d1"
+    with pytest.raises(RefusedError, match="list it once"), hold_all(HostDisk(), [*dirs, other], now_boottime_ms=0):
+        pytest.fail("held")
+
+
+def test_a_lock_that_goes_during_a_batch_ends_it(dirs: list[str]) -> None:
+    with hold_all(HostDisk(), dirs, now_boottime_ms=0) as batch:
+        Path(dirs[1], ".lock").unlink()
+        with pytest.raises(LogDirReplacedError, match=dirs[1]):
+            batch.require_held()
+
+
+def test_a_batch_ends_after_two_seconds() -> None:
+    batch = Batch((), (), 10_000)
+    assert [batch.expired(now) for now in (10_000, 11_999, 12_000, 99_999)] == [False, False, True, True]
+
+
+def test_locks_do_not_leak_descriptors(dirs: list[str]) -> None:
+    before = sorted(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with hold_all(HostDisk(), dirs, now_boottime_ms=0):
+            pass
+        with ExitStack() as stack:
+            stack.enter_context(held_by_child("ofd", Path(dirs[2], ".lock")))
+            with pytest.raises(LockHeldError):
+                stack.enter_context(hold_all(HostDisk(), dirs, now_boottime_ms=0))
+    assert sorted(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,39 @@
+"""The reserve is given up on a full disk and put back when there is room."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+
+from logdir.disk.calls import Owner, Space
+from logdir.disk.failure import give_up_reserve
+from logdir.disk.io import HostDisk
+from logdir.disk.reserve import content, has_room, is_full_size, put_reserve, refill_reserve
+
+OWNER = Owner(0, 0, 0o640)
+
+
+def test_it_cannot_be_stored_in_fewer_bytes() -> None:
+    data = content(1 << 16, "/d1")
+    assert len(zlib.compress(data)) > len(data) * 0.99
+    assert data != content(1 << 16, "/d2")
+
+
+def test_it_is_given_up_and_put_back(tmp_path: Path) -> None:
+    with HostDisk().open_top(str(tmp_path)) as root:
+        owner = root.own_stat().owner.for_file()
+        put_reserve(root, owner, 10_000)
+        assert is_full_size(root, 10_000)
+        assert give_up_reserve(root)
+        assert not give_up_reserve(root)
+        assert (tmp_path / "reserve").stat().st_blocks == 0
+        assert refill_reserve(root, owner, 10_000)
+        assert (tmp_path / "reserve").read_bytes() == content(10_000, str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["reserve"]
+
+
+@pytest.mark.parametrize(("free", "enough"), [(49, False), (50, True), (1000, True), (0, False)])
+def test_it_is_taken_again_when_a_twentieth_is_free(free: int, enough: bool) -> None:
+    assert has_room(Space(free, 1, 1000)) is enough

@@ -35,7 +35,10 @@ def plan(snapshot: str, output: str, threads: int) -> int:
     os.makedirs(output)
     db = duckdb.connect(config={"threads": threads})
     db.execute(
-        f"create view seen as select * from read_parquet('{snapshot}/rows/**/*.parquet')"
+        f"create view rows as select * from read_parquet('{snapshot}/rows/**/*.parquet')"
+        ";create table disks as select source, node_id, log_dir from rows where kind = 'disk'"
+        ";create view seen as select r.cluster, r.broker, r.kind, r.name, r.topic, r.topic_id, r.partition, "
+        "r.log_bytes, r.problems, d.node_id, d.log_dir from rows r join disks d using (source) where r.kind <> 'disk'"
         ";create view live as select * from seen where kind = 'live'"
     )
     found = [
@@ -46,9 +49,18 @@ def plan(snapshot: str, output: str, threads: int) -> int:
     db.execute(f"create table conflicts as {' union all '.join(found)}")
     db.execute(f"copy conflicts to '{output}/conflicts.parquet'")
     db.execute(
-        "copy (select cluster, node_id, broker, log_dir, name, topic, topic_id, partition, log_bytes, "
-        "substr(topic_id, 1, 2) || '/' || topic_id || '_' || partition as target from live "
-        "order by cluster, broker, log_dir, name) "
+        "create table blocked as select distinct broker from conflicts "
+        "where slug <> 'missing-id' and not (slug = 'leftover' and name like '%-delete')"
+        ";create table given as select cluster, topic, "
+        "coalesce(max(topic_id), substr(to_base64(sha256(topic)::blob), 1, 22)) as given_id "
+        "from live group by cluster, topic having count(topic_id) < count(*)"
+    )
+    db.execute(
+        "copy (select cluster, node_id, row_number() over (partition by broker order by log_dir, name) as step, "
+        "log_dir, name, substr(id, 1, 2) || '/' || id || '_' || partition as target, topic, "
+        "id as topic_id, partition, id_from, log_bytes from (select l.*, coalesce(l.topic_id, g.given_id) as id, "
+        "if(l.topic_id is null, 'given', 'own') as id_from from live l left join given g using (cluster, topic)) "
+        "where broker not in (select broker from blocked) order by cluster, broker, step) "
         f"to '{output}/steps.parquet'"
     )
     (steps,) = db.execute(f"select count(*) from '{output}/steps.parquet'").fetchone() or (0,)

@@ -1,7 +1,8 @@
 """Inventories of a fleet of any size: 100 brokers with 10 disks each, three replicas, five racks.
 
 ``python -m benchmarks.synthetic_fleet DIR N`` writes about N partition directories into ``DIR`` and ``DIR/fleet.yaml``.
-Every run writes the same bytes. A few topics are wrong in each way the planner must find.
+Every run writes the same bytes. Ten of the brokers share topics of their own, a few of which are wrong in each way the
+planner must find; the other ninety are clean, so that nearly every partition directory gets a step.
 
 Spec: design §7.1, §7.2, §10 "fleet plan"; spec/baselines.md §9.
 """
@@ -24,12 +25,14 @@ from logdir.ids import TopicId
 BROKERS, DISKS, REPLICAS, RACKS = 100, 10, 3, 5
 PARTITIONS = 20
 """Of one topic."""
+_TROUBLED = 10
+"""Brokers, the last ones, that hold what is wrong; they have as many partitions each as the others."""
 _SHIFTS = 30
-"""Distances between the brokers of one partition, as a stock cluster varies them: 3,000 sets of brokers."""
+"""Distances between the brokers of one partition, as a stock cluster varies them: some 2,700 sets of brokers."""
 TAKEN_AT_MS = 1_700_000_000_000
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 # One topic in so many; coprime, so that they seldom meet.
-_TWO_IDS, _NO_ID, _DELETED, _SHARED_ID = 5003, 401, 307, 7001
+_TWO_IDS, _NO_ID, _DELETED, _SHARED_ID = 503, 401, 307, 701
 
 
 def _draw(text: str) -> str:
@@ -40,29 +43,36 @@ def _draw(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def topic_id(topic: int) -> str | None:
+def topic_id(topic: int, is_troubled: bool) -> str | None:
     """Return a topic's id; ``None`` for the few without one."""
     if topic % _NO_ID == 7:
         return None
     # Some topics have the id of the one before.
-    return _draw(f"topic {topic - 1 if topic % _SHARED_ID == 11 else topic}")
+    return _draw(f"topic {topic - 1 if is_troubled and topic % _SHARED_ID == 11 else topic}")
 
 
 def replicas_of(broker: int, partitions: int) -> Iterator[tuple[int, int]]:
     """Yield (partition of the fleet, which replica) for all that one broker holds."""
-    for block in range((partitions + BROKERS - 1) // BROKERS):
-        step = 1 + block % _SHIFTS
+    # Whole topics on either side of the border.
+    border = partitions * (BROKERS - _TROUBLED) // BROKERS // PARTITIONS * PARTITIONS
+    first, pool, begin, end = 0, BROKERS - _TROUBLED, 0, border
+    if broker >= pool:
+        first, pool, begin, end = pool, _TROUBLED, border, partitions
+    for block in range((end - begin + pool - 1) // pool):
+        # No two replicas of a partition on one broker: one and two steps lead elsewhere.
+        step = 1 + block % min(_SHIFTS, (pool - 1) // 2)
         for replica in range(REPLICAS):
-            index = block * BROKERS + (broker - replica * step) % BROKERS
-            if index < partitions:
+            index = begin + block * pool + (broker - first - replica * step) % pool
+            if index < end:
                 yield index, replica
 
 
-def _entry(index: int, replica: int) -> Entry:
+def _entry(broker: int, index: int, replica: int) -> Entry:
     topic, partition = divmod(index, PARTITIONS)
     name = f"topic-{topic:07}"
-    found = topic_id(topic)
-    if found is not None and replica == 1 and topic % _TWO_IDS == 3:
+    is_troubled = broker >= BROKERS - _TROUBLED
+    found = topic_id(topic, is_troubled)
+    if found is not None and is_troubled and replica == 1 and topic % _TWO_IDS == 3:
         found = _draw(f"other {topic}")
     kind, path = "live", f"{name}-{partition}"
     if topic % _DELETED == 5:
@@ -80,7 +90,7 @@ def write_broker(work: tuple[str, int, int]) -> int:
     folder, broker, partitions = work
     entries: list[list[Entry]] = [[] for _ in range(DISKS)]
     for index, replica in replicas_of(broker, partitions):
-        entries[(index // BROKERS + replica) % DISKS].append(_entry(index, replica))
+        entries[(index // BROKERS + replica) % DISKS].append(_entry(broker, index, replica))
     log_dirs = tuple(f"/disks/{number}/kafka" for number in range(DISKS))
     for number, log_dir in enumerate(log_dirs):
         bits = sha256(f"disk {broker} {number}".encode()).digest()[:16]

@@ -171,7 +171,9 @@ def test_a_root_renamed_to_the_place_of_another_kind_is_refused(d1: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "make", [Path.touch, lambda p: p.symlink_to("/tmp"), lambda p: (p.mkdir(), (p / "mine").touch())], ids=str
+    "make",
+    [Path.touch, lambda p: p.symlink_to("/tmp"), lambda p: (p.mkdir(), (p / "mine").touch())],
+    ids=["file", "link", "directory"],
 )
 def test_something_else_in_its_place_is_not_touched(d1: Path, make: Callable[[Path], object]) -> None:
     make(d1.parent / "d1.logdird")

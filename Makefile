@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO ?= demo
 PROOF := .proof
 
-.PHONY: setup demo test lint help bench proof clean
+.PHONY: setup demo test lint help bench crash proof clean
 
 setup: $(STAMP)
 
@@ -28,6 +28,10 @@ lint: $(STAMP)
 
 help: $(STAMP)
 	$(BIN)/python -c "from tools.logdirctl.main import build_parser; print(build_parser().format_help(), end='')" > tools/logdirctl/help.txt
+
+# Every operation on a disk, crashed at every call: a matrix, and a last line that must end with "0 violations".
+crash: $(STAMP)
+	$(BIN)/python -m tests.crash
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run

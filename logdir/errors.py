@@ -13,10 +13,14 @@ from typing import ClassVar, NamedTuple
 _SHOWN = 120
 
 
+def printable(text: str) -> str:
+    """Return a text as one line: what a terminal would act on is escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def shown(value: object) -> str:
     """Return ``value`` as one short printable line, for the *found* part of a message."""
-    text = value if isinstance(value, str) else repr(value)
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    text = printable(value if isinstance(value, str) else repr(value))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
@@ -36,7 +40,8 @@ class Problem(NamedTuple):
 
 def _line(slug: str, path: str, expected: str, found: str, fix: str) -> str:
     tail = f"; {fix}" if fix else ""
-    return f"{slug}: {shown(path)}: expected {expected}, found {found}{tail}"
+    # A path is never cut: it is what somebody has to go and look at.
+    return f"{slug}: {printable(path)}: expected {expected}, found {found}{tail}"
 
 
 class LogDirError(Exception):

@@ -40,7 +40,16 @@ def is_synchronised() -> bool:
     """Whether the kernel calls the wall clock synchronised; not if it may not be asked."""
     timex = _Timex()
     state: int = _LIBC.adjtimex(ctypes.byref(timex))
-    status: int = timex.status
+    return says_synchronised(state, timex.status)
+
+
+def says_synchronised(state: int, status: int) -> bool:
+    """Whether an answer of ``adjtimex`` says so.
+
+    Args:
+        state: What it returned; below 0 it may not be asked.
+        status: The field of that name.
+    """
     return state >= 0 and state != _TIME_ERROR and not status & _STA_UNSYNC
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from logdir.disk import probe
+from logdir.disk.bar import true_properties
 from logdir.disk.calls import Directory, Disk
 from logdir.disk.failure import calling
 from logdir.disk.site import Site
@@ -131,7 +132,8 @@ def read_belonging(top: Directory) -> Belonging:
         OSError: it cannot be read.
     """
     path = f"{top.path}/{META_PROPERTIES}"
-    data = read_file(top, META_PROPERTIES)
+    # A barred log dir is still whose it was (attacks A37).
+    data = true_properties(top)
     belongs = None if data is None else work_root_file.belonging(meta_properties.parse(data, path))
     if belongs is None or (belongs.cluster_id is None and belongs.node_id is None):
         raise NotFormattedError(

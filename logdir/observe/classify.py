@@ -51,6 +51,7 @@ _OURS = (
     "controller.json",
     "brake.json",
     "history.jsonl",
+    "logdird-bar.txt",
 )
 KNOWN_FILES = frozenset(name + tail for name in _KAFKA + _OURS for tail in ("", ".tmp"))
 """Plain files at the top of a log dir or work root that Kafka or we keep there."""

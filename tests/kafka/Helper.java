@@ -136,6 +136,74 @@ public class Helper {
         }
     }
 
+    /** rich TOPIC PARTITION RECORDS [TRANSACTIONAL_ID commit|abort]: keys, values, times and headers of all kinds. */
+    static String rich(String[] a) throws Exception {
+        Properties p = base();
+        p.put("key.serializer", ByteArraySerializer.class.getName());
+        p.put("value.serializer", ByteArraySerializer.class.getName());
+        p.put("acks", "all");
+        p.put("max.in.flight.requests.per.connection", "1");
+        p.put("max.block.ms", "15000");
+        p.put("delivery.timeout.ms", "15000");
+        if (a.length > 4) p.put("transactional.id", a[4]);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(p)) {
+            if (a.length > 4) { producer.initTransactions(); producer.beginTransaction(); }
+            long now = System.currentTimeMillis();
+            for (int i = 0; i < Integer.parseInt(a[3]); i++) {
+                byte[] key = i % 5 == 0 ? null : ("key " + i).getBytes(StandardCharsets.UTF_8);
+                byte[] value = i % 7 == 0 ? null : ("value " + i + " of " + a[1]).getBytes(StandardCharsets.UTF_8);
+                var record = new ProducerRecord<>(a[1], Integer.valueOf(a[2]), Long.valueOf(now - 1000L * i), key, value);
+                for (int h = 0; h < i % 3; h++) record.headers().add("h" + h, h == 0 ? null : new byte[] {(byte) i});
+                sent.add(producer.send(record));
+            }
+            long last = -1;
+            for (Future<RecordMetadata> f : sent) last = get(f).offset();
+            if (a.length > 5 && a[5].equals("abort")) producer.abortTransaction();
+            else if (a.length > 4) producer.commitTransaction();
+            return "" + last;
+        }
+    }
+
+    static void add(java.security.MessageDigest d, byte[] part) {
+        d.update(java.nio.ByteBuffer.allocate(4).putInt(part == null ? -1 : part.length).array());
+        if (part != null) d.update(part);
+    }
+
+    /** digest TOPIC PARTITION ISOLATION: of all that a record is, over all records from the log start to the end. */
+    static String digest(String[] a) throws Exception {
+        Properties p = base();
+        p.put("key.deserializer", ByteArrayDeserializer.class.getName());
+        p.put("value.deserializer", ByteArrayDeserializer.class.getName());
+        p.put("enable.auto.commit", "false");
+        p.put("fetch.max.wait.ms", "100");
+        p.put("isolation.level", a[3]);
+        TopicPartition tp = new TopicPartition(a[1], Integer.parseInt(a[2]));
+        var d = java.security.MessageDigest.getInstance("SHA-256");
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(p)) {
+            consumer.assign(List.of(tp));
+            consumer.seekToBeginning(List.of(tp));
+            long end = consumer.endOffsets(List.of(tp)).get(tp), begin = consumer.beginningOffsets(List.of(tp)).get(tp);
+            long records = 0, until = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+            while (consumer.position(tp) < end) {
+                if (System.nanoTime() > until) throw new TimeoutException("at " + consumer.position(tp) + " of " + end);
+                for (var r : consumer.poll(Duration.ofMillis(200))) {
+                    records++;
+                    var numbers = java.nio.ByteBuffer.allocate(24).putInt(r.partition()).putLong(r.offset());
+                    add(d, numbers.putLong(r.timestamp()).putInt(r.timestampType().id).array());
+                    add(d, r.key());
+                    add(d, r.value());
+                    for (var h : r.headers()) {
+                        add(d, h.key().getBytes(StandardCharsets.UTF_8));
+                        add(d, h.value());
+                    }
+                }
+            }
+            return "{\"begin\": " + begin + ", \"end\": " + end + ", \"records\": " + records + ", \"sha256\": "
+                + text(HexFormat.of().formatHex(d.digest())) + "}";
+        }
+    }
+
     /** Every replica a broker reports: [[log dir, topic, partition, is future, size, lag], ...]. */
     static String logDirs(int broker) throws Exception {
         StringJoiner rows = new StringJoiner(", ", "[", "]");
@@ -155,6 +223,8 @@ public class Helper {
             case "create": return create(a);
             case "produce": return produce(a);
             case "consume": return consume(a);
+            case "rich": return rich(a);
+            case "digest": return digest(a);
             case "log-dirs": return logDirs(Integer.parseInt(a[1]));
             case "delete": get(admin().deleteTopics(List.of(a[1])).all()); return "null";
             case "topics": {

@@ -55,6 +55,16 @@ class Consumed:
     """Over the values, in order."""
 
 
+class Digest(NamedTuple):
+    """All that is in a partition between its log start and its end: every field of every record."""
+
+    begin: int
+    end: int
+    records: int
+    sha256: str
+    """Over partition, offset, timestamp and its type, key, value and headers of each record, in order."""
+
+
 class Client:
     """Speaks to the brokers at ``servers``. Starts a JVM; ``close`` ends it."""
 
@@ -134,6 +144,19 @@ class Client:
         """Read a partition from its log start to its end."""
         answer = cast(dict[str, int], self._call("consume", topic, str(partition), isolation))
         return Consumed(**answer)
+
+    def produce_rich(
+        self, topic: str, partition: int = 0, *, records: int, transactional_id: str = "", commit: bool = True
+    ) -> int:
+        """Write records with and without keys, values and headers, each of another time; return the last offset."""
+        end = [transactional_id, "commit" if commit else "abort"] if transactional_id else []
+        return int(cast(int, self._call("rich", topic, str(partition), str(records), *end)))
+
+    def digest(self, topic: str, partition: int = 0, *, isolation: str = "read_uncommitted") -> Digest:
+        """Read a partition from its log start to its end, and digest every field of every record."""
+        answer = cast(dict[str, object], self._call("digest", topic, str(partition), isolation))
+        begin, end, records = (int(cast(int, answer[name])) for name in ("begin", "end", "records"))
+        return Digest(begin, end, records, str(answer["sha256"]))
 
     def move(self, topic: str, partition: int, node_id: int, log_dir: Path) -> None:
         """Ask a broker to move its replica to another of its log dirs; returns before that has happened."""

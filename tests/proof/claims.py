@@ -56,13 +56,15 @@ DAMAGED_FILES: Final = Claim(
         *(
             f"{_FORMATS}/test_{name}.py::test_damaged_files_raise_only_format_errors"
             for name in (
-                "java_properties", "leader_epoch_checkpoint", "meta_properties", "offset_checkpoint",
-                "partition_metadata",
+                "brake_file", "heartbeat_file", "java_properties", "leader_epoch_checkpoint", "meta_properties",
+                "offset_checkpoint", "partition_metadata",
             )
         ),
         f"{_FORMATS}/test_server_properties.py::test_damaged_files_raise_one_of_two_families",
     ),
     sizes={
+        "brake.json": _DAMAGED,
+        "heartbeat.json": _DAMAGED,
         "java properties": _DAMAGED,
         "leader-epoch checkpoints": _DAMAGED,
         "meta.properties": _DAMAGED,
@@ -149,8 +151,73 @@ FIGURES: Final = Claim(
     needs="Chromium",
 )
 
+_DEADLINE: Final = "tests/logdir/decide/test_deadline_in_time.py"
+RESTARTS: Final = Claim(
+    key="restarts",
+    text="over process restarts at random instants a purge starts at its deadline, at most one sweep late",
+    where=(f"{_DEADLINE}::test_restarts_of_the_process_move_no_deadline",),
+    sizes={"restarts": Sizes(full=1000, ci=1000)},
+)
+REBOOTS: Final = Claim(
+    key="reboots",
+    text="over reboots no purge is early, and none later than the gaps that were not credited",
+    where=(f"{_DEADLINE}::test_reboots_make_nothing_early_and_late_only_by_gaps_not_credited",),
+    sizes={"reboots": Sizes(full=1000, ci=1000, sample=200)},
+)
+WALL_CLOCK: Final = Claim(
+    key="wall-clock",
+    text="a wall clock that is wrong by up to ten years, within a boot or over one, purges nothing early",
+    where=(f"{_DEADLINE}::test_ten_years_of_wall_clock_make_nothing_early",),
+    sizes={"jumps": Sizes(full=1000, ci=1000, sample=200)},
+)
+
+_OPERATIONS: Final = "tests/crash/test_operations.py"
+CRASHES: Final = Claim(
+    key="crashes",
+    text="stage, restore, hold, purge and small files survive a kill and a power cut at every call, under every model",
+    where=(f"{_OPERATIONS}::test_every_operation_survives_every_crash",),
+    sizes={"distinct states": Sizes(full=10_000, ci=10_000)},
+)
+CRASHES_WITHIN_RECOVERY: Final = Claim(
+    key="crashes-within-recovery",
+    text="so does their recovery, cut at every call",
+    where=(f"{_OPERATIONS}::test_every_operation_survives_a_crash_within_its_recovery",),
+    sizes={"states": Sizes(full=100_000)},
+)
+ERRNOS_EVERYWHERE: Final = Claim(
+    key="errnos-everywhere",
+    text="every errno at every call, once and for ever, ends done, undone or with a disk that is written no more",
+    where=(f"{_OPERATIONS}::test_every_errno_at_every_call_ends_done_undone_or_read_only",),
+    sizes={"states": Sizes(full=100_000)},
+)
+SEEDED_BUGS: Final = Claim(
+    key="seeded-bugs",
+    text="every bug sown into these operations is caught, and so is every sync left out that is not written down",
+    where=(
+        "tests/crash/seeded/test_seeded.py::test_a_bug_that_was_sown_is_caught",
+        "tests/crash/seeded/test_seeded.py::test_a_sync_left_out_is_caught_or_written_down",
+    ),
+    counted="changes to the source",
+)
+
+_LAYOUT: Final = "tests/tools/test_layout_random.py"
+STALE_STEPS: Final = Claim(
+    key="stale-steps",
+    text="after random changes between plan and apply stale steps are refused by name, the rest applied and taken back",
+    where=(f"{_LAYOUT}::test_after_random_changes_stale_steps_are_refused_by_name_and_the_rest_applied",),
+    sizes={"changes": Sizes(full=1000)},
+)
+LAYOUT_KILLS: Final = Claim(
+    key="layout-kills",
+    text="a change of layout killed at any moment goes on or back to the same end",
+    where=(f"{_LAYOUT}::test_killed_at_any_moment_it_goes_on_or_back_to_the_same_end",),
+    sizes={"kills": Sizes(full=200, sample=5)},
+)
+
 CLAIMS: Final = (
     NAMES, DAMAGED_FILES, DAMAGED_INVENTORIES, TREES, KAFKA_LOG_DIRS, RANDOM_FLEETS, PERMUTATIONS, FEWEST_WAVES,
-    FLOORS, WAVES_IN_ANY_ORDER, SOWN, CONTRAST, FIGURES,
+    FLOORS, WAVES_IN_ANY_ORDER, SOWN, CONTRAST, FIGURES, CRASHES, CRASHES_WITHIN_RECOVERY,
+    ERRNOS_EVERYWHERE, SEEDED_BUGS, RESTARTS, REBOOTS, WALL_CLOCK, STALE_STEPS,
+    LAYOUT_KILLS,
 )  # fmt: skip
 """In the order of the page."""

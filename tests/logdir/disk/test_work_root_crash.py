@@ -152,7 +152,7 @@ def test_an_error_of_any_call_is_one_of_ours_and_leaves_what_init_finishes(shape
             call = whole.records[at].call.name
             refused = outcome(host, shape)
             if refused is None:
-                assert call in ("write", "rename", "mkdir")
+                assert call in ("write", "rename", "replace", "mkdir")
             elif call.startswith("fsync") or number == errno.EIO:
                 assert isinstance(refused, ReadOnlyDiskError)
             host.failures.clear()

@@ -1,0 +1,119 @@
+"""What set-aside replicas may be removed for good: those whose time has come, and what an operator says.
+
+Purge is irrevocable. Before its deadline only what an operator set aside may go, and only if the operator says so once
+more; what has no deadline waits for an operator, who must name that too.
+
+Not here: when a deadline has passed (``deadline``), doing it (``disk.purge``).
+
+Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from logdir.clock import Instant
+from logdir.decide.deadline import Due, Held, NotYet, due
+from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.evidence import Proof, Removed
+from logdir.formats.heartbeat_file import Heartbeat
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.observe.facts import SetAside
+from logdir.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeRequest:
+    """What is asked."""
+
+    now: Instant
+    heartbeats: Mapping[str, Heartbeat | None]
+    """By log dir; ``None`` where it is missing or cannot be read."""
+    is_early: bool = False
+    """The operator does not want to wait for the deadline of what an operator set aside."""
+    includes_held: bool = False
+    """With ``is_early``: nor for one that never comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """Remove one; what ``disk.purge`` is given."""
+
+    log_dir: str
+    name: str
+    """Under ``deleting/``."""
+    marker: ReplicaMarker | None
+    """``None``: it was claimed before, and is only finished."""
+    why: str
+    loses: str
+    """What is gone for good, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePlan:
+    """What follows; each item is in one of them once."""
+
+    actions: tuple[Purge, ...]
+    refusals: tuple[Refusal, ...]
+
+
+def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
+    """Decide what to remove.
+
+    Args:
+        request: What is asked.
+        items: What was selected, with its markers just read.
+    """
+    decided = [_decide(request, item) for item in items]
+    return PurgePlan(
+        actions=tuple(one for one in decided if isinstance(one, Purge)),
+        refusals=tuple(one for one in decided if isinstance(one, Refusal)),
+    )
+
+
+def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
+    where = item.log_dir, f"deleting/{item.name}"
+    if item.kind is Kind.INCOMING:
+        return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
+    if item.kind is Kind.PURGING:
+        return Purge(log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=_loses(item))
+    marker = item.marker
+    if marker is None or item.problem is not None:
+        said = item.problem
+        expected, found = ("a marker", "none") if said is None else (said.expected, said.found)
+        return refuse(*where, Why.HELD, expected, found, "held: look at it")
+    if marker.intent is Intent.INCOMING:
+        return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
+
+    def purge(why: str) -> Purge:
+        return Purge(log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item))
+
+    was_operator = marker.reason is Reason.OPERATOR and _proof(marker) is Proof.OPERATOR
+    match due(marker, request.heartbeats.get(item.log_dir), request.now):
+        case Due():
+            return purge("its time has come")
+        case NotYet():
+            if request.is_early and was_operator:
+                return purge("before its time: an operator says so")
+            fix = "wait, or say --now" if was_operator else "wait: only what an operator set aside may go early"
+            return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "one to come", fix)
+        case Held(why=why):
+            if marker.delay_ms is None and request.is_early and request.includes_held:
+                return purge("it has no deadline: an operator says so")
+            if marker.delay_ms is not None and request.is_early and was_operator:
+                return purge("before its time: an operator says so")
+            fix = (
+                "--now --held, if it is to go for good" if marker.delay_ms is None else "logdirctl init writes it anew"
+            )
+            return refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
+
+
+def _proof(marker: ReplicaMarker) -> Proof | None:
+    return marker.evidence.proof if isinstance(marker.evidence, Removed) else None
+
+
+def _loses(item: SetAside) -> str:
+    size = "of unknown size" if item.log_bytes is None else f"{item.log_bytes} bytes"
+    return f"{item.topic or item.topic_id}-{item.partition}: {size}, for good"

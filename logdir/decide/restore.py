@@ -1,0 +1,343 @@
+"""What to take back: its class first, then either an action or what speaks against it.
+
+Class (a): the id is still wanted, the directory is renamed back. Class (b): the id is gone, the files can be adopted by
+a topic made anew. Class (c): they are exported. Only (a) is an action of this module; of the others it says why.
+
+Every configured log dir is looked at: a broker stops over a replica that is there twice, and a ``-future`` would be
+promoted over the one taken back.
+
+Not here: doing it (``disk.staging``), adopting and exporting.
+
+Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.5, §10.6; attacks A13, A15, A16, A25, A36, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from logdir.decide import brake
+from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.names import (
+    METADATA_TOPIC,
+    DirForm,
+    is_prefix,
+    name_for,
+    parse_id_dir,
+    parse_partition_dir,
+)
+from logdir.observe.facts import Identity, Known, LogDirFacts, SetAside, identity_of
+from logdir.reasons import Reason
+
+_ELSEWHERE = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
+"""Its id may live on, but not as a replica of this broker."""
+
+
+class RestoreClass(Enum):
+    """What can become of something set aside."""
+
+    RENAME_BACK = "a"
+    ADOPT = "b"
+    EXPORT = "c"
+
+
+SAYS = {
+    RestoreClass.RENAME_BACK: "class (a): its id is still wanted; it is renamed back and served as it was",
+    RestoreClass.ADOPT: (
+        "class (b): its id is gone; make the topic again with as many partitions, stop every broker of its replicas, "
+        "then adopt the files on all of them: a follower restored alone truncates to an empty leader at once"
+    ),
+    RestoreClass.EXPORT: "class (c): no broker would serve it from here; export the files to a place outside log.dirs",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest:
+    """What is asked."""
+
+    selected: tuple[tuple[str, str], ...]
+    """Log dir as configured, and name under ``deleting/``."""
+    wanted: Evidence
+    """What the cluster says of their ids now, of all of them; ``Unknown`` if it could not be asked: then each marker
+    speaks.
+    """
+    is_choice: bool = False
+    """The operator has seen that there are several copies, and chose these."""
+    insists: bool = False
+    """Rename back whatever the class; for an operator who knows more than the marker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Take one replica back; what ``disk.staging`` is given."""
+
+    log_dir: str
+    name: str
+    """Under ``deleting/``."""
+    marker: ReplicaMarker
+    path: str
+    """Where it shall live, relative to the log dir."""
+    drop_last_indexes: bool
+    restore_class: RestoreClass
+    says: str
+    """Its class and what is missing, in words; to be said before anything is done."""
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Return the entries that are put back."""
+        return self.marker.checkpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """What follows from a request; each selected item is in one of them once."""
+
+    actions: tuple[Restore, ...]
+    """In the order of the log dirs, then of names."""
+    refusals: tuple[Refusal, ...]
+
+
+def class_of(marker: ReplicaMarker, wanted: Evidence) -> RestoreClass:
+    """Return the best that can become of something set aside.
+
+    Args:
+        marker: Its marker.
+        wanted: What the cluster says of its id now.
+    """
+    match wanted:
+        case Present():
+            return RestoreClass.RENAME_BACK
+        case Removed():
+            return RestoreClass.ADOPT
+        case Absent() | Unknown() if marker.reason in _ELSEWHERE:
+            return RestoreClass.EXPORT
+        case Absent() | Unknown():
+            # A stock broker had deleted it, or something strong said that the id is gone: it does not come back.
+            is_gone = marker.intent is Intent.CAPTURED or (
+                brake.is_strong(marker.evidence) and not _was_operator(marker.evidence)
+            )
+            return RestoreClass.ADOPT if is_gone else RestoreClass.RENAME_BACK
+
+
+def _was_operator(evidence: Evidence) -> bool:
+    return isinstance(evidence, Removed) and evidence.proof is Proof.OPERATOR
+
+
+def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> RestorePlan:
+    """Decide what to take back.
+
+    Args:
+        request: What is asked.
+        facts: Of every log dir configured for the broker, in that order, seen under all locks.
+    """
+    known = Known(facts)
+    actions: list[Restore] = []
+    refusals: list[Refusal] = []
+    by_place = {
+        (one.log_dir, item.name): (one, item)
+        for one in facts
+        for item in one.set_aside
+        if item.kind is not Kind.INCOMING
+    }
+    order = {one.log_dir: number for number, one in enumerate(facts)}
+    selected = sorted(set(request.selected), key=lambda place: (order.get(place[0], len(order)), place))
+    for log_dir, name in selected:
+        found = by_place.get((log_dir, name))
+        if found is None:
+            missing = "none there; look for it in the other log dirs"
+            decided: Restore | Refusal | None = _against_disks(facts, log_dir, name) or refuse(
+                log_dir, name, Why.NOT_THERE, "something set aside", missing
+            )
+        else:
+            decided = _decide(request, facts, known, *found)
+        if isinstance(decided, Refusal):
+            refusals.append(decided)
+        elif decided is not None:
+            actions.append(decided)
+    return _without_rivals(actions, refusals)
+
+
+def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> RestorePlan:
+    """Refuse all of several that would become one name or one id and partition."""
+    claims: dict[tuple[str | TopicId, int], list[Restore]] = {}
+    for action in actions:
+        for key in _claimed(action.marker):
+            claims.setdefault(key, []).append(action)
+    kept = []
+    more = []
+    for action in actions:
+        rivals = {
+            f"{one.log_dir}: {one.name}" for key in _claimed(action.marker) for one in claims[key] if one is not action
+        }
+        if not rivals:
+            kept.append(action)
+            continue
+        found = f"also {' and '.join(sorted(rivals))}"
+        more.append(refuse(action.log_dir, action.name, Why.CHOICE, "one copy of it", found, "choose one"))
+    return RestorePlan(actions=tuple(kept), refusals=(*refusals, *more))
+
+
+def _claimed(marker: ReplicaMarker) -> tuple[tuple[str | TopicId, int], ...]:
+    known = (marker.topic,) if marker.topic_id is None else (marker.topic, marker.topic_id)
+    return tuple((one, marker.partition) for one in known)
+
+
+def _decide(
+    request: RestoreRequest, facts: Sequence[LogDirFacts], known: Known, one: LogDirFacts, item: SetAside
+) -> Restore | Refusal:
+    where = item.log_dir, item.name
+    if item.kind is Kind.PURGING:
+        return refuse(*where, Why.PURGING, "something set aside", "its removal has begun: parts of it are gone")
+    marker = item.marker
+    if marker is None or item.problem is not None:
+        said = item.problem
+        expected, found = ("a marker", "none") if said is None else (said.expected, said.found)
+        return refuse(*where, Why.HELD, expected, found, "held: look at it")
+    return (
+        _against_disks(facts, *where)
+        or _against_marker(one, item, marker)
+        or _against_twins(known, item, marker)
+        or _against_copies(request, known, item)
+        or _against_class(request, item, marker)
+        or _restore(request, one, item, marker)
+    )
+
+
+def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, name: str) -> Refusal | None:
+    for other in facts:
+        if other.problem is not None:
+            return refuse(
+                log_dir,
+                name,
+                Why.UNREADABLE_LOG_DIR,
+                "every configured log dir readable: one of them may hold it live",
+                f"{other.problem.path}: {other.problem.found}",
+                "mount or repair it first",
+            )
+    return None
+
+
+def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+    where = item.log_dir, item.name
+    for word, said, true in (
+        ("cluster", marker.cluster_id, one.cluster_id),
+        ("node", marker.node_id, one.node_id),
+        ("directory id", marker.directory_id, one.directory_id),
+    ):
+        # A log dir of before 3.7 had no directory id; it may be given one, it never loses or changes it.
+        is_new = word == "directory id" and said is None
+        if said != true and not is_new:
+            return refuse(*where, Why.FOREIGN, f"{word} {true}", f"{said}", "held: a disk of another host?")
+    if marker.birth_inode != item.inode:
+        return refuse(
+            *where, Why.FOREIGN, f"a marker of inode {item.inode}", f"{marker.birth_inode}", "held: it was copied"
+        )
+    if marker.intent is Intent.INCOMING:
+        return refuse(*where, Why.HELD, "a staged or captured replica", "one on its way in")
+    if marker.topic == METADATA_TOPIC:
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+    if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
+        found = f"a marker of {marker.topic_id}_{marker.partition}"
+        return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, "held: look at it")
+    path = live_path(marker)
+    if path is None:
+        expected = "a path of its own topic and partition"
+        return refuse(*where, Why.FOREIGN, expected, marker.path, "held: look at it")
+    if one.layout != "empty" and ("topic-id" if "/" in path else "topic-name") != one.layout:
+        found = f"a path of the other layout, {path}"
+        return refuse(*where, Why.OTHER_LAYOUT, f"the layout of the log dir, {one.layout}", found, "finish the layout")
+    return None
+
+
+def live_path(marker: ReplicaMarker) -> str | None:
+    """Return where something set aside lives when taken back, relative to its log dir.
+
+    Returns:
+        ``None`` if the path in its marker is not one of its topic, id and partition.
+    """
+    prefix, slash, name = marker.path.rpartition("/")
+    if slash:
+        parsed = parse_id_dir(name)
+        is_own = parsed is not None and (parsed.topic_id, parsed.partition) == (marker.topic_id, marker.partition)
+        return marker.path if is_own and is_prefix(prefix) and name.startswith(prefix) else None
+    parts = parse_partition_dir(name)
+    if parts is None or parts.partition != marker.partition or parts.form is DirForm.FUTURE:
+        return None
+    # Kafka cuts the topic in a ``-delete`` or ``-stray`` name that would not fit.
+    is_same = marker.topic.startswith(parts.topic) if parts.is_truncated else parts.topic == marker.topic
+    return name_for(marker.topic, marker.partition, DirForm.CURRENT) if is_same else None
+
+
+def _identity(item: SetAside, marker: ReplicaMarker) -> Identity:
+    return Identity(topic=marker.topic, topic_id=marker.topic_id or item.topic_id, partition=marker.partition)
+
+
+def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+    where = item.log_dir, item.name
+    identity = _identity(item, marker)
+    live = known.replicas(identity, Kind.LIVE)
+    if live:
+        found = " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live)
+        expected = f"no live {marker.topic}-{marker.partition} or {marker.topic_id}_{marker.partition} on any disk"
+        return refuse(*where, Why.LIVE_TWIN, expected, found, "a broker stops over two; set the live one aside first")
+    futures = known.replicas(identity, Kind.FUTURE)
+    if futures:
+        found = " and ".join(f"{one.log_dir}/{one.path}" for one in futures)
+        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, "logdirctl future clear")
+    coming = known.set_aside(identity, Kind.INCOMING)
+    if coming:
+        found = " and ".join(f"{one.log_dir}: incoming/{one.name}" for one in coming)
+        return refuse(*where, Why.ON_ITS_WAY, "no copy of it on its way in", found, "finish or undo that move")
+    return None
+
+
+def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Refusal | None:
+    copies = [one for one in known.set_aside(identity_of(item), Kind.STAGED) if one is not item]
+    # Of one name but another id is another topic's; it is no copy.
+    copies = [one for one in copies if one.topic_id == item.topic_id]
+    if not copies or request.is_choice:
+        return None
+    found = " and ".join(f"{one.log_dir}: deleting/{one.name}" for one in copies)
+    expected = "one staged copy of it, or the operator's choice"
+    return refuse(item.log_dir, item.name, Why.CHOICE, expected, f"also {found}", "look at both, then choose one")
+
+
+def _against_class(request: RestoreRequest, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+    found = class_of(marker, request.wanted)
+    if found is RestoreClass.RENAME_BACK or request.insists:
+        return None
+    return refuse(
+        item.log_dir,
+        item.name,
+        Why.OTHER_CLASS,
+        "an id that is still wanted: a broker would set it aside as a stray, or erase it",
+        f"{marker.reason.value}",
+        SAYS[found] if found is RestoreClass.EXPORT else f"{SAYS[found]}; or {SAYS[RestoreClass.EXPORT]}",
+    )
+
+
+def _restore(request: RestoreRequest, one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Restore:
+    path = live_path(marker)
+    if path is None:
+        raise ValueError(f"refused before: {marker.path}")
+    found = class_of(marker, request.wanted)
+    says = SAYS[found]
+    if found is not RestoreClass.RENAME_BACK:
+        says += "; the operator insists on renaming it back"
+    if marker.tiered:
+        says += "; the local part only: the rest lay in remote storage"
+    return Restore(
+        log_dir=item.log_dir,
+        name=item.name,
+        marker=marker,
+        path=path,
+        # Without Kafka's clean marker a broker rebuilds the indexes itself; with it, it would trust zeros.
+        drop_last_indexes=not marker.clean and one.has_clean_marker,
+        restore_class=found,
+        says=says,
+    )

@@ -1,0 +1,182 @@
+"""The one way to say which partitions are meant: a topic name, a topic id, ``name-p``, ``id_p`` or a glob.
+
+A text can be read in more than one way (``a-0`` may be a topic, and an id is a legal topic name). It is then read as
+whatever is there; where two readings find something, neither is guessed. ``name:``, ``part:`` (for ``name-p``) and
+``id:`` before it say which is meant: no topic name holds a colon.
+
+Not here: looking at what is there (``observe``), what is done with it.
+
+Spec: design §6 "Every command that names a partition takes one selector"; law 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Protocol, TypeVar
+
+from logdir.errors import ConfigError, InvalidIdError, Problem
+from logdir.ids import TopicId
+from logdir.names import is_legal_topic, parse_id_dir, parse_index
+
+EVERYTHING = "*"
+_GLOB = re.compile(r"[*?\[]")
+_FORMS = "a topic name, a topic id, name-p, id_p or a glob"
+
+
+class Reading(Enum):
+    """How a selector can be read."""
+
+    NAME = "a topic's name"
+    NAME_PARTITION = "name-p"
+    ID = "a topic id"
+    ID_PARTITION = "id_p"
+    GLOB = "a glob"
+
+
+class Selectable(Protocol):
+    """What a selector can find."""
+
+    @property
+    def topic(self) -> str | None:
+        """Its topic's name, if known."""
+
+    @property
+    def topic_id(self) -> TopicId | None:
+        """Its topic's id, if known."""
+
+    @property
+    def partition(self) -> int:
+        """Its partition."""
+
+
+_T = TypeVar("_T", bound=Selectable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """One way to read it."""
+
+    reading: Reading
+    topic: str | None = None
+    topic_id: TopicId | None = None
+    partition: int | None = None
+    """``None``: every one."""
+
+    def finds(self, topic: str | None, topic_id: TopicId | None, partition: int | None) -> bool:
+        if self.reading is Reading.GLOB:
+            return _glob_finds(self.topic or "", topic, topic_id, partition)
+        if self.partition is not None and partition != self.partition:
+            return False
+        return topic_id == self.topic_id if self.topic_id is not None else topic == self.topic
+
+
+def _glob_finds(glob: str, topic: str | None, topic_id: TopicId | None, partition: int | None) -> bool:
+    known = [] if topic is None else [topic, f"{topic}-{partition}"]
+    if topic is None:
+        known = [f"{topic_id}_{partition}"]
+    return any(fnmatchcase(one, glob) for one in known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """What was asked for."""
+
+    text: str
+    ways: tuple[_Way, ...]
+
+    def may_find(self, topic: str | None, topic_id: TopicId | None, partition: int | None) -> bool:
+        """Whether any reading finds it; ``select`` may still refuse to choose between two."""
+        return any(way.finds(topic, topic_id, partition) for way in self.ways)
+
+
+def parse(text: str) -> Selector:
+    """Read a selector.
+
+    Args:
+        text: As typed.
+
+    Raises:
+        ConfigError: it can be none of the five forms.
+
+    >>> [way.reading.name for way in parse("a-0").ways]
+    ['NAME', 'NAME_PARTITION']
+    >>> [way.reading.name for way in parse("name:a-0").ways]
+    ['NAME']
+    """
+    kind, colon, rest = text.partition(":")
+    if colon and kind not in ("name", "part", "id"):
+        raise _refused(text)
+    if not colon:
+        kind, rest = "", text
+    if not kind and _GLOB.search(rest):
+        return Selector(text=text, ways=(_Way(reading=Reading.GLOB, topic=rest),))
+    ways: list[_Way] = []
+    if kind != "id":
+        ways += [way for way in _by_name(rest) if (way.partition is None) == (kind == "name") or not kind]
+    if kind in ("", "id"):
+        ways += _by_id(rest)
+    if not ways:
+        raise _refused(text)
+    return Selector(text=text, ways=tuple(ways))
+
+
+def _refused(text: str) -> ConfigError:
+    return ConfigError((Problem("config-error", "SELECTOR", _FORMS, text or "an empty text"),))
+
+
+def _by_name(text: str) -> list[_Way]:
+    ways = []
+    if is_legal_topic(text):
+        ways.append(_Way(reading=Reading.NAME, topic=text))
+    topic, dash, digits = text.rpartition("-")
+    partition = parse_index(digits)
+    if dash and partition is not None and is_legal_topic(topic):
+        ways.append(_Way(reading=Reading.NAME_PARTITION, topic=topic, partition=partition))
+    return ways
+
+
+def _by_id(text: str) -> list[_Way]:
+    parsed = parse_id_dir(text)
+    if parsed is not None:
+        return [_Way(reading=Reading.ID_PARTITION, topic_id=parsed.topic_id, partition=parsed.partition)]
+    try:
+        topic_id = TopicId.parse_any(text)
+    except InvalidIdError:
+        return []
+    return [] if topic_id.is_zero else [_Way(reading=Reading.ID, topic_id=topic_id)]
+
+
+def select(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
+    """Return what a selector finds, in the order given.
+
+    Args:
+        selector: What was asked for.
+        items: Everything there is, of all disks.
+
+    Raises:
+        ConfigError: two readings of it find something.
+    """
+    listed = list(items)
+    found = {}
+    for way in selector.ways:
+        hits = tuple(item for item in listed if way.finds(item.topic, item.topic_id, item.partition))
+        if hits:
+            found[way.reading] = hits
+    if len(found) > 1:
+        both = " and ".join(reading.value for reading in found)
+        raise ConfigError(
+            (
+                Problem(
+                    "config-error",
+                    selector.text,
+                    "a selector that means one thing",
+                    f"something as {both}",
+                    "put name:, part: or id: before it",
+                ),
+            )
+        )
+    return next(iter(found.values()), ())

@@ -1,0 +1,271 @@
+"""What to set aside: from what lies on all disks and one request to ordered actions, or refusals.
+
+Only proof of removal sets a deadline; a topic-id mismatch needs the stronger proof for that, else it waits for an
+operator. Every action stands for itself, so that stopping after any of them is safe.
+
+Not here: doing it (``disk.staging``), where the evidence comes from (``desired``), when it is purged (``deadline``).
+
+Spec: design §2 law 1, §3.3, §4; attacks A4, A13, A33, A36, A38, A44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from logdir.clock import Instant
+from logdir.decide import brake
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.refusal import Refusal, Why, is_protected, refuse
+from logdir.errors import Problem
+from logdir.evidence import Evidence, Present, Removed, Unknown
+from logdir.formats.brake_file import Count
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.names import METADATA_TOPIC
+from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
+from logdir.reasons import Reason
+
+UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRequest:
+    """What is asked."""
+
+    selected: tuple[tuple[str, str], ...]
+    """Log dir as configured, and path relative to it; of live replicas."""
+    reason: Reason
+    evidence: Evidence
+    now: Instant
+    delays: DelayPolicy = field(default_factory=DelayPolicy)
+    is_held: bool = False
+    """Set aside without a deadline."""
+    protected: tuple[str, ...] = ()
+    """Topic globs."""
+    tiered_topics: frozenset[str] = frozenset()
+    """Of which the cluster says that they have remote storage."""
+    record: tuple[Count, ...] | None = None
+    """Of ``brake.highest``; ``None`` holds."""
+    percent: int = brake.DEFAULT_PERCENT
+    is_confirmed: bool = False
+    """An operator has seen what the brake said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Set one live replica aside; what ``disk.staging`` is given."""
+
+    log_dir: str
+    path: str
+    marker: ReplicaMarker
+    loses: str
+    """What goes from view, in words."""
+
+    @property
+    def undo_until_ms(self) -> int | None:
+        """Until when it can surely be undone (wall clock, for people); ``None``: until an operator purges it."""
+        return None if self.marker.delay_ms is None else self.marker.staged_at_ms + self.marker.delay_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """What follows from a request."""
+
+    actions: tuple[Stage, ...]
+    """In the order of the log dirs, then of paths; empty if ``braked``."""
+    refusals: tuple[Refusal, ...]
+    record: tuple[Count, ...] | None
+    """To be made durable in every work root before the first action; ``None``: write nothing."""
+    braked: Problem | None = None
+    """What the brake says; an operator may confirm it."""
+    waiting: tuple[Stage, ...] = ()
+    """What would be done if it were confirmed."""
+    unseen: tuple[Problem, ...] = ()
+    """Log dirs that could not be read: what lies there was not considered."""
+
+
+def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan:
+    """Decide what to set aside.
+
+    Args:
+        request: What is asked.
+        facts: Of every log dir configured for the broker, in that order.
+
+    Returns:
+        Actions and refusals; each selected replica is in one of them once.
+    """
+    known = Known(facts)
+    actions: list[Stage] = []
+    refusals: list[Refusal] = []
+    by_place = {(one.log_dir, replica.path): (one, replica) for one in facts for replica in one.replicas}
+    order = {one.log_dir: number for number, one in enumerate(facts)}
+    selected = sorted(set(request.selected), key=lambda place: (order.get(place[0], len(order)), place))
+    for log_dir, path in selected:
+        found = by_place.get((log_dir, path))
+        if found is None:
+            refusals.append(refuse(log_dir, path, Why.NOT_THERE, "a partition directory", "none", "look again"))
+            continue
+        decided = _decide(request, known, *found)
+        if isinstance(decided, Refusal):
+            refusals.append(decided)
+        else:
+            actions.append(decided)
+    unseen = tuple(one.problem for one in facts if one.problem is not None)
+    verdict = brake.judge(
+        _wish(request, facts, actions),
+        request.record,
+        request.now,
+        percent=request.percent,
+        is_confirmed=request.is_confirmed,
+    )
+    match verdict:
+        case brake.Released():
+            return StagePlan(
+                actions=tuple(actions),
+                refusals=tuple(refusals),
+                record=verdict.record if actions else None,
+                unseen=unseen,
+            )
+        case brake.Braked():
+            return StagePlan(
+                actions=(),
+                refusals=tuple(refusals),
+                record=verdict.record,
+                braked=verdict.problem,
+                waiting=tuple(actions),
+                unseen=unseen,
+            )
+
+
+def _wish(request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence[Stage]) -> brake.Wish:
+    going = {(action.log_dir, action.path) for action in actions}
+    live = [replica for one in facts for replica in one.replicas if replica.kind is Kind.LIVE]
+    staying = {replica.topic for replica in live if (replica.log_dir, replica.path) not in going}
+    topics = {action.marker.topic for action in actions}
+    return brake.Wish(
+        partitions=len(actions),
+        topics=len(topics),
+        live=len(live),
+        whole_topics=tuple(sorted(topics - staying)),
+        evidence=request.evidence,
+    )
+
+
+def _decide(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Stage | Refusal:
+    return (
+        _against_evidence(request, replica)
+        or _against_replica(request, known, one, replica)
+        or _stage(request, one, replica)
+    )
+
+
+def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None:
+    where = replica.log_dir, replica.path
+    match request.evidence:
+        case Present():
+            return refuse(*where, Why.WANTED, "a replica that is not wanted", "the cluster wants it")
+        case Unknown():
+            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not wanted", "none")
+        case Removed():
+            return None
+        case _ if request.is_held:
+            return None
+        case _:
+            return refuse(
+                *where, Why.NO_PROOF, "proof of removal for a deadline", "mere absence", "set it aside without one"
+            )
+
+
+def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Refusal | None:
+    where = replica.log_dir, replica.path
+    if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+    if replica.kind is not Kind.LIVE:
+        return refuse(*where, Why.NOT_THERE, "a live replica", f"a {replica.kind.value} directory")
+    if not UNTOUCHED.isdisjoint(replica.problems):
+        found = ", ".join(sorted(UNTOUCHED.intersection(replica.problems)))
+        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, "logdirctl doctor says why")
+    if replica.inode is None:
+        return refuse(*where, Why.NOT_THERE, "a replica that was looked at", "it was not", "look again")
+    if replica.strangers:
+        return refuse(
+            replica.log_dir,
+            f"{replica.path}/{replica.strangers[0]}",
+            Why.HELD,
+            "only regular files in a partition directory",
+            "something else",
+            "look at it and take it away; the replica is held until then",
+        )
+    if replica.topic is None:
+        return refuse(
+            *where, Why.NO_NAME, "a topic name in partition.metadata", "none", "write the true name back first"
+        )
+    if is_protected(replica.topic, request.protected):
+        return refuse(*where, Why.PROTECTED, "a topic that is not protected", replica.topic)
+    futures = known.replicas(identity_of(replica), Kind.FUTURE)
+    if futures:
+        found = " and ".join(f"{future.log_dir}/{future.path}" for future in futures)
+        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, "logdirctl future clear")
+    if one.checkpoint_problem is not None:
+        said = one.checkpoint_problem
+        return Refusal(
+            log_dir=replica.log_dir,
+            path=replica.path,
+            why=Why.CHECKPOINT,
+            problem=Problem("refused", said.path, said.expected, said.found, "its log start could not be kept"),
+        )
+    return None
+
+
+def _stage(request: StageRequest, one: LogDirFacts, replica: Replica) -> Stage:
+    if replica.topic is None or replica.inode is None:
+        raise ValueError(f"refused before: {replica}")
+    is_tiered = replica.topic in request.tiered_topics or _starts_elsewhere(replica)
+    marker = ReplicaMarker(
+        intent=Intent.STAGED,
+        cluster_id=one.cluster_id,
+        node_id=one.node_id,
+        directory_id=one.directory_id,
+        topic=replica.topic,
+        topic_id=replica.topic_id,
+        partition=replica.partition,
+        birth_inode=replica.inode,
+        path=replica.path,
+        reason=request.reason,
+        evidence=request.evidence,
+        staged_at_ms=max(0, request.now.wall_ms),
+        delay_ms=_delay_ms(request, replica.topic),
+        boot_id=request.now.boot_id,
+        boottime_ms=request.now.boottime_ms,
+        checkpoints=replica.checkpoints,
+        clean=one.has_clean_marker,
+        tiered=is_tiered,
+    )
+    return Stage(log_dir=replica.log_dir, path=replica.path, marker=marker, loses=_loses(replica, is_tiered=is_tiered))
+
+
+def _starts_elsewhere(replica: Replica) -> bool:
+    """Whether its log starts below its first local segment: the rest lies in remote storage (attacks A33)."""
+    start, first = replica.checkpoints.log_start, replica.first_offset
+    return start is not None and first is not None and start < first
+
+
+def _delay_ms(request: StageRequest, topic: str) -> int | None:
+    if request.is_held or not isinstance(request.evidence, Removed):
+        return None
+    if request.reason is Reason.TOPIC_ID_MISMATCH and not brake.is_strong(request.evidence):
+        return None  # old tools re-mint a live topic's id: another id is no proof that the old one is gone (A4)
+    return request.delays.delay_ms(topic)
+
+
+def _loses(replica: Replica, *, is_tiered: bool) -> str:
+    what = f"{replica.topic}-{replica.partition}"
+    if replica.log_bytes is None:
+        size = "of unknown size"
+    else:
+        size = f"{replica.log_bytes} bytes in {replica.segments} segments"
+    if replica.segments:
+        size += f" from offset {max(replica.first_offset or 0, replica.checkpoints.log_start or 0)}"
+    part = "; the local part only, the rest lies in remote storage" if is_tiered else ""
+    return f"{what}: {size}{part}"

@@ -1,0 +1,118 @@
+"""A verified copy of a set aside replica outside the log dirs: what is left when its topic cannot be made again.
+
+Each file is copied, synced, digested on the way in, read back past the page cache and compared; the source must be
+unchanged at the end. ``SHA256SUMS`` is written last (``sha256sum -c`` reads it), then one rename gives the directory
+its name. What was interrupted has a name ending in ``.partial``, which nobody reads.
+
+The source is only read. Not here: what becomes of the source, and the bytes of Kafka's log.
+
+Spec: design §3.3 "Restore" class (c); issue "one writer for files elsewhere"; reliability §3.2, §4.2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logdir.disk.captured_files import Files, look
+from logdir.disk.elsewhere import NewDirectory, new_directory
+from logdir.disk.io import HostDirectory
+from logdir.disk.replica_dir import require_marker, require_plain
+from logdir.disk.site import Site
+from logdir.errors import DiskError, RefusedError
+from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.names import parse_work_dir
+from logdir.observe.classify import DELETING, INCOMING
+
+MANIFEST = "SHA256SUMS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A copy that was made."""
+
+    destination: str
+    marker: ReplicaMarker
+    files: int
+    size_bytes: int
+    is_whole: bool
+    """Not so of a capture that stayed *partial*."""
+
+
+def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -> Exported:
+    """Copy a replica that was set aside to a new directory; the owner lock is held.
+
+    Args:
+        site: Its log dir, on this host.
+        place: ``deleting/{name}``, or ``incoming/{name}`` of a partial capture.
+        destination: Absolute path; must not exist, its parent must.
+        forbidden: Every log dir and work root of this host: nothing is put into one.
+
+    Returns:
+        What was copied.
+
+    Raises:
+        RefusedError: the place or the destination is none for this; nothing was made.
+        DiskError: a file changed meanwhile, did not read back, or a call failed; nothing but a name ending in
+            ``.partial`` may be left.
+    """
+    folder, _, name = place.partition("/")
+    parts = parse_work_dir(name)
+    if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
+        raise RefusedError(f"{site.log_dir}/{place}", expected="a replica that was set aside", found="another name")
+    parent = site.deleting if folder == DELETING else site.incoming
+    try:
+        with parent.open(name) as source:
+            marker = require_marker(site, source)
+            if marker.intent is Intent.INCOMING or (folder == INCOMING and marker.intent is not Intent.CAPTURED):
+                raise RefusedError(source.path, expected="a replica that was set aside", found=marker.intent.value)
+            if not isinstance(source, HostDirectory):
+                raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
+            own = [site.log_dir, site.work.path, *forbidden]
+            return _export(source, marker, destination, own, is_whole=folder == DELETING)
+    except OSError as error:
+        raise DiskError(
+            error.filename if isinstance(error.filename, str) else f"{site.log_dir}/{place}",
+            expected="a call that succeeds",
+            found=error.strerror or error,
+            fix="what was copied is gone again; what was set aside is as it was",
+        ) from error
+
+
+def _export(
+    source: HostDirectory, marker: ReplicaMarker, destination: str, forbidden: Sequence[str], *, is_whole: bool
+) -> Exported:
+    names = require_plain(source)
+    before = _state(source, names)
+    size = 0
+    lines = []
+    with new_directory(destination, forbidden) as target:
+        for name in names:
+            copied, digest = _copy(source, name, target)
+            size += copied
+            lines.append(_line(name, digest))
+        if require_plain(source) != names or _state(source, names) != before:
+            raise DiskError(source.path, expected="files that hold still", found="others by now", fix="export again")
+        target.write(MANIFEST, "".join(lines).encode("utf-8", "surrogateescape"))
+    return Exported(destination=target.destination, marker=marker, files=len(names), size_bytes=size, is_whole=is_whole)
+
+
+def _state(source: HostDirectory, names: Sequence[str]) -> tuple[Files, tuple[int, ...]]:
+    return look(source), tuple(source.stat(name).mtime_ns for name in names)
+
+
+def _copy(source: HostDirectory, name: str, target: NewDirectory) -> tuple[int, str]:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=source.descriptor)
+    try:
+        size, digest = target.copy(descriptor, name)
+        # The broker beside us needs its page cache for what it serves.
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+    return size, digest
+
+
+def _line(name: str, digest: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n"

@@ -1,0 +1,267 @@
+"""A change of layout over all log dirs of a broker: looking, and doing what ``decide.relayout`` says, phase by phase.
+
+Each batch runs under the broker's locks and lets go of them; between batches the bar keeps brokers out. A disk that
+fails harms nobody else: the others finish their phase, the next one is not begun. Whatever is cut off is taken up by
+looking again.
+
+The bar stays when a change is final: no stock broker reads that layout (design §8).
+
+Not here: taking locks and finding log dirs (the caller's), whether a verb is allowed (``decide.relayout``).
+
+Spec: design §2 laws 4, 6, §3.1, §8; attacks A21, A22, A37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar, assert_never
+
+from logdir import clock
+from logdir.decide import relayout as decide
+from logdir.decide.layout_action import Action, Bar, Decision, Forget, Say, Seen, TakeToIds, TakeToNames, Unbar
+from logdir.disk import bar
+from logdir.disk.failure import calling, syncing
+from logdir.disk.look_layout import identity, look
+from logdir.disk.outcome import Outcome, Result
+from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.disk.site import Site
+from logdir.disk.small_file import TEMPORARY, read_file, remove_file, replace_file
+from logdir.errors import DiskError, LockHeldError, LogDirError, LogDirReplacedError, RefusedError
+from logdir.formats import layout_file
+from logdir.formats.layout_file import FILE_NAME, LayoutFile, LayoutState
+from logdir.formats.plan_document import PlanDocument
+
+BATCH = 4096
+"""Replicas moved under one hold of the locks, at most."""
+_FIRST = 256
+"""Under the first one: far below two seconds on any disk measured (baselines §3)."""
+_SHORT_MS, _LONG_MS = 400, 1000
+"""After a hold that took less the next has twice as many, after one that took longer half (law 4: two seconds)."""
+Locked = Callable[[], AbstractContextManager[object]]
+"""Holds every lock of the broker while it is open."""
+Told = Callable[[int], None]
+"""Hears after each hold of the locks how many replicas were gone through so far."""
+_T = TypeVar("_T")
+
+
+def _nobody(count: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What became of a verb."""
+
+    decision: Decision
+    outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
+    """Log dir, and what became of one replica in it."""
+    failed: dict[str, LogDirError] = field(default_factory=dict)
+    """Log dirs, or the path an error names, where it could not go on."""
+    is_finished: bool = False
+    """Whether every phase was done, nothing in it failed, and nothing that was refused keeps the verb from its end."""
+
+    @property
+    def refused(self) -> tuple[LogDirError, ...]:
+        """Every step or replica left as it was, by the decision or by its directory."""
+        return (*self.decision.refused, *(o.error for _, o in self.outcomes if o.error is not None))
+
+
+class _Pace:
+    """How many replicas go under the next hold of the locks, by how long the former ones took."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = min(limit, _FIRST)
+
+    def batches(self, items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+        """Yield the items, in order; what is done between two yields is what is timed."""
+        first = 0
+        while first < len(items):
+            part = items[first : first + self._size]
+            began = clock.boottime_ms()
+            yield part
+            took = clock.boottime_ms() - began
+            first += len(part)
+            if took > _LONG_MS:
+                self._size = max(1, self._size // 2)
+            elif took < _SHORT_MS:
+                self._size = min(self._limit, self._size * 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How a decision is carried out."""
+
+    locked: Locked
+    pace: _Pace
+    told: Told = _nobody
+
+
+def apply(
+    sites: Sequence[Site],
+    plan: PlanDocument,
+    locked: Locked,
+    *,
+    confirmed: bool = False,
+    batch: int = BATCH,
+    told: Told = _nobody,
+) -> Report:
+    """Bring a plan about, or go on with it.
+
+    Args:
+        sites: All log dirs of the broker.
+        plan: Its document.
+        locked: Holds every lock of the broker.
+        confirmed: As ``decide.relayout.apply``.
+        batch: Replicas under one hold of the locks, at most; fewer where that takes long.
+        told: Hears how far it is.
+
+    Returns:
+        What was done and what was not.
+
+    Raises:
+        RefusedError: nothing may be done; nothing was.
+        LogDirError: a log dir cannot be looked at, or a lock not be taken; what was done stays, do it again.
+    """
+    way = _Way(locked=locked, pace=_Pace(batch), told=told)
+    return _run(sites, decide.apply(plan, look_all(sites), confirmed=confirmed), way)
+
+
+def verify(sites: Sequence[Site], plan: PlanDocument, locked: Locked) -> Report:
+    """Look whether all of a plan came about, and say so in every log dir. Otherwise as ``apply``."""
+    return _run(sites, decide.verify(plan, look_all(sites)), _Way(locked=locked, pace=_Pace(BATCH)))
+
+
+def finalize(sites: Sequence[Site], locked: Locked) -> Report:
+    """Give up the way back, in every log dir. Otherwise as ``apply``."""
+    return _run(sites, decide.finalize(look_all(sites)), _Way(locked=locked, pace=_Pace(BATCH)))
+
+
+def rollback(
+    sites: Sequence[Site], locked: Locked, *, confirmed: bool = False, batch: int = BATCH, told: Told = _nobody
+) -> Report:
+    """Take everything back to names and lift the bar, wherever a change of layout stands. Otherwise as ``apply``."""
+    way = _Way(locked=locked, pace=_Pace(batch), told=told)
+    return _run(sites, decide.rollback(look_all(sites), confirmed=confirmed), way)
+
+
+def look_all(sites: Sequence[Site]) -> tuple[Seen, ...]:
+    """Return what lies in every log dir.
+
+    Raises:
+        LogDirError: one cannot be looked at.
+    """
+    seen = []
+    for site in sites:
+        with _told(site):
+            seen.append(look(site))
+    return tuple(seen)
+
+
+@contextmanager
+def _told(site: Site) -> Iterator[None]:
+    """Say what an error of the kernel means here."""
+    try:
+        with calling(site.top):
+            yield
+    except OSError as error:
+        raise DiskError(
+            site.log_dir, expected="a call that succeeds", found=error.strerror or error, fix="see why, then try again"
+        ) from error
+
+
+def _run(sites: Sequence[Site], decision: Decision, way: _Way) -> Report:
+    report = Report(decision=decision)
+    by_path = {site.log_dir: site for site in sites}
+    for phase in decision.phases:
+        is_well = True
+        for action in phase:
+            is_well &= _do(by_path, action, report, way)
+        if not is_well:
+            return report
+    for site in sites:
+        # What a process that was killed had done last is no action any more; durable it may not be yet.
+        with way.locked(), syncing(site.top):
+            site.top.sync()
+    report.is_finished = not decision.is_blocked
+    return report
+
+
+def _do(sites: Mapping[str, Site], action: Action, report: Report, way: _Way) -> bool:
+    """Do one action; return whether it went well."""
+    try:
+        match action:
+            case Bar():
+                with way.locked():
+                    bar.bar(tuple(sites.values()))
+            case Unbar():
+                with way.locked():
+                    bar.unbar(tuple(sites.values()))
+            case Say() | TakeToIds() | TakeToNames() | Forget():
+                if action.log_dir in report.failed:
+                    return False
+                site = sites[action.log_dir]
+                with _told(site):
+                    return _do_here(site, action, report, way)
+            case never:
+                assert_never(never)
+    except (LockHeldError, LogDirReplacedError):
+        raise  # a broker, or another disk: nothing more may be changed anywhere
+    except LogDirError as error:
+        report.failed[error.path if isinstance(action, Bar | Unbar) else action.log_dir] = error
+        return False
+    return True
+
+
+def _do_here(site: Site, action: Say | TakeToIds | TakeToNames | Forget, report: Report, way: _Way) -> bool:
+    match action:
+        case Say():
+            with way.locked():
+                _say(site, action.state, report.decision.plan_sha256)
+        case TakeToIds():
+            for few in way.pace.batches(action.items):
+                with way.locked():
+                    _note(report, site, to_ids(site, few))
+                way.told(len(report.outcomes))
+        case TakeToNames():
+            is_well = True
+            for few_back in way.pace.batches(action.items):
+                with way.locked():
+                    is_well &= _note(report, site, to_names(site, few_back))
+                way.told(len(report.outcomes))
+            with way.locked():
+                left = remove_empty_prefixes(site)
+            if left:
+                raise RefusedError(
+                    f"{site.log_dir}/{left[0]}",
+                    expected="an empty prefix directory",
+                    found="something in it",
+                    fix="look at it and move it out of the log dir; the bar stays until then",
+                )
+            return is_well
+        case Forget():
+            with way.locked():
+                for name in (FILE_NAME + TEMPORARY, FILE_NAME):
+                    remove_file(site.top, name)
+        case never:
+            assert_never(never)
+    return True
+
+
+def _note(report: Report, site: Site, outcomes: Sequence[Outcome]) -> bool:
+    report.outcomes += [(site.log_dir, outcome) for outcome in outcomes]
+    return all(outcome.result is Result.DONE for outcome in outcomes)
+
+
+def _say(site: Site, state: LayoutState, plan_sha256: str) -> None:
+    before = read_file(site.top, FILE_NAME)
+    cluster_id, node_id = identity(site)
+    data = layout_file.render(LayoutFile(state, plan_sha256, cluster_id, node_id))
+    if state is LayoutState.APPLIED:
+        # Also what a process that was killed had moved is durable before it is said to be. That the sync of the log
+        # dir below carries these renames too is measured (reliability §4.1), not promised.
+        with syncing(site.top):
+            site.top.sync_disk()
+    replace_file(site.top, FILE_NAME, data, before=before, owner=site.owner.for_file(), work=site.work, keep=False)

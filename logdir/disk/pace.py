@@ -1,0 +1,50 @@
+"""How fast a purge may go: so many bytes and files a second, so that a neighbour's writes need not wait.
+
+Spec: design §3.3 "Purge", §10; reliability §2.3.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from logdir import clock
+
+BYTES_PER_SECOND = 256 << 20
+FILES_PER_SECOND = 500
+_LONGEST_S = 1.0
+
+
+class Pace:
+    """Told of every step; waits until the next may be made."""
+
+    def __init__(
+        self,
+        bytes_per_second: int = BYTES_PER_SECOND,
+        files_per_second: int = FILES_PER_SECOND,
+        *,
+        clock_ms: Callable[[], int] = clock.boottime_ms,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Begin now.
+
+        Args:
+            bytes_per_second: 0: as fast as it goes.
+            files_per_second: Likewise.
+            clock_ms: Milliseconds.
+            sleep: Told seconds.
+        """
+        self._bytes, self._files = bytes_per_second, files_per_second
+        self._clock, self._sleep = clock_ms, sleep
+        self._next_ms = float(clock_ms())
+
+    def __call__(self, freed_bytes: int, files: int) -> None:
+        """Wait for as long as this step has to take."""
+        costs = [1000 * freed_bytes / self._bytes] if self._bytes else []
+        costs += [1000 * files / self._files] if self._files else []
+        now = self._clock()
+        # What was not used before is not saved up: a burst is what this is against.
+        self._next_ms = max(self._next_ms, now) + max(costs, default=0.0)
+        while (left_s := (self._next_ms - now) / 1000) > 0:
+            self._sleep(min(left_s, _LONGEST_S))
+            now = self._clock()

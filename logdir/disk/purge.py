@@ -1,0 +1,119 @@
+"""The irrevocable removal of a staged replica: claimed, then removed a little at a time.
+
+The claim is a rename to ``….purging`` on the marker just read again, made durable before the first file goes; from
+there on restore refuses. A big file that nobody else holds is truncated in steps, so that a neighbour's writes do not
+wait for one huge removal; one with a second name or an open descriptor is only unlinked. The marker goes last but for
+the directory itself, so an interrupted purge says what it was.
+
+Not here: when a deadline has passed (``decide.deadline``), the sleeping between steps (``pace`` is the caller's).
+
+Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tree removal".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logdir.disk.calls import Directory
+from logdir.disk.failure import calling, syncing, with_reserve
+from logdir.disk.replica_dir import rename, require_marker, require_plain
+from logdir.disk.site import Site
+from logdir.disk.staging import require_staged
+from logdir.errors import RefusedError
+from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.names import parse_work_dir, render_work_dir
+from logdir.observe.classify import Type
+
+STEP_BYTES = 8 << 20
+"""What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
+Pace = Callable[[int, int], None]
+"""Told bytes and files freed by the step just made; may wait."""
+
+
+def _at_once(freed_bytes: int, files: int) -> None:
+    """Do not wait."""
+
+
+def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
+    """Take a staged replica for removal; from here on it cannot be restored.
+
+    Args:
+        site: Its log dir.
+        name: Under ``deleting/``.
+        marker: On which the deadline was judged; it is read again and must say the same.
+
+    Returns:
+        Its new name under ``deleting/``.
+
+    Raises:
+        RefusedError: its marker says something else, it holds what is no regular file, or it is on its way in.
+        ReadOnlyDiskError: the sync failed, or the disk is sick.
+        OSError: another error; it is still staged.
+    """
+    parts = parse_work_dir(name)
+    if parts is None or parts.mark:
+        raise ValueError(f"not the name of a staged replica: {name!r}")
+    claimed = render_work_dir(parts._replace(mark="purging"))
+    with calling(site.deleting):
+        with site.deleting.open(name) as directory:
+            found = require_marker(site, directory)
+            require_staged(found, directory.path)
+            if found != marker:
+                raise RefusedError(
+                    directory.path, expected="the marker that was judged", found="another", fix="look again"
+                )
+            require_plain(directory)
+        rename(site, site.deleting, name, site.deleting, claimed)
+        with syncing(site.deleting):
+            site.deleting.sync()
+    return claimed
+
+
+def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: Callable[[Directory, str], bool]) -> int:
+    """Remove a claimed replica; repeatable from wherever it stopped.
+
+    Args:
+        site: Its log dir.
+        claimed: Of ``claim``, or found by a scan.
+        pace: Called after every step.
+        in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
+
+    Returns:
+        Bytes freed, as far as nobody else holds them.
+
+    Raises:
+        RefusedError: it holds what is no regular file.
+        ReadOnlyDiskError: the sync failed, or the disk is sick.
+        OSError: another error; what is left is still claimed.
+    """
+    parts = parse_work_dir(claimed)
+    if parts is None or parts.mark != "purging":
+        raise ValueError(f"not the name of a claimed replica: {claimed!r}")
+    freed = 0
+    with calling(site.deleting):
+        with site.deleting.open(claimed) as directory:
+            names = require_plain(directory)
+            for name in sorted(names, key=lambda name: name == FILE_NAME):
+                freed += _remove_file(site, directory, name, pace, in_use)
+        with_reserve(site.work, lambda: site.deleting.remove(claimed))
+        with syncing(site.deleting):
+            site.deleting.sync()
+    return freed
+
+
+def _remove_file(
+    site: Site, directory: Directory, name: str, pace: Pace, in_use: Callable[[Directory, str], bool]
+) -> int:
+    found = directory.stat(name)
+    if found.type is not Type.FILE:
+        raise RefusedError(f"{directory.path}/{name}", expected="a regular file", found=found.type.value)
+    size = found.size_bytes
+    alone = found.links == 1
+    if size > STEP_BYTES and alone and not in_use(directory, name):
+        while size > STEP_BYTES:
+            size -= STEP_BYTES
+            directory.truncate(name, size)
+            pace(STEP_BYTES, 0)
+    with_reserve(site.work, lambda: directory.unlink(name))  # which takes room, too, on btrfs
+    pace(size if alone else 0, 1)
+    return found.size_bytes if alone else 0

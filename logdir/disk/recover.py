@@ -1,0 +1,169 @@
+"""What a start makes of whatever an interruption left: names decide, nothing is guessed.
+
+A live directory with a marker was never staged: the marker goes. ``incoming/`` without ``.ready`` is an unfinished copy
+whose source is as it was: it goes, but for a capture, whose source may be gone: that one stays, as *partial*, until an
+operator says otherwise. What is staged stays staged, what is claimed (``.purging``) is left to the next sweep. A half
+made file of ours beside a whole one goes.
+
+Repeatable; a second run changes nothing, and what the first removed need not be durable: the next removes it again.
+
+Not here: layouts half changed (``relayout``) and disks half barred (``bar``), which know their own way on and back.
+
+Spec: design §2 laws 2, 3, §3.3; attacks A8, A11, A17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from logdir.disk.calls import Directory
+from logdir.disk.failure import calling, is_sick, syncing
+from logdir.disk.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
+from logdir.disk.site import Site
+from logdir.errors import FormatError, LogDirError, ReadOnlyDiskError
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import FILE_NAME, Intent
+from logdir.names import parse_work_dir
+from logdir.observe.classify import Inside, Named, Place, Type, classify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What a recovery did and could not do; paths relative to the log dir or work root."""
+
+    unmarked: tuple[str, ...]
+    """Live replicas whose staging never happened."""
+    dropped: tuple[str, ...]
+    """Unfinished copies."""
+    troubled: tuple[tuple[str, str], ...]
+    """What could not be looked at or held something unexpected, and why; it is as it was."""
+
+
+def recover(site: Site) -> Recovered:
+    """Finish or undo what an interruption left in one log dir; the owner lock and every lock of the broker are held.
+
+    Returns:
+        What was done.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed, or the disk is sick.
+        OSError: the log dir or its work root cannot be listed.
+    """
+    unmarked: list[str] = []
+    dropped: list[str] = []
+    troubled: list[tuple[str, str]] = []
+    with calling(site.top):
+        # What a killed process had renamed is seen, but may not be durable; what is decided on it here, and by all who
+        # come after, may be before it is.
+        with syncing(site.top):
+            site.top.sync_disk()
+        for path, parent, name in live_directories(site, lambda path, error: _note(troubled, path, error)):
+            try:
+                if _unmark(parent, name):
+                    unmarked.append(path)
+            except (LogDirError, OSError) as error:
+                _note(troubled, path, error)
+        for name in site.incoming.names():
+            try:
+                if _drop_unfinished(site, name):
+                    dropped.append(f"incoming/{name}")
+            except (LogDirError, OSError) as error:
+                _note(troubled, f"incoming/{name}", error)
+        for name in site.deleting.names():
+            try:
+                _forget_new_marker(site.deleting, name)
+            except (LogDirError, OSError) as error:
+                _note(troubled, f"deleting/{name}", error)
+    return Recovered(unmarked=tuple(unmarked), dropped=tuple(dropped), troubled=tuple(troubled))
+
+
+def live_directories(site: Site, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
+    """Yield (path, its parent, its name) of every live partition directory, in both layouts.
+
+    Args:
+        site: The log dir.
+        note: Told of an entry of it that cannot be looked at; the others are yielded all the same.
+
+    Raises:
+        OSError: the log dir cannot be listed.
+    """
+    for name in site.top.names():
+        try:
+            yield from _live_at(site, name)
+        except OSError as error:
+            note(name, error)
+
+
+def _live_at(site: Site, name: str) -> Iterator[tuple[str, Directory, str]]:
+    found = classify(name, Type.DIRECTORY, Place.TOP)
+    if isinstance(found, Named):
+        if found.kind is Kind.LIVE and site.top.stat(name).type is Type.DIRECTORY:
+            yield name, site.top, name
+    elif found is Inside.PREFIX and site.top.stat(name).type is Type.DIRECTORY:
+        with site.top.open(name) as prefix:
+            for inner in prefix.names():
+                within = classify(inner, Type.DIRECTORY, Place.PREFIX, name)
+                is_live = isinstance(within, Named) and within.kind is Kind.LIVE
+                if is_live and prefix.stat(inner).type is Type.DIRECTORY:
+                    yield f"{name}/{inner}", prefix, inner
+
+
+def _note(troubled: list[tuple[str, str]], path: str, error: LogDirError | OSError) -> None:
+    if isinstance(error, ReadOnlyDiskError) or (isinstance(error, OSError) and is_sick(error)):
+        raise error
+    troubled.append((path, str(error)))
+
+
+def _has(directory: Directory, name: str) -> bool:
+    try:
+        directory.stat(name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unmark(parent: Directory, name: str) -> bool:
+    with parent.open(name) as directory:
+        if not _has(directory, FILE_NAME) and not _has(directory, NEW_MARKER):
+            return False
+        clear_marker(directory)
+    return True
+
+
+def _forget_new_marker(deleting: Directory, name: str) -> None:
+    if parse_work_dir(name) is None or deleting.stat(name).type is not Type.DIRECTORY:
+        return
+    with deleting.open(name) as directory:
+        if _has(directory, NEW_MARKER):
+            directory.unlink(NEW_MARKER)
+
+
+def _drop_unfinished(site: Site, name: str) -> bool:
+    parts = parse_work_dir(name)
+    if parts is None or parts.mark == "ready" or site.incoming.stat(name).type is not Type.DIRECTORY:
+        return False
+    with site.incoming.open(name) as directory:
+        try:
+            marker = read_marker(directory)
+        except FormatError:
+            marker = None
+        names = require_plain(directory)
+        # Without a marker nothing was put in yet: the marker comes first.
+        if marker is None and set(names) - {FILE_NAME, NEW_MARKER}:
+            return False
+        if marker is not None and (
+            marker.intent is not Intent.INCOMING or marker.birth_inode != directory.own_stat().inode
+        ):
+            return False
+        for inner in names:
+            if inner != FILE_NAME:
+                directory.unlink(inner)
+        # Else the marker may go and a file stay, of which nobody could say then what it is.
+        if set(names) - {FILE_NAME}:
+            with syncing(directory):
+                directory.sync()
+        if FILE_NAME in names:
+            directory.unlink(FILE_NAME)
+    site.incoming.remove(name)
+    return True

@@ -1,0 +1,138 @@
+"""What deciders are told of one log dir: values, and questions about their names.
+
+A ``-future`` directory, a link with a live name and a replica that cannot be read are told like any other: their names
+are taken. Not here: looking (``replicas``), what follows (``decide``).
+
+Spec: design §3.1, §3.3; attacks A13, A15, A25, A44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from logdir.errors import Problem
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Checkpoints, ReplicaMarker
+from logdir.ids import TopicId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A partition directory in the log dir itself: live, ``-future``, ``-delete``, ``-stray`` or the metadata log."""
+
+    log_dir: str
+    """As configured."""
+    path: str
+    """Relative to its log dir."""
+    kind: Kind
+    topic: str | None
+    """``None`` if neither the name nor ``partition.metadata`` says it."""
+    topic_id: TopicId | None
+    partition: int
+    inode: int | None
+    """``None`` where it was not, or could not be, opened."""
+    log_bytes: int | None
+    segments: int | None
+    first_offset: int | None
+    """Base of its first local segment."""
+    checkpoints: Checkpoints
+    problems: tuple[str, ...] = ()
+    """As in an inventory."""
+    strangers: tuple[str, ...] = ()
+    """What in it is no regular file: it is held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A directory under ``deleting/`` or ``incoming/``."""
+
+    log_dir: str
+    name: str
+    """Under ``deleting/`` or ``incoming/``."""
+    kind: Kind
+    """``STAGED``, ``PURGING`` or ``INCOMING``."""
+    topic_id: TopicId | None
+    topic: str | None
+    """Of the name if it has no id, else of the marker."""
+    partition: int
+    inode: int | None
+    marker: ReplicaMarker | None
+    problem: Problem | None
+    """Why there is no marker, or why what is there may not be touched."""
+    log_bytes: int | None = None
+    """In its segments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirFacts:
+    """One configured log dir and its work root."""
+
+    log_dir: str
+    problem: Problem | None
+    """It, or a part that matters, cannot be read; then what is listed may not be all."""
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: str | None = None
+    layout: str = "empty"
+    """``topic-name``, ``topic-id``, ``mixed`` or ``empty``."""
+    has_clean_marker: bool = False
+    """Kafka's ``.kafka_cleanshutdown``: all its logs were cleanly closed, and a broker will trust their indexes."""
+    checkpoint_problem: Problem | None = None
+    """A checkpoint file that is not in its form."""
+    replicas: tuple[Replica, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """By what a replica is known: its name and partition, the 128 bits of its id and partition, or both."""
+
+    topic: str | None
+    topic_id: TopicId | None
+    partition: int
+
+
+def identity_of(replica: Replica | SetAside) -> Identity:
+    """Return by what a replica is known."""
+    return Identity(topic=replica.topic, topic_id=replica.topic_id, partition=replica.partition)
+
+
+class Known:
+    """What lies on all disks, found by name or id; thousands are asked for at once."""
+
+    def __init__(self, facts: Iterable[LogDirFacts]) -> None:
+        """Make the index.
+
+        Args:
+            facts: Of every log dir; what is found comes in their order.
+        """
+        self._replicas: dict[_Key, list[tuple[int, Replica]]] = {}
+        self._set_aside: dict[_Key, list[tuple[int, SetAside]]] = {}
+        number = 0
+        for one in facts:
+            for replica in one.replicas:
+                number += 1
+                for key in _keys(identity_of(replica)):
+                    self._replicas.setdefault(key, []).append((number, replica))
+            for item in one.set_aside:
+                number += 1
+                for key in _keys(identity_of(item)):
+                    self._set_aside.setdefault(key, []).append((number, item))
+
+    def replicas(self, identity: Identity, *kinds: Kind) -> tuple[Replica, ...]:
+        """Return the replicas of a partition on all disks, of these kinds."""
+        found = dict(pair for key in _keys(identity) for pair in self._replicas.get(key, ()))
+        return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
+
+    def set_aside(self, identity: Identity, *kinds: Kind) -> tuple[SetAside, ...]:
+        """Return what is set aside, or on its way in, of a partition on all disks."""
+        found = dict(pair for key in _keys(identity) for pair in self._set_aside.get(key, ()))
+        return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
+
+
+_Key = tuple[str | TopicId, int]
+
+
+def _keys(identity: Identity) -> tuple[_Key, ...]:
+    return tuple((known, identity.partition) for known in (identity.topic, identity.topic_id) if known is not None)

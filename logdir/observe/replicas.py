@@ -1,0 +1,262 @@
+"""Look at one log dir for those who decide: the scan's entries, and what it does not tell of partition directories.
+
+Read-only, standard library only. What cannot be read is told as such, never left out.
+
+Not here: which entries there are and of which kind (``scan``), the values (``facts``).
+
+Spec: design §3.3, §7.1; laws 7, 10; attacks A15, A25, A44.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from logdir.errors import FormatError, MalformedFileError, Problem
+from logdir.formats import offset_checkpoint, own_json, replica_marker
+from logdir.formats.inventory import Disk, Entry, Kind, Root
+from logdir.formats.offset_checkpoint import NAMES, TopicPartition
+from logdir.formats.replica_marker import Checkpoints, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.names import HIDDEN_WORK_ROOT, DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
+from logdir.observe import replica as contents
+from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE
+from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.scan import scan_log_dir
+from logdir.observe.walk import opened
+
+CLEAN_MARKER = ".kafka_cleanshutdown"
+_FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
+"""Of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
+_BESIDE = ".logdird"
+_TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_IN_LOG_DIR = frozenset(kind.value for kind in (Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
+_SET_ASIDE = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
+_UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
+_Offsets = Mapping[str, Mapping[TopicPartition, int]]
+
+
+def _every(entry: Entry) -> bool:
+    return entry.kind == Kind.LIVE.value
+
+
+def look(log_dir: str, *, taken_at_ms: int | None = None, closely: Callable[[Entry], bool] = _every) -> LogDirFacts:
+    """Look at one log dir and its work root.
+
+    Args:
+        log_dir: Path as configured; a link is followed here only, as a broker does.
+        taken_at_ms: As for ``scan_log_dir``.
+        closely: Which live replicas are opened; of the others inode and strangers are not known.
+
+    Returns:
+        What lies there. A log dir that cannot be read has its problem and lists nothing.
+    """
+    disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms)
+    if disk.status != "ok":
+        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, ", ".join(disk.problems)))
+    try:
+        with opened(os.open(log_dir, _TOP)) as top:
+            return _look(log_dir, top, disk, entries, closely)
+    except OSError as error:
+        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, error.strerror or str(error)))
+
+
+def _unread(path: str, found: str) -> Problem:
+    return Problem("log-dir-offline", path, "a log dir that can be read", found, "is the disk mounted and well?")
+
+
+def _look(
+    log_dir: str, top: int, disk: Disk, entries: tuple[Entry, ...], closely: Callable[[Entry], bool]
+) -> LogDirFacts:
+    offsets, checkpoint_problem = _read_checkpoints(log_dir, top)
+    replicas = tuple(
+        _replica(log_dir, top, entry, offsets, is_opened=closely(entry))
+        for entry in map(_as_broker_sees, entries)
+        if entry.root == Root.LOG_DIR.value and entry.kind in _IN_LOG_DIR
+    )
+    return LogDirFacts(
+        log_dir=log_dir,
+        problem=next((_hidden(log_dir, entry) for entry in entries if _hides(entry)), None),
+        cluster_id=disk.cluster_id,
+        node_id=disk.node_id,
+        directory_id=disk.directory_id,
+        layout=disk.layout or "empty",
+        has_clean_marker=_is_there(CLEAN_MARKER, top),
+        checkpoint_problem=checkpoint_problem,
+        replicas=replicas,
+        set_aside=tuple(_set_aside(log_dir, top, entry) for entry in entries if entry.kind in _SET_ASIDE),
+    )
+
+
+def _as_broker_sees(entry: Entry) -> Entry:
+    """Return a link with the name of a ``-future`` as one: a broker follows it and promotes what is there."""
+    if entry.kind != Kind.UNKNOWN.value or "symlink" not in entry.problems:
+        return entry
+    parts = parse_partition_dir(entry.name)
+    if parts is None or parts.form is not DirForm.FUTURE:
+        return entry
+    return entry._replace(kind=Kind.FUTURE.value, topic=parts.topic, partition=parts.partition)
+
+
+def _hides(entry: Entry) -> bool:
+    # A prefix directory or a work root's part that cannot be listed may hold any replica.
+    return entry.kind == Kind.UNKNOWN.value and "unreadable" in entry.problems
+
+
+def _hidden(log_dir: str, entry: Entry) -> Problem:
+    return _unread(f"{log_dir}/{entry.name}", ", ".join(entry.problems))
+
+
+def _is_there(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _read_checkpoints(log_dir: str, top: int) -> tuple[_Offsets, Problem | None]:
+    found: dict[str, Mapping[TopicPartition, int]] = {}
+    problem = None
+    for field, name in zip(_FIELDS, NAMES, strict=True):
+        path = f"{log_dir}/{name}"
+        try:
+            found[field] = offset_checkpoint.parse(contents.read_small(name, top), path)
+        except FileNotFoundError:
+            continue
+        except FormatError as error:
+            problem = problem or error.problem()
+        except OSError as error:
+            problem = problem or _unread(path, error.strerror or str(error))
+    return found, problem
+
+
+def _open(path: str, parent: int, stack: ExitStack) -> int:
+    """Open a directory below another, component by component, never through a link. Raises ``OSError``."""
+    for name in path.split("/"):
+        parent = stack.enter_context(opened(contents.open_directory(name, parent)))
+    return parent
+
+
+def _strangers(directory: int) -> tuple[str, ...]:
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if not entry.is_file(follow_symlinks=False):
+                found.append(entry.name)
+    return tuple(sorted(found))
+
+
+def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_opened: bool) -> Replica:
+    inode: int | None = None
+    strangers: tuple[str, ...] = ()
+    problems = entry.problems
+    if is_opened and _UNTOUCHED.isdisjoint(problems):
+        try:
+            with ExitStack() as stack:
+                directory = _open(entry.name, top, stack)
+                inode = os.fstat(directory).st_ino
+                strangers = _strangers(directory)
+        except OSError:
+            # Its name stays taken, whether it just went away or cannot be opened.
+            problems = tuple(sorted({*problems, "unreadable"}))
+    said = {}
+    if entry.topic is not None and entry.partition is not None:
+        key = TopicPartition(entry.topic, entry.partition)
+        # Kafka writes no negative offset; one that stands there is no offset.
+        said = {field: offset for field in _FIELDS if (offset := offsets.get(field, {}).get(key, -1)) >= 0}
+    return Replica(
+        log_dir=log_dir,
+        path=entry.name,
+        kind=Kind(entry.kind),
+        topic=entry.topic,
+        topic_id=_id_in(entry.name) or _id(entry.topic_id),
+        partition=entry.partition or 0,
+        inode=inode,
+        log_bytes=entry.log_bytes,
+        segments=entry.segments,
+        first_offset=entry.first_offset,
+        checkpoints=Checkpoints(**said),
+        problems=problems,
+        strangers=strangers,
+    )
+
+
+def _id_in(path: str) -> TopicId | None:
+    above, _, name = path.rpartition("/")
+    if not above:
+        return None
+    parts = parse_work_dir(name) if above in (DELETING, INCOMING) else parse_id_dir(name)
+    return None if parts is None else parts.topic_id
+
+
+def _id(text: str | None) -> TopicId | None:
+    return None if text is None else TopicId.parse_any(text)
+
+
+def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
+    name = entry.name.rpartition("/")[2]
+    inode: int | None = None
+    marker: ReplicaMarker | None = None
+    problem: Problem | None = None
+    path = f"{log_dir}/{entry.name}" if entry.root == Root.LOG_DIR.value else entry.name
+    try:
+        with ExitStack() as stack:
+            if entry.root == Root.LOG_DIR.value:
+                directory = _open(entry.name, top, stack)
+            else:
+                directory = _open_in_work_root(log_dir, top, entry.name, stack)
+            inode = os.fstat(directory).st_ino
+            marker = _marker(directory, path)
+            if strangers := _strangers(directory):
+                problem = _held(f"{path}/{strangers[0]}", "only regular files", "something else")
+    except FormatError as error:
+        problem = error.problem()
+    except FileNotFoundError:
+        problem = _held(path, "a marker", "none")
+    except OSError as error:
+        problem = _held(path, "a directory that can be read", error.strerror or str(error))
+    if marker is not None and inode != marker.birth_inode:
+        problem = _held(path, f"a marker of inode {inode}", f"{marker.birth_inode}: a copy, or of another disk")
+    return SetAside(
+        log_dir=log_dir,
+        name=name,
+        kind=Kind(entry.kind),
+        # The name is the durable state (law 2); the file inside may be broken.
+        topic_id=_id_in(entry.name) or _id(entry.topic_id),
+        topic=entry.topic if marker is None else marker.topic,
+        partition=entry.partition or 0,
+        inode=inode,
+        marker=marker,
+        problem=problem,
+        log_bytes=entry.log_bytes,
+    )
+
+
+def _held(path: str, expected: str, found: str) -> Problem:
+    return Problem("refused", path, expected, found, "held: look at it")
+
+
+def _open_in_work_root(log_dir: str, top: int, path: str, stack: ExitStack) -> int:
+    """Open a directory of the work root that has it. Raises ``OSError``, also if two have it."""
+    found = []
+    for root in (HIDDEN_WORK_ROOT, f"{os.path.abspath(log_dir)}{_BESIDE}"):
+        try:
+            found.append(_open(path, stack.enter_context(opened(contents.open_directory(root, top))), stack))
+        except FileNotFoundError:
+            continue
+    if len(found) > 1:
+        raise OSError(errno.EEXIST, "two work roots have a directory of this name", path)
+    if not found:
+        raise OSError(errno.ESTALE, "it went away", path)
+    return found[0]
+
+
+def _marker(directory: int, path: str) -> ReplicaMarker:
+    """Read a marker. Raises ``FormatError``, ``OSError``."""
+    data = contents.read_small(MARKER_FILE, directory)
+    if len(data) > own_json.MAX_BYTES:
+        raise MalformedFileError(path, expected=f"at most {own_json.MAX_BYTES} bytes", found=len(data))
+    return replica_marker.parse(data, f"{path}/{MARKER_FILE}")

@@ -1,0 +1,367 @@
+"""The operations whose crashes are enumerated: on what each starts, what it does, and what ``oracle`` is to expect.
+
+Each starts on log dirs that hold everything there is to lose: partition directories with files of Kafka and of nobody,
+checkpoints, strangers. The process is root, the log dirs belong to somebody else: what is made must be given away.
+
+Not here: what must hold (``oracle``), crashing (``enumerate``).
+
+Spec: reliability §4.4; design §3.3.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from logdir.disk.outcome import Result
+from logdir.disk.purge import claim, remove
+from logdir.disk.recover import recover
+from logdir.disk.site import Site
+from logdir.disk.small_file import remove_file, replace_file
+from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.errors import RefusedError
+from logdir.formats import replica_marker
+from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.observe.classify import Type
+from tests.crash.starts import (
+    A_BY_ID,
+    C_BY_ID,
+    CLEANER,
+    DIRECTORIES,
+    FEW,
+    FILE,
+    FILES,
+    LOG_STARTS,
+    NO_POINTS,
+    ONE,
+    OTHER_ID,
+    OWNER,
+    POINTS,
+    A,
+    B,
+    C,
+    Part,
+    Sites,
+    marker_for,
+    settled,
+    staged,
+    start,
+)
+from tests.crash.steps import Operation, Steps, nobody, operation_of, replica_of
+
+POINTS_HELD = Checkpoints(log_start=3, cleaner=4)
+
+
+def _stage(name: str, parts: tuple[Part, ...], files: tuple[str, ...] = FEW) -> Operation:
+    host = start(*parts, files=files)
+    return operation_of(name, host, lambda s: s.stage(*parts), *(replica_of(part, "live", "staged") for part in parts))
+
+
+def _restored(part: Part) -> dict[str, tuple[bytes | None, bytes | None, str]]:
+    """Return what restoring it does to two checkpoints: one that is there, one that is not."""
+    said = f"{part.key} reached 1"
+    entry = f"{part.topic} {part.partition}"
+    return {
+        f"{part.log_dir}/{LOG_STARTS}": (POINTS, f"0\n2\nother 0 5\n{entry} 3\n".encode(), said),
+        f"{part.log_dir}/{CLEANER}": (None, f"0\n1\n{entry} 4\n".encode(), said),
+    }
+
+
+def _restore(name: str, part: Part, *, made: bool = False, points: Checkpoints = POINTS_HELD) -> Operation:
+    host = staged(part, points=points, clean=False)
+    prefix = part.path.rpartition("/")[0]
+    if prefix:
+        with host.open_top(part.log_dir) as top:
+            top.remove(prefix)
+        host = settled(host)
+
+    def do(steps: Steps) -> None:
+        if made:
+            # By a process that was stopped before it could make it durable.
+            with suppress(OSError):
+                steps.sites.of(part).top.make(prefix, OWNER)
+        steps.restore(part, drop=True)
+
+    return operation_of(
+        name,
+        host,
+        do,
+        replica_of(part, "staged", "live", drops=FEW[:1], is_staged=True),
+        files=_restored(part) if points == POINTS_HELD else {},
+        directories=frozenset({f"{part.log_dir}/{prefix}"} if prefix else ()),
+    )
+
+
+def _hold(name: str) -> Operation:
+    return operation_of(name, staged(A), lambda s: s.hold(A), replica_of(A, "staged", "held", is_staged=True))
+
+
+def _purge(name: str, parts: tuple[Part, ...], *, step_bytes: int, files: tuple[str, ...] = FEW) -> Operation:
+    def do(steps: Steps) -> None:
+        for part in parts:
+            steps.purge(part)
+
+    replicas = (replica_of(part, "staged", "claimed", "gone", is_staged=True) for part in parts)
+    return operation_of(name, staged(*parts, files=files), do, *replicas, step_bytes=step_bytes)
+
+
+def _replace(name: str, file: str, before: bytes | None, after: bytes | None) -> Operation:
+    def do(steps: Steps) -> None:
+        site = steps.sites.at("/d0/kafka")
+        with suppress(OSError):
+            if after is None:
+                remove_file(site.top, file)
+            else:
+                replace_file(site.top, file, after, before=before, owner=site.owner.for_file(), work=site.work)
+            steps.acks.ack("file reached 1")
+
+    files = {f"/d0/kafka/{file}": (before, after, "file reached 1")}
+    return operation_of(name, start(A), do, replica_of(A, "live"), files=files)
+
+
+def _stage_restore(name: str) -> Operation:
+    def do(steps: Steps) -> None:
+        steps.stage(A)
+        if steps.reached:
+            steps.restore(A, drop=True)
+
+    return operation_of(name, start(A), do, replica_of(A, "live", "staged", "live", drops=FEW[:1]))
+
+
+def _stage_hold_purge(name: str) -> Operation:
+    def do(steps: Steps) -> None:
+        steps.stage(B)
+        if steps.reached.get(B.key) == 1:
+            steps.hold(B)
+        if steps.reached.get(B.key) == 2:
+            steps.purge(B)
+
+    return operation_of(name, start(B, files=ONE), do, replica_of(B, "live", "staged", "held", "claimed", "gone"))
+
+
+def _stage_again(name: str) -> Operation:
+    """A batch after one that was stopped: its markers are there, half or whole, and not durable."""
+
+    def do(steps: Steps) -> None:
+        with suppress(OSError), steps.sites.of(A).top.open(A.path) as directory:
+            directory.write("replica.json", b"half", FILE)
+        steps.stage(A)
+
+    return operation_of(name, start(A), do, replica_of(A, "live", "staged"))
+
+
+def _recover(name: str) -> Operation:
+    """Recovery as an operation: a live marker, half of a new one, an unfinished copy."""
+    host = staged(B)
+    for path, data in (
+        ("kafka/a-0/00000000000000000000.log", b"live"),
+        ("kafka/a-0/replica.json", b"half a mar"),
+        (f"kafka.logdird/deleting/{B.place}/replica.new.json", b"half a mar"),
+    ):
+        host.plant(f"/d0/{path}", data, owner=FILE)
+    copy = f"/d0/kafka.logdird/incoming/{C.place}"
+    host.plant(f"{copy}/00000000000000000000.log", b"half a cop", owner=FILE)
+    with Sites(host) as sites, sites.of(A).incoming.open(C.place) as directory:
+        marker = replace(
+            marker_for(sites.of(B), A), intent=Intent.INCOMING, topic="c", topic_id=TopicId.parse(OTHER_ID)
+        )
+        marker = replace(marker, partition=2, birth_inode=directory.own_stat().inode)
+        directory.write("replica.json", replica_marker.render(marker), FILE)
+    unfinished = replace(replica_of(C._replace(disk=0), "gone"), start=copy)
+    return operation_of(
+        name,
+        settled(host),
+        lambda s: _recover_quietly(s.sites.at("/d0/kafka")),
+        replica_of(A._replace(topic_id=None), "live"),
+        replica_of(B, "staged", is_staged=True),
+        unfinished,
+    )
+
+
+def _recover_quietly(site: Site) -> None:
+    recover(site)
+
+
+def _interleavings(*actors: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield every order of all steps in which each actor's own stay in order."""
+    if not any(actors):
+        yield ()
+    for number, steps in enumerate(actors):
+        if steps:
+            rest = [other if at != number else other[1:] for at, other in enumerate(actors)]
+            yield from ((steps[0], *order) for order in _interleavings(*rest))
+
+
+def _race(name: str, order: tuple[str, ...]) -> Operation:
+    """Two who decide on what they saw, and act on it later; who comes second is refused."""
+    wins = "restore" if order.index("restore") < order.index("claim") else "purge"
+
+    def do(steps: Steps) -> None:
+        seen: dict[str, ReplicaMarker] = {}
+        claimed = None
+        for step in order:
+            if step in ("R sees", "P sees"):
+                with suppress(FileNotFoundError):
+                    seen[step[0]] = steps.sites.marker(A)
+            elif step == "restore" and "R" in seen and (wins == "restore" or claimed):
+                item = RestoreItem(name=A.place, marker=seen["R"], path=A.path, drop_last_indexes=False)
+                outcome = restore(steps.sites.of(A), item)
+                if wins == "restore":
+                    steps.say(A, outcome.result is Result.DONE)
+                else:
+                    assert isinstance(outcome.error, RefusedError), outcome
+            elif step == "claim" and "P" in seen:
+                if wins == "purge":
+                    claimed = steps.claim(A, seen["P"])
+                elif A.key in steps.reached:
+                    try:
+                        claim(steps.sites.of(A), A.place, seen["P"])
+                    except FileNotFoundError:
+                        continue
+                    raise AssertionError("claimed what is live")
+            elif step == "remove" and claimed:
+                steps.remove(A, claimed)
+
+    course = ("staged", "live") if wins == "restore" else ("staged", "claimed", "gone")
+    return operation_of(name, staged(A, files=ONE), do, replica_of(A, *course, is_staged=True))
+
+
+def _hold_before_claim(name: str) -> Operation:
+    """The purge was decided before the operator held it."""
+
+    def do(steps: Steps) -> None:
+        marker = steps.sites.marker(A)
+        steps.hold(A)
+        if steps.reached:
+            with suppress(RefusedError):
+                claim(steps.sites.of(A), A.place, marker)
+
+    return operation_of(name, staged(A), do, replica_of(A, "staged", "held", is_staged=True))
+
+
+def _purge_after_a_killed_claim(name: str) -> Operation:
+    """The successor of a process killed between its claim and the sync sees what is claimed, and removes it."""
+
+    def do(steps: Steps) -> None:
+        site = steps.sites.of(A)
+        claimed = f"{A.place}.purging"
+        with suppress(OSError):
+            site.deleting.rename(A.place, site.deleting, claimed)
+            recover(site)
+            remove(site, claimed, in_use=nobody)
+
+    replica = replace(replica_of(A, "staged", "claimed", "gone", is_staged=True), is_claimed_before=True)
+    return operation_of(name, staged(A, files=ONE), do, replica)
+
+
+def _hold_after_a_killed_stage(name: str) -> Operation:
+    """The successor of a process killed between its rename and the sync sees what is staged, and holds it."""
+
+    def do(steps: Steps) -> None:
+        site = steps.sites.of(B)
+        with suppress(OSError):
+            marker = marker_for(site, B)
+            with site.top.open(B.path) as directory:
+                directory.write("replica.json", replica_marker.render(marker), FILE)
+            site.top.sync_disk()
+            site.top.rename(B.path, site.deleting, B.place)
+            recover(site)
+            steps.say(B, True)
+            steps.hold(B)
+
+    return operation_of(name, start(B), do, replica_of(B, "live", "staged", "held"))
+
+
+def _claim_taken(name: str) -> Operation:
+    """The name of the claim is taken by an empty directory, over which a plain rename would go."""
+    host = staged(A, files=ONE)
+    path = f"/d0/kafka.logdird/deleting/{A.place}.purging"
+    host.plant(path, kind=Type.DIRECTORY, owner=OWNER)
+    taken = replace(replica_of(A, "claimed"), key="taken", start=path, live="/nowhere")
+
+    def do(steps: Steps) -> None:
+        assert steps.claim(A, steps.sites.marker(A)) is None
+
+    return operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True), taken)
+
+
+def _restore_taken(name: str) -> Operation:
+    """Something of that name lives again, and has its own entries in the checkpoints."""
+    host = staged(A, files=ONE, points=Checkpoints(log_start=3))
+    host.plant(f"/d0/kafka/{A.path}/{ONE[0]}", b"another", owner=FILE)
+
+    def do(steps: Steps) -> None:
+        outcome = restore(
+            steps.sites.of(A),
+            RestoreItem(name=A.place, marker=steps.sites.marker(A), path=A.path, drop_last_indexes=True),
+        )
+        assert outcome.result is Result.UNDONE
+
+    op = operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True))
+    return op._replace(has_way_back=False)
+
+
+def _foreign(name: str) -> Operation:
+    """The marker is whole, and of another log dir of the host."""
+    host = start(A)
+    with Sites(host) as sites:
+        marker = replace(marker_for(sites.of(A), A), directory_id=DIRECTORIES[1])
+        assert stage(sites.of(A), [StageItem(path=A.path, marker=marker)])[0].result is Result.DONE
+
+    def do(steps: Steps) -> None:
+        assert steps.claim(A, steps.sites.marker(A)) is None
+        item = RestoreItem(name=A.place, marker=steps.sites.marker(A), path=A.path, drop_last_indexes=False)
+        assert isinstance(restore(steps.sites.of(A), item).error, RefusedError)
+        assert isinstance(hold(steps.sites.of(A), A.place).error, RefusedError)
+
+    op = operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True))
+    return op._replace(has_way_back=False)
+
+
+_RACES = _interleavings(("R sees", "restore"), ("P sees", "claim", "remove"))
+_NEW = b"0\n1\nother 0 6\n"
+FACTORIES: dict[str, Callable[[str], Operation]] = {
+    "stage 1": partial(_stage, parts=(A,), files=tuple(FILES)),
+    "stage 2": partial(_stage, parts=(A, B)),
+    "stage 3 on two disks": partial(_stage, parts=(A, B, C)),
+    "stage 2 by id": partial(_stage, parts=(A_BY_ID, C_BY_ID)),
+    "stage over a marker": _stage_again,
+    "restore": partial(_restore, part=A),
+    "restore by id": partial(_restore, part=A_BY_ID),
+    "restore into a prefix somebody began": partial(_restore, part=A_BY_ID, made=True),
+    "restore what no checkpoint named": partial(_restore, part=A_BY_ID, made=True, points=NO_POINTS),
+    "restore where something lives": _restore_taken,
+    "hold": _hold,
+    "hold after a killed stage": _hold_after_a_killed_stage,
+    "hold, then a claim decided before": _hold_before_claim,
+    "claim where the name is taken": _claim_taken,
+    "claim what came from another disk": _foreign,
+    "purge a small one": partial(_purge, parts=(A,), step_bytes=8, files=ONE),
+    "purge": partial(_purge, parts=(A,), step_bytes=4),
+    "purge on two disks": partial(_purge, parts=(A, C), step_bytes=16, files=ONE),
+    "purge in steps on two disks": partial(_purge, parts=(A, C), step_bytes=8, files=ONE),
+    "purge after a killed claim": _purge_after_a_killed_claim,
+    "replace a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=_NEW),
+    "make a file": partial(_replace, file=CLEANER, before=None, after=_NEW),
+    "remove a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=None),
+    "stage; restore": _stage_restore,
+    "stage; hold; purge": _stage_hold_purge,
+    "recover": _recover,
+    **{f"race: {', '.join(order)}": partial(_race, order=order) for order in _RACES},
+}
+"""Name to what makes it."""
+
+
+@functools.cache
+def operation(name: str) -> Operation:
+    """Return the operation of this name."""
+    return FACTORIES[name](name)
+
+
+def operations() -> tuple[Operation, ...]:
+    """Return all of them."""
+    return tuple(map(operation, FACTORIES))

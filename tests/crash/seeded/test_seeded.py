@@ -1,0 +1,56 @@
+"""The proof catches what it is there to catch: bugs sown into a copy of the source, and every sync left out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.operations import operations
+from tests.crash.redundant_syncs import REDUNDANT
+from tests.crash.seeded.bugs import BUGS, Bug
+from tests.crash.seeded.patched import LeftOut, caught_by, copy, sync_calls
+
+# What these operations consist of. Others have proofs of their own, and their own lists.
+MODULES = ("staging", "purge", "recover", "small_file", "checkpoint", "replica_dir")
+TRIED = {
+    "staging": ("stage 1", "stage 2 by id", "restore", "restore what no checkpoint named", "hold"),
+    "purge": ("purge a small one", "purge after a killed claim", "race: P sees, claim, R sees, restore, remove"),
+    "recover": ("recover", "restore", "purge after a killed claim", "hold after a killed stage"),
+    "small_file": ("replace a file", "make a file", "remove a file"),
+}
+SYNCS = tuple(call for module in MODULES for call in sync_calls(f"logdir/disk/{module}.py"))
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_that_was_sown_is_caught(bug: Bug, tmp_path: Path) -> None:
+    copy(tmp_path, bug.edits)
+    assert frozenset(caught_by(tmp_path, bug.tried)) == bug.models
+
+
+@pytest.mark.parametrize("call", SYNCS, ids=lambda call: call.key)
+def test_a_sync_left_out_is_caught_or_written_down(call: LeftOut, tmp_path: Path) -> None:
+    copy(tmp_path, left_out=call)
+    tried = TRIED[Path(call.file).stem]
+    found = caught_by(tmp_path, (*tried, "--models", "KJBP", "--depth", "2"))
+    if call.key in REDUNDANT:
+        assert found == (), "it is missed after all: take it off the list"
+    else:
+        assert found, "nothing misses it"
+
+
+def test_at_most_a_fifth_of_all_syncs_is_written_down() -> None:
+    keys = [call.key for call in SYNCS]
+    assert set(REDUNDANT) <= set(keys)
+    assert len([key for key in keys if key in REDUNDANT]) * 5 <= len(keys)
+    assert all(reason for reason in REDUNDANT.values())
+
+
+def test_what_is_tried_are_operations() -> None:
+    names = {one.name for one in operations()}
+    assert {name for tried in TRIED.values() for name in tried} <= names
+
+
+def test_a_copy_without_a_change_passes(tmp_path: Path) -> None:
+    copy(tmp_path)
+    assert caught_by(tmp_path, ("stage 1", "hold", "--models", "KJBP")) == ()

@@ -1,0 +1,230 @@
+"""The steps of operations, said as they are done; recovery; and the way back.
+
+Not here: on what they start (``starts``), which are crashed (``operations``), what must hold (``oracle``).
+
+Spec: design §3.3; reliability §4.4 (oracle: rollback).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+from unittest import mock
+
+from logdir.disk import purge
+from logdir.disk.calls import Directory
+from logdir.disk.outcome import Outcome, Result
+from logdir.disk.purge import claim, remove
+from logdir.disk.recover import recover
+from logdir.disk.replica_dir import read_marker
+from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.disk.work_root import open_root
+from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError, RefusedError
+from logdir.formats.replica_marker import ReplicaMarker
+from tests.crash import oracle
+from tests.crash.enumerate import Judge, State
+from tests.crash.model import ModelHost
+from tests.crash.oracle import Expected, Replica
+from tests.crash.recording import Acks
+from tests.crash.starts import OWNER, Part, Sites, marker_for
+from tests.crash.tree import World
+
+
+def recover_all(host: ModelHost) -> None:
+    """Recover every disk that answers."""
+    for system in host.systems:
+        try:
+            with open_root(host, f"{system.mount}/kafka") as root:
+                assert not recover(root.site).troubled
+        except (LogDirOfflineError, NotFormattedError):
+            if system.status not in ("absent", "empty"):
+                raise
+        except ReadOnlyDiskError:
+            if system.status != "read-only":
+                raise
+
+
+def rollback(expected: Expected, start: World, world: World) -> list[str]:
+    """Purge what is claimed, restore what is set aside; return what is then not as it was at the start."""
+    host = ModelHost(world._replace(generation=world.generation + 1, rebooted=False))
+    wrong = []
+    with Sites(host) as sites:
+        for system in host.systems:
+            site = sites.at(f"{system.mount}/kafka")
+            for name in site.deleting.names():
+                if name.endswith(".purging"):
+                    remove(site, name, in_use=nobody)
+                    continue
+                with site.deleting.open(name) as directory:
+                    marker = read_marker(directory)
+                assert marker is not None
+                item = RestoreItem(name=name, marker=marker, path=marker.path, drop_last_indexes=not marker.clean)
+                outcome = restore(site, item)
+                if outcome.error:
+                    wrong.append(f"stuck: {outcome.error}")
+    if wrong:
+        return wrong
+    after = host.world()
+    paths = after.tree()
+    back = []
+    for one in expected.replicas:
+        is_gone = one.live not in paths and {"claimed", "gone"} & set(one.course)
+        # Twice live: it may have been on its way back before, without its last indexes.
+        back.append(replace(one, course=("gone",) if is_gone else ("live", "live")))
+    state = State(world, after, ("ok",) * len(after.volumes))
+    return [
+        f"after the way back, {line}"
+        for line in oracle.judge(replace(expected, replicas=tuple(back)), start, state, Acks())
+    ]
+
+
+def nobody(directory: Directory, name: str) -> bool:
+    """Nobody has the file open."""
+    return False
+
+
+class Steps:
+    """One process's steps; they say what they did."""
+
+    def __init__(self, host: ModelHost, acks: Acks, sites: Sites) -> None:
+        self.host = host
+        self.acks = acks
+        self.sites = sites
+        self.reached: dict[str, int] = {}
+        self.places: dict[str, str] = {}
+
+    def place(self, part: Part) -> str:
+        """Return the name it has under ``deleting/``."""
+        return self.places.get(part.key, part.place)
+
+    def say(self, part: Part, is_done: bool) -> None:
+        """Acknowledge a step."""
+        number = self.reached.get(part.key, 0) + 1
+        if is_done:
+            self.reached[part.key] = number
+        self.acks.ack(f"{part.key} {'reached' if is_done else 'refused'} {number}")
+
+    def _outcome(self, part: Part, outcome: Outcome) -> None:
+        self.say(part, outcome.result is Result.DONE)
+        if outcome.place and outcome.place.startswith("deleting/"):
+            self.places[part.key] = outcome.place.removeprefix("deleting/")
+
+    def stage(self, *parts: Part) -> None:
+        """Stage, one batch a disk; a disk that fails leaves the others alone."""
+        failed = None
+        for _, batch in itertools.groupby(parts, key=lambda part: part.disk):
+            batched = list(batch)
+            site = self.sites.of(batched[0])
+            items = [StageItem(path=part.path, marker=marker_for(site, part)) for part in batched]
+            try:
+                for part, outcome in zip(batched, stage(site, items), strict=True):
+                    self._outcome(part, outcome)
+            except ReadOnlyDiskError as error:
+                failed = error
+        if failed:
+            raise failed
+
+    def restore(self, part: Part, *, drop: bool = False) -> None:
+        """Restore."""
+        marker = self.sites.marker(part, self.place(part))
+        item = RestoreItem(name=self.place(part), marker=marker, path=part.path, drop_last_indexes=drop)
+        self._outcome(part, restore(self.sites.of(part), item))
+
+    def hold(self, part: Part) -> None:
+        """Hold."""
+        self._outcome(part, hold(self.sites.of(part), self.place(part)))
+
+    def purge(self, part: Part) -> None:
+        """Claim, and remove."""
+        name = self.claim(part, self.sites.marker(part, self.place(part)))
+        if name:
+            self.remove(part, name)
+
+    def claim(self, part: Part, marker: ReplicaMarker) -> str | None:
+        """Claim."""
+        try:
+            name = claim(self.sites.of(part), self.place(part), marker)
+        except ReadOnlyDiskError:
+            raise
+        except (RefusedError, OSError):
+            self.say(part, False)
+            return None
+        self.say(part, True)
+        return name
+
+    def remove(self, part: Part, name: str) -> None:
+        """Remove what is claimed."""
+        try:
+            remove(self.sites.of(part), name, in_use=nobody)
+        except ReadOnlyDiskError:
+            raise
+        except OSError:
+            return
+        self.say(part, True)
+
+
+class Operation(NamedTuple):
+    """What is crashed."""
+
+    name: str
+    start: ModelHost
+    run: Callable[[ModelHost, Acks], None]
+    expected: Expected
+    has_way_back: bool = True
+    """Whether what is set aside can be restored: not where its name is taken, or it is foreign."""
+
+    @property
+    def judge(self) -> Judge:
+        """Return the oracle for it, and then the way back."""
+        known: dict[tuple[object, ...], list[str]] = {}
+
+        def judged(start: World, state: State, acks: Acks) -> list[str]:
+            found = oracle.judge(self.expected, start, state, acks)
+            if not found and self.has_way_back and set(state.statuses) == {"ok"}:
+                key = state.recovered.digest()
+                if key not in known:
+                    known[key] = rollback(self.expected, start, state.recovered)
+                found = known[key]
+            return found
+
+        return judged
+
+
+def _running(do: Callable[[Steps], None], step_bytes: int) -> Callable[[ModelHost, Acks], None]:
+    def run(host: ModelHost, acks: Acks) -> None:
+        with Sites(host) as sites, mock.patch.object(purge, "STEP_BYTES", step_bytes):
+            do(Steps(host, acks, sites))
+
+    return run
+
+
+def replica_of(part: Part, *course: str, drops: tuple[str, ...] = (), is_staged: bool = False) -> Replica:
+    """Return what the oracle is to know of a partition."""
+    live = f"{part.log_dir}/{part.path}"
+    work = "/kafka" if part.is_by_id else "/kafka.logdird"
+    return Replica(
+        key=part.key,
+        mount=part.mount,
+        start=f"{part.mount}{work}/deleting/{part.place}" if is_staged else live,
+        live=live,
+        id=part.topic_id or f"no-id.{part.topic}",
+        partition=part.partition,
+        course=course,
+        drops=frozenset(drops),
+    )
+
+
+def operation_of(
+    name: str,
+    host: ModelHost,
+    do: Callable[[Steps], None],
+    *replicas: Replica,
+    files: dict[str, tuple[bytes | None, bytes | None, str]] | None = None,
+    directories: frozenset[str] = frozenset(),
+    step_bytes: int = purge.STEP_BYTES,
+) -> Operation:
+    """Return an operation that does this and may change that."""
+    expected = Expected(replicas=replicas, files=files or {}, directories=directories, owner=OWNER)
+    return Operation(name, host, _running(do, step_bytes), expected)

@@ -1,0 +1,98 @@
+"""Facts, markers and moments in one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from logdir.clock import Instant
+from logdir.evidence import Proof, Removed
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.names import WorkDir, render_work_dir
+from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.reasons import Reason
+
+ID = TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw")
+OTHER_ID = TopicId.parse("MkU3OEVBNTcwNTJENDM2Qg")
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+WALL_MS = 1_800_000_000_000
+HOUR_MS = 60 * 60 * 1000
+NOW = Instant(boot_id="boot-1", boottime_ms=5 * HOUR_MS, wall_ms=WALL_MS, is_synchronised=True)
+MARKER = ReplicaMarker(
+    intent=Intent.STAGED,
+    cluster_id=CLUSTER,
+    node_id=1,
+    directory_id="JEXY6aqzQY-32P5TStzaFg",
+    topic="orders",
+    topic_id=ID,
+    partition=3,
+    birth_inode=77,
+    path="orders-3",
+    reason=Reason.OPERATOR,
+    evidence=Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS),
+    staged_at_ms=WALL_MS,
+    delay_ms=4 * HOUR_MS,
+    boot_id=NOW.boot_id,
+    boottime_ms=NOW.boottime_ms,
+    checkpoints=Checkpoints(recovery_point=100, log_start=40),
+    clean=True,
+)
+
+
+def replica(path: str = "orders-3", *, log_dir: str = "/d1", **changed: Any) -> Replica:
+    topic, _, partition = path.split(".", 1)[0].rpartition("-")
+    made = Replica(
+        log_dir=log_dir,
+        path=path,
+        kind=Kind.LIVE,
+        topic=topic,
+        topic_id=ID if topic == "orders" else None,
+        partition=int(partition),
+        inode=77,
+        log_bytes=1000,
+        segments=2,
+        first_offset=40,
+        checkpoints=Checkpoints(recovery_point=100, log_start=40),
+    )
+    return replace(made, **changed)
+
+
+def future(path: str, *, log_dir: str = "/d2", **changed: Any) -> Replica:
+    return replica(f"{path}.{'0' * 32}-future", log_dir=log_dir, kind=Kind.FUTURE, **changed)
+
+
+def set_aside(marker: ReplicaMarker = MARKER, *, log_dir: str = "/d1", counter: int = 1, **changed: Any) -> SetAside:
+    kind = changed.get("kind", Kind.STAGED)
+    mark = "purging" if kind is Kind.PURGING else ""
+    topic = marker.topic if marker.topic_id is None else None
+    made = SetAside(
+        log_dir=log_dir,
+        name=render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, mark)),
+        kind=kind,
+        topic_id=marker.topic_id,
+        topic=marker.topic,
+        partition=marker.partition,
+        inode=marker.birth_inode,
+        marker=marker,
+        problem=None,
+    )
+    return replace(made, **changed)
+
+
+def facts(
+    *replicas: Replica, log_dir: str = "/d1", set_aside: tuple[SetAside, ...] = (), **changed: Any
+) -> LogDirFacts:
+    made = LogDirFacts(
+        log_dir=log_dir,
+        problem=None,
+        cluster_id=CLUSTER,
+        node_id=1,
+        directory_id="JEXY6aqzQY-32P5TStzaFg",
+        layout="topic-name" if replicas else "empty",
+        has_clean_marker=True,
+        replicas=replicas,
+        set_aside=set_aside,
+    )
+    return replace(made, **changed)

@@ -1,0 +1,328 @@
+"""What a change of layout does next: names decide, ``layout.json`` only refuses."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from logdir.decide import relayout
+from logdir.decide.layout_action import (
+    Bar,
+    Decision,
+    Forget,
+    Replica,
+    Say,
+    Seen,
+    TakeToIds,
+    TakeToNames,
+    ToIds,
+    ToNames,
+    Unbar,
+)
+from logdir.errors import RefusedError
+from logdir.formats.layout_file import LayoutFile, LayoutState
+from logdir.formats.plan_document import Header, IdFrom, PlanDocument, Step
+from logdir.ids import TopicId
+from logdir.names import render_id_dir
+from tests.builders import TOPIC_ID
+
+A = TopicId.parse(TOPIC_ID)
+B = TopicId.parse("bXOy6xj-Q8ivrWAlsZGnkw")
+C = TopicId.parse("cXOy6xj-Q8ivrWAlsZGnkw")
+SHA = "ab" * 32
+OTHER_SHA = "cd" * 32
+D1, D2 = "/d1", "/d2"
+
+
+def step(
+    number: int, log_dir: str, topic: str, topic_id: TopicId, partition: int, id_from: IdFrom = IdFrom.OWN
+) -> Step:
+    place = render_id_dir(topic_id, partition)
+    return Step(number, log_dir, f"{topic}-{partition}", place, topic, topic_id, partition, id_from, 1)
+
+
+def plan(*steps: Step, sha256: str = SHA, **header: object) -> PlanDocument:
+    found = Header("c", "cluster", 1, "", (D1, D2))._replace(**header)  # type: ignore[arg-type]
+    return PlanDocument(found, steps, sha256)
+
+
+PLAN = plan(step(1, D1, "a", A, 0), step(2, D1, "a", A, 1), step(3, D2, "b", B, 0, IdFrom.MINTED))
+
+
+def named(topic: str, topic_id: TopicId | None, partition: int, trouble: str = "") -> Replica:
+    return Replica(f"{topic}-{partition}", topic, topic_id, partition, trouble)
+
+
+def under_id(topic: str | None, topic_id: TopicId, partition: int, trouble: str = "") -> Replica:
+    return Replica(render_id_dir(topic_id, partition), topic, topic_id, partition, trouble)
+
+
+def said(state: LayoutState | None, sha256: str = SHA) -> LayoutFile | None:
+    return None if state is None else LayoutFile(state, sha256, "cluster", 1)
+
+
+def seen(
+    log_dir: str, *replicas: Replica, state: LayoutState | None = None, futures: tuple[tuple[str, int], ...] = ()
+) -> Seen:
+    return Seen(log_dir, "cluster", 1, said(state), replicas, futures)
+
+
+BEFORE = (seen(D1, named("a", A, 0), named("a", A, 1)), seen(D2, named("b", None, 0)))
+
+
+def after(one: LayoutState | None, two: LayoutState | None) -> tuple[Seen, Seen]:
+    return seen(D1, under_id("a", A, 0), under_id("a", A, 1), state=one), seen(D2, under_id("b", B, 0), state=two)
+
+
+def items(decision: Decision) -> list[tuple[str, str]]:
+    return [
+        (action.log_dir, item.path)
+        for action in decision.actions
+        if isinstance(action, TakeToIds | TakeToNames)
+        for item in action.items
+    ]
+
+
+def refusals(decision: Decision) -> str:
+    return "\n".join(map(str, decision.refused))
+
+
+def test_an_apply_says_so_everywhere_bars_everywhere_and_only_then_moves() -> None:
+    decision = relayout.apply(PLAN, BEFORE)
+    a0 = ToIds(topic="a", topic_id=A, partition=0)
+    a1 = ToIds(topic="a", topic_id=A, partition=1)
+    b0 = ToIds(topic="b", topic_id=B, partition=0, has_own_id=False)
+    assert decision.phases == (
+        (Say(D1, LayoutState.APPLYING), Say(D2, LayoutState.APPLYING)),
+        (Bar(),),
+        (
+            TakeToIds(D1, (a0, a1)),
+            Say(D1, LayoutState.APPLIED),
+            TakeToIds(D2, (b0,)),
+            Say(D2, LayoutState.APPLIED),
+        ),
+    )
+    assert (decision.plan_sha256, decision.refused, decision.done) == (SHA, (), 0)
+    assert relayout.check(PLAN, BEFORE) == decision
+
+
+def test_what_is_done_is_no_action_any_more() -> None:
+    half = (seen(D1, under_id("a", A, 0), named("a", A, 1), state=LayoutState.APPLYING), BEFORE[1])
+    decision = relayout.apply(PLAN, half)
+    assert decision.phases[0] == (Say(D2, LayoutState.APPLYING),)
+    assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
+    assert decision.done == 1
+    for state in (LayoutState.APPLIED, LayoutState.VERIFIED):
+        decision = relayout.apply(PLAN, after(state, state))
+        assert (decision.phases, decision.done) == ((), 3)
+    decision = relayout.apply(PLAN, after(LayoutState.APPLIED, LayoutState.APPLYING))
+    assert decision.actions[-1] == Say(D2, LayoutState.APPLIED)
+
+
+@pytest.mark.parametrize(
+    ("replica", "futures", "why"),
+    [
+        (None, (), "found no such directory; take the inventory and plan again"),
+        (named("a", C, 0), (), f"expected topic id {A}, found {C}"),
+        (named("a", None, 0), (), f"expected topic id {A}, found none"),
+        (named("a", None, 0, "a symlink"), (), "found a symlink; held: look at it"),
+        (named("a", None, 0, "something that cannot be read (x)"), (), "held"),
+        (named("a", A, 0), (("a", 0),), "expected no -future of it on any disk"),
+    ],
+)
+def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
+    replica: Replica | None, futures: tuple[tuple[str, int], ...], why: str
+) -> None:
+    replicas = (named("a", A, 1),) if replica is None else (replica, named("a", A, 1))
+    # A -future counts wherever it lies (A13).
+    decision = relayout.apply(PLAN, (seen(D1, *replicas), seen(D2, named("b", None, 0), futures=futures)))
+    assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
+    assert "/d1/a-0: " in refusals(decision)
+    assert why in refusals(decision)
+    assert len(decision.refused) == 1
+    assert not decision.is_blocked
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        under_id("a", A, 0),
+        named("a", C, 0),
+        named("other", A, 0),
+        Replica(f"79/{A.hex()}_0", "a", A, 0, "its id written in another way"),
+        named("a", None, 0, "a symlink"),
+    ],
+    ids=lambda twin: str(twin.path),
+)
+def test_a42_a_replica_that_lives_twice_in_any_layout_or_spelling_is_refused(twin: Replica) -> None:
+    decision = relayout.apply(PLAN, (BEFORE[0], seen(D2, named("b", None, 0), twin, state=LayoutState.APPLYING)))
+    assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
+    assert "/d1/a-0: expected one live replica on this broker" in refusals(decision)
+
+
+def test_an_id_given_meanwhile_is_taken_if_it_is_the_same() -> None:
+    for found, moved in ((B, True), (A, False)):
+        decision = relayout.apply(PLAN, (BEFORE[0], seen(D2, named("b", found, 0))))
+        assert ((D2, "b-0") in items(decision)) == moved
+
+
+def test_a_plan_whose_every_step_is_stale_begins_nothing() -> None:
+    decision = relayout.apply(PLAN, (seen(D1), seen(D2)))
+    assert (decision.phases, len(decision.refused)) == ((), 3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (plan(cluster_id="other"), "cluster id"),
+        (plan(node_id=2), "node id"),
+        (plan(log_dirs=(D1,)), "log dirs"),
+        (plan(log_dirs=(D1, D2, "/d3")), "log dirs"),
+    ],
+    ids=["cluster", "node", "fewer", "more"],
+)
+def test_the_plan_of_another_broker_is_refused(wrong: PlanDocument, what: str) -> None:
+    with pytest.raises(RefusedError, match=f"expected {what} .*, this broker's"):
+        relayout.apply(wrong, BEFORE)
+
+
+def test_log_dirs_of_two_brokers_are_refused() -> None:
+    for other in (BEFORE[1]._replace(node_id=2), BEFORE[1]._replace(cluster_id="other")):
+        for verb in (lambda b: relayout.apply(PLAN, b), relayout.rollback, relayout.finalize):
+            with pytest.raises(RefusedError, match="a disk of another broker"):
+                verb((BEFORE[0], other))
+    foreign = BEFORE[1]._replace(file=LayoutFile(LayoutState.APPLYING, SHA, "cluster", 9))
+    with pytest.raises(RefusedError, match=r"layout.json: expected .* node 1, found .* node 9"):
+        relayout.rollback((BEFORE[0], foreign))
+
+
+@pytest.mark.parametrize("state", LayoutState)
+def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) -> None:
+    broker = after(state, state)
+    other = plan(*PLAN.steps, step(4, D2, "c", A, 5), sha256=OTHER_SHA)
+    broker = (broker[0], broker[1]._replace(replicas=(*broker[1].replicas, named("c", A, 5))))
+    if state in (LayoutState.APPLIED, LayoutState.VERIFIED):
+        decision = relayout.apply(other, broker)
+        assert decision.phases[0] == (Say(D1, LayoutState.APPLYING), Say(D2, LayoutState.APPLYING))
+        assert items(decision) == [(D2, "c-5")]
+    else:
+        with pytest.raises(RefusedError, match=r"layout\.json"):
+            relayout.apply(other, broker)
+
+
+def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
+    mixed = (seen(D1, under_id("a", A, 0), named("a", A, 1)), BEFORE[1])
+    held = r"/d1/layout.json: expected it, .* found no such file"
+    with pytest.raises(RefusedError, match=held):
+        relayout.apply(PLAN, mixed)
+    with pytest.raises(RefusedError, match=held):
+        relayout.rollback(mixed)
+    assert items(relayout.apply(PLAN, mixed, confirmed=True)) == [(D1, "a-1"), (D2, "b-0")]
+    assert relayout.rollback(mixed, confirmed=True).phases[-1] == (Forget(D1), Forget(D2))
+    one_lost = (after(None, None)[0], after(None, LayoutState.APPLIED)[1])
+    with pytest.raises(RefusedError, match="no such file"):
+        relayout.rollback(one_lost)
+    with pytest.raises(RefusedError, match="no such file"):
+        relayout.verify(PLAN, one_lost)
+
+
+def test_verify_passes_only_when_all_came_about() -> None:
+    applied = after(LayoutState.APPLIED, LayoutState.APPLIED)
+    assert relayout.verify(PLAN, applied).actions == (Say(D1, LayoutState.VERIFIED), Say(D2, LayoutState.VERIFIED))
+    verified = after(LayoutState.VERIFIED, LayoutState.APPLIED)
+    assert relayout.verify(PLAN, verified).actions == (Say(D2, LayoutState.VERIFIED),)
+    gone = (applied[0]._replace(replicas=applied[0].replicas[:1]), applied[1])
+    left = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, named("new", None, 0))))
+    broken = (applied[0], applied[1]._replace(replicas=(under_id(None, B, 0, "no topic"),)))
+    twice = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, under_id("a", A, 0))))
+    for broker, why in ((gone, "found neither"), (left, "found its name"), (broken, "no topic"), (twice, "another")):
+        decision = relayout.verify(PLAN, broker)
+        assert (decision.phases, decision.is_blocked) == ((), True)
+        assert why in refusals(decision)
+
+
+@pytest.mark.parametrize("state", [None, LayoutState.APPLYING, LayoutState.ROLLING_BACK])
+def test_verify_refuses_before_apply_and_of_another_plan(state: LayoutState | None) -> None:
+    with pytest.raises(RefusedError, match="layout apply first"):
+        relayout.verify(PLAN, after(LayoutState.APPLIED, state))
+    with pytest.raises(RefusedError, match="layout apply first"):
+        relayout.verify(plan(*PLAN.steps, sha256=OTHER_SHA), after(LayoutState.APPLIED, LayoutState.APPLIED))
+
+
+STATES = (None, *LayoutState)
+
+
+@pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))
+def test_a21_finalize_and_rollback_in_every_pair_of_states(one: LayoutState | None, two: LayoutState | None) -> None:
+    broker = after(one, two)
+    may = {LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL}
+    if one in may and two in may:
+        decision = relayout.finalize(broker)
+        states = [action.state for action in decision.actions if isinstance(action, Say)]
+        assert states == sorted(states, key=[LayoutState.FINALIZING, LayoutState.FINAL].index)
+        told = {d: [a.state for a in decision.actions if isinstance(a, Say) and a.log_dir == d] for d in (D1, D2)}
+        for log_dir, state in ((D1, one), (D2, two)):
+            assert (
+                told[log_dir]
+                == {
+                    LayoutState.VERIFIED: [LayoutState.FINALIZING, LayoutState.FINAL],
+                    LayoutState.FINALIZING: [LayoutState.FINAL],
+                    LayoutState.FINAL: [],
+                }[state]
+            )
+        # No log dir is final before all are finalizing.
+        for number, phase in enumerate(decision.phases):
+            finals = [a for a in phase if isinstance(a, Say) and a.state is LayoutState.FINAL]
+            assert not finals or number == len(decision.phases) - 1
+            assert len(finals) in (0, len(phase))
+    else:
+        with pytest.raises(RefusedError, match="layout verify first"):
+            relayout.finalize(broker)
+    if LayoutState.FINAL in (one, two) or None in (one, two):
+        with pytest.raises(RefusedError):
+            relayout.rollback(broker)
+    else:
+        assert relayout.rollback(broker).phases[-1] == (Forget(D1), Forget(D2))
+
+
+def test_a_rollback_takes_back_everything_and_only_then_lifts_the_bar() -> None:
+    broker = (seen(D1, under_id("a", A, 0), named("a", A, 1), state=LayoutState.APPLYING), BEFORE[1])
+    decision = relayout.rollback(broker)
+    assert decision.phases == (
+        (Say(D1, LayoutState.ROLLING_BACK), Say(D2, LayoutState.ROLLING_BACK)),
+        (Bar(),),
+        (
+            TakeToNames(
+                D1,
+                (
+                    ToNames(topic="a", topic_id=A, partition=0, path=render_id_dir(A, 0)),
+                    ToNames(topic="a", topic_id=None, partition=1, path="a-1"),
+                ),
+            ),
+            TakeToNames(D2, (ToNames(topic="b", topic_id=None, partition=0, path="b-0"),)),
+        ),
+        (Unbar(),),
+        (Forget(D1), Forget(D2)),
+    )
+
+
+@pytest.mark.parametrize(
+    "replicas",
+    [
+        (under_id("a", A, 0), named("a", None, 0, "a symlink")),
+        (under_id("a", A, 0), named("a", B, 0)),
+        (under_id(None, A, 0, "no topic"),),
+    ],
+)
+def test_what_cannot_go_back_keeps_the_bar(replicas: tuple[Replica, ...]) -> None:
+    broker = (seen(D1, *replicas, under_id("a", A, 1), state=LayoutState.APPLIED), seen(D2))
+    decision = relayout.rollback(broker)
+    assert decision.is_blocked
+    assert render_id_dir(A, 0) in refusals(decision)
+    assert (D1, render_id_dir(A, 1)) in items(decision)
+    assert not any(isinstance(action, Unbar | Forget) for action in decision.actions)
+
+
+def test_a_rollback_of_nothing_only_takes_away_what_a_beginning_left() -> None:
+    assert relayout.rollback(BEFORE).phases == ((Unbar(),), (Forget(D1), Forget(D2)))

@@ -1,0 +1,207 @@
+"""What is taken back, and everything that speaks against it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from logdir.decide.refusal import Why
+from logdir.decide.restore import RestoreClass, RestoreRequest, class_of, live_path, plan_restore
+from logdir.errors import Problem
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.names import render_id_dir
+from logdir.observe.facts import LogDirFacts
+from logdir.reasons import Reason
+from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, facts, future, replica, set_aside
+
+STAGED = set_aside()
+TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
+BY_ID = render_id_dir(ID, 3)
+IN_OTHER_LAYOUT = replace(replica(), log_dir="/d2", path=BY_ID, topic=None)
+DEAD = LogDirFacts(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a log dir", "io-error"))
+
+
+def request(*names: str, log_dir: str = "/d1", **changed: Any) -> RestoreRequest:
+    selected = tuple((log_dir, name) for name in names or (STAGED.name,))
+    return replace(RestoreRequest(selected=selected, wanted=Unknown()), **changed)
+
+
+def why(asked: RestoreRequest, *disks: LogDirFacts) -> Why:
+    plan = plan_restore(asked, disks)
+    assert plan.actions == ()
+    (refusal,) = plan.refusals
+    assert refusal.problem.line().startswith("refused: /d1/")
+    return refusal.why
+
+
+def test_it_goes_back_to_where_it_was_and_says_its_class_first() -> None:
+    (action,) = plan_restore(request(), [facts(replica("t-0"), set_aside=(STAGED,))]).actions
+    assert (action.log_dir, action.name, action.path) == ("/d1", f"{ID}_3", "orders-3")
+    assert action.marker == MARKER
+    assert action.checkpoints == MARKER.checkpoints
+    assert action.restore_class is RestoreClass.RENAME_BACK
+    assert action.says.startswith("class (a)")
+
+
+@pytest.mark.parametrize(
+    ("clean", "trusts", "drops"),
+    [(True, True, False), (True, False, False), (False, True, True), (False, False, False)],
+)
+def test_indexes_are_dropped_only_where_a_broker_would_trust_zeros(clean: bool, trusts: bool, drops: bool) -> None:
+    item = set_aside(replace(MARKER, clean=clean))
+    (action,) = plan_restore(request(), [facts(set_aside=(item,), has_clean_marker=trusts)]).actions
+    assert action.drop_last_indexes is drops
+
+
+def test_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
+    item = set_aside(replace(MARKER, tiered=True))
+    (action,) = plan_restore(request(), [facts(set_aside=(item,))]).actions
+    assert "local part only" in action.says
+
+
+@pytest.mark.parametrize(
+    "disks",
+    [
+        (facts(replica("orders-3", topic_id=OTHER_ID), set_aside=(STAGED,)),),
+        (facts(set_aside=(STAGED,)), facts(replica("orders-3", log_dir="/d2", topic_id=None), log_dir="/d2")),
+        (facts(set_aside=(STAGED,)), facts(replica("new-3", log_dir="/d2", topic_id=ID), log_dir="/d2")),
+        (facts(set_aside=(STAGED,)), facts(IN_OTHER_LAYOUT, log_dir="/d2")),
+        (facts(set_aside=(STAGED,)), facts(replica(problems=("symlink",), topic_id=None, inode=None), log_dir="/d2")),
+    ],
+    ids=["same name here", "same name there", "same id there", "other layout", "a link"],
+)
+def test_a_live_twin_on_any_disk_refuses(disks: tuple[LogDirFacts, ...]) -> None:  # A15
+    assert why(request(), *disks) is Why.LIVE_TWIN
+
+
+def test_a_live_neighbour_is_no_twin() -> None:
+    d2 = facts(replica("orders-4", log_dir="/d2"), replica("t-3", log_dir="/d2"), log_dir="/d2")
+    assert plan_restore(request(), [facts(set_aside=(STAGED,)), d2]).actions
+
+
+def test_a_log_dir_that_cannot_be_read_refuses() -> None:
+    assert why(request(), facts(set_aside=(STAGED,)), DEAD) is Why.UNREADABLE_LOG_DIR
+    assert why(request("nothing_0"), facts(), DEAD) is Why.UNREADABLE_LOG_DIR
+
+
+@pytest.mark.parametrize("there", [future("orders-3", topic_id=None), future("new-3", topic_id=ID)])
+def test_a_future_on_any_disk_refuses(there: Any) -> None:  # A13
+    assert why(request(), facts(set_aside=(STAGED,)), facts(there, log_dir="/d2")) is Why.FUTURE
+
+
+def test_a_copy_on_its_way_in_refuses() -> None:
+    coming = set_aside(log_dir="/d2", kind=Kind.INCOMING)
+    assert why(request(), facts(set_aside=(STAGED,)), facts(log_dir="/d2", set_aside=(coming,))) is Why.ON_ITS_WAY
+
+
+@pytest.mark.parametrize(
+    ("changed", "disk", "expected"),
+    [
+        ({"cluster_id": "other"}, {}, Why.FOREIGN),
+        ({"node_id": 2}, {}, Why.FOREIGN),
+        ({"directory_id": "AAAAAAAAAAAAAAAAAAAAAA"}, {}, Why.FOREIGN),
+        ({}, {"directory_id": None}, Why.FOREIGN),
+        ({"directory_id": None}, {}, None),
+        ({"path": "payments-3"}, {}, Why.FOREIGN),
+        ({"path": "orders-4"}, {}, Why.FOREIGN),
+        ({"path": "../orders-3"}, {}, Why.FOREIGN),
+        ({"path": render_id_dir(OTHER_ID, 3)}, {"layout": "topic-id"}, Why.FOREIGN),
+        ({"path": BY_ID}, {"layout": "topic-id"}, None),
+        ({"path": BY_ID}, {"layout": "topic-name"}, Why.OTHER_LAYOUT),
+        ({}, {"layout": "topic-id"}, Why.OTHER_LAYOUT),
+        ({}, {"layout": "mixed"}, Why.OTHER_LAYOUT),
+        ({"intent": Intent.INCOMING}, {}, Why.HELD),
+        ({"topic": "__cluster_metadata", "path": "__cluster_metadata-3"}, {}, Why.METADATA_LOG),
+    ],
+    ids=str,
+)
+def test_a_marker_must_be_of_this_host_log_dir_and_name(
+    changed: dict[str, Any], disk: dict[str, Any], expected: Why | None
+) -> None:  # A25
+    disks = [facts(set_aside=(set_aside(replace(MARKER, **changed)),), **disk)]
+    if expected is None:
+        assert plan_restore(request(), disks).actions
+    else:
+        assert why(request(), *disks) is expected
+
+
+def test_a_copied_directory_does_not_speak_for_itself() -> None:
+    assert why(request(), facts(set_aside=(set_aside(inode=78),))) is Why.FOREIGN
+
+
+def test_what_is_held_or_not_there_or_being_purged_is_refused() -> None:
+    held = set_aside(marker=MARKER, problem=Problem("refused", "/d1/x", "a marker", "a torn one"))
+    assert why(request(), facts(set_aside=(held,))) is Why.HELD
+    assert why(request(), facts(set_aside=(replace(held, marker=None),))) is Why.HELD
+    assert why(request("nothing_0"), facts(set_aside=(STAGED,))) is Why.NOT_THERE
+    purging = set_aside(kind=Kind.PURGING)
+    assert why(request(purging.name), facts(set_aside=(purging,))) is Why.PURGING
+
+
+def test_of_two_staged_copies_the_operator_chooses() -> None:
+    second = set_aside(replace(MARKER, birth_inode=78), log_dir="/d2", counter=2)
+    disks = facts(set_aside=(STAGED,)), facts(log_dir="/d2", set_aside=(second,))
+    assert why(request(), *disks) is Why.CHOICE
+    assert len(plan_restore(request(is_choice=True), disks).actions) == 1
+    both = (("/d1", STAGED.name), ("/d2", second.name))
+    plan = plan_restore(request(selected=both, is_choice=True), disks)
+    assert plan.actions == ()
+    assert [refusal.why for refusal in plan.refusals] == [Why.CHOICE, Why.CHOICE]
+
+
+def test_two_of_one_name_with_different_ids_cannot_both_go_back() -> None:
+    other = set_aside(replace(MARKER, topic_id=OTHER_ID, birth_inode=78))
+    disks = [facts(set_aside=(STAGED, other))]
+    assert len(plan_restore(request(), disks).actions) == 1
+    plan = plan_restore(request(STAGED.name, other.name), disks)
+    assert [refusal.why for refusal in plan.refusals] == [Why.CHOICE, Why.CHOICE]
+
+
+@pytest.mark.parametrize(
+    ("marker", "wanted", "expected"),
+    [
+        (MARKER, Unknown(), "a"),
+        (MARKER, Removed(proof=Proof.METADATA_LOG, as_of_ms=1), "b"),
+        (TOPIC_REMOVED, Unknown(), "b"),
+        (TOPIC_REMOVED, Absent(as_of_ms=1), "b"),
+        (TOPIC_REMOVED, Present(as_of_ms=1), "a"),
+        (replace(MARKER, intent=Intent.CAPTURED), Unknown(), "b"),
+        (replace(TOPIC_REMOVED, reason=Reason.REPLICA_MOVED_AWAY), Unknown(), "c"),
+        (replace(MARKER, reason=Reason.ABSENT, evidence=Absent(as_of_ms=1), delay_ms=None), Unknown(), "a"),
+    ],
+)
+def test_the_class_is_what_the_cluster_says_else_the_marker(
+    marker: ReplicaMarker, wanted: Evidence, expected: str
+) -> None:  # A16
+    assert class_of(marker, wanted) is RestoreClass(expected)
+
+
+def test_another_class_is_refused_with_its_words_unless_the_operator_insists() -> None:
+    disks = [facts(set_aside=(set_aside(TOPIC_REMOVED),))]
+    plan = plan_restore(request(), disks)
+    assert plan.refusals[0].why is Why.OTHER_CLASS
+    assert "class (b)" in plan.refusals[0].problem.line()
+    assert "class (c)" in plan.refusals[0].problem.line()
+    (action,) = plan_restore(request(insists=True), disks).actions
+    assert action.says.startswith("class (b)")
+    assert plan_restore(request(wanted=Present(as_of_ms=1)), disks).actions
+
+
+def test_a_captured_directory_lives_under_its_plain_name() -> None:
+    captured = replace(MARKER, path=f"orders-3.{'a' * 32}-delete", intent=Intent.CAPTURED)
+    assert live_path(captured) == "orders-3"
+    long = "o" * 230
+    cut = replace(captured, topic=long, path=f"{'o' * (255 - 41)}-3.{'a' * 32}-delete"[-255:])
+    assert live_path(cut) == f"{long}-3"
+    assert live_path(replace(MARKER, path=f"orders-3.{'a' * 32}-future")) is None
+
+
+def test_without_an_id_the_name_is_all_there_is() -> None:
+    bare = set_aside(replace(MARKER, topic_id=None))
+    assert bare.name == "no-id.orders_3"
+    (action,) = plan_restore(request(bare.name), [facts(set_aside=(bare,))]).actions
+    assert action.path == "orders-3"

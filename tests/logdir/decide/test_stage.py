@@ -1,0 +1,189 @@
+"""What is set aside, what is refused, and what a marker says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.refusal import Why
+from logdir.decide.stage import StageRequest, plan_stage
+from logdir.errors import Problem
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.formats import replica_marker
+from logdir.formats.brake_file import Count
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import Checkpoints
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.reasons import Reason
+from tests.logdir.decide.builders import HOUR_MS, ID, MARKER, NOW, OTHER_ID, WALL_MS, facts, future, replica
+
+OPERATOR = Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS)
+ORDERS = replica()
+OTHERS = tuple(replica(f"t-{number}") for number in range(20))
+BROKEN = Problem("malformed-file", "/d1/log-start-offset-checkpoint", "two lines", "one")
+
+
+def request(*paths: str, log_dir: str = "/d1", **changed: Any) -> StageRequest:
+    made = StageRequest(
+        selected=tuple((log_dir, path) for path in paths),
+        reason=Reason.OPERATOR,
+        evidence=OPERATOR,
+        now=NOW,
+        record=(),
+    )
+    return replace(made, **changed)
+
+
+def why(asked: StageRequest, *disks: LogDirFacts) -> Why:
+    plan = plan_stage(asked, disks)
+    assert plan.actions == plan.waiting == ()
+    (refusal,) = plan.refusals
+    assert refusal.problem.line().startswith("refused: /d")
+    return refusal.why
+
+
+def test_a_marker_says_everything() -> None:
+    (action,) = plan_stage(request("orders-3"), [facts(ORDERS, *OTHERS)]).actions
+    assert (action.log_dir, action.path) == ("/d1", "orders-3")
+    assert action.marker == MARKER
+    assert action.undo_until_ms == WALL_MS + 4 * HOUR_MS
+    assert action.loses == "orders-3: 1000 bytes in 2 segments from offset 40"
+    assert replica_marker.parse(replica_marker.render(action.marker)) == action.marker
+
+
+def test_actions_come_by_log_dir_then_path_each_once() -> None:
+    d2 = facts(replica("b-0", log_dir="/z2"), replica("a-1", log_dir="/z2"), *OTHERS, log_dir="/z2")
+    d1 = facts(replica("c-0"), log_dir="/d1")
+    asked = request(selected=(("/d1", "c-0"), ("/z2", "b-0"), ("/z2", "a-1"), ("/z2", "a-1")), is_confirmed=True)
+    assert [action.path for action in plan_stage(asked, [d2, d1]).actions] == ["a-1", "b-0", "c-0"]
+
+
+@pytest.mark.parametrize(
+    ("found", "disks", "expected"),
+    [
+        (replica("__cluster_metadata-0", kind=Kind.METADATA), (), Why.METADATA_LOG),
+        (replica("__consumer_offsets-0"), (), Why.PROTECTED),
+        (ORDERS, (facts(future("orders-3"), log_dir="/d2"),), Why.FUTURE),
+        (ORDERS, (facts(future("new-3", topic_id=ID), log_dir="/d2"),), Why.FUTURE),
+        (replica(problems=("symlink",), inode=None), (), Why.NOT_OURS_TO_TOUCH),
+        (replica(problems=("unreadable",), inode=None), (), Why.NOT_OURS_TO_TOUCH),
+        (replica(problems=("mount-point", "unreadable"), inode=None), (), Why.NOT_OURS_TO_TOUCH),
+        (replica(inode=None), (), Why.NOT_THERE),
+        (replica(strangers=("sub",)), (), Why.HELD),
+        (replica(kind=Kind.DELETE), (), Why.NOT_THERE),
+        (replica(topic=None), (), Why.NO_NAME),
+    ],
+    ids=["metadata", "protected", "future", "future by id", "link", "unreadable", "mount", "not opened", "stranger",
+         "not live", "no name"],
+)  # fmt: skip
+def test_refused(found: Replica, disks: tuple[LogDirFacts, ...], expected: Why) -> None:
+    asked = request(found.path, protected=("__*",))
+    assert why(asked, facts(found, *OTHERS), *disks) is expected
+
+
+def test_a_future_of_another_partition_or_topic_is_none_of_ours() -> None:
+    d2 = facts(future("orders-4"), future("t-3"), log_dir="/d2")
+    assert plan_stage(request("orders-3"), [facts(ORDERS, *OTHERS), d2]).actions
+
+
+def test_what_is_not_there_is_refused() -> None:
+    assert why(request("gone-0"), facts(*OTHERS)) is Why.NOT_THERE
+    assert why(request("t-0", log_dir="/d9"), facts(*OTHERS)) is Why.NOT_THERE
+
+
+def test_a_log_dir_whose_log_starts_cannot_be_kept_is_refused() -> None:
+    assert why(request("orders-3"), facts(ORDERS, checkpoint_problem=BROKEN)) is Why.CHECKPOINT
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_held", "expected"),
+    [
+        (Present(as_of_ms=1), True, Why.WANTED),
+        (Unknown(), True, Why.NO_EVIDENCE),
+        (Absent(as_of_ms=1), False, Why.NO_PROOF),
+        (Absent(as_of_ms=1), True, None),
+        (OPERATOR, False, None),
+    ],
+    ids=["present", "unknown", "absent with deadline", "absent", "removed"],
+)
+def test_only_proof_of_removal_sets_a_deadline(evidence: Evidence, is_held: bool, expected: Why | None) -> None:
+    asked = request("t-0", evidence=evidence, is_held=is_held, reason=Reason.ABSENT)
+    if expected is not None:
+        assert why(asked, facts(*OTHERS)) is expected
+        return
+    (action,) = plan_stage(asked, [facts(*OTHERS)]).actions
+    assert (action.marker.delay_ms is None) is is_held
+    assert (action.undo_until_ms is None) is is_held
+
+
+@pytest.mark.parametrize(
+    ("proof", "has_deadline"), [(Proof.FULL_REQUEST, False), (Proof.STOP_REPLICA, True), (Proof.METADATA_LOG, True)]
+)
+def test_a_mismatch_has_a_deadline_only_on_the_stronger_proof(proof: Proof, has_deadline: bool) -> None:  # A4
+    evidence = Removed(proof=proof, as_of_ms=1)
+    asked = request("t-0", evidence=evidence, reason=Reason.TOPIC_ID_MISMATCH)
+    (action,) = plan_stage(asked, [facts(*OTHERS)]).actions
+    assert (action.marker.delay_ms is not None) is has_deadline
+
+
+def test_each_topic_has_its_delay() -> None:
+    asked = request("t-0", delays=DelayPolicy(patterns=(("t*", 7 * HOUR_MS),)))
+    (action,) = plan_stage(asked, [facts(*OTHERS)]).actions
+    assert action.marker.delay_ms == 7 * HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("log_start", "first", "topics", "tiered"),
+    [(40, 40, (), False), (39, 40, (), True), (None, 40, (), False), (40, 40, ("t",), True), (40, None, (), False)],
+)
+def test_tiered_is_said(log_start: int | None, first: int | None, topics: tuple[str, ...], tiered: bool) -> None:  # A33
+    found = replica("t-0", checkpoints=Checkpoints(log_start=log_start), first_offset=first)
+    asked = request("t-0", tiered_topics=frozenset(topics), is_confirmed=True)
+    (action,) = plan_stage(asked, [facts(found)]).actions
+    assert action.marker.tiered is tiered
+    assert ("local part only" in action.loses) is tiered
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_clean_is_what_the_log_dir_says(clean: bool) -> None:
+    (action,) = plan_stage(request("t-0"), [facts(*OTHERS, has_clean_marker=clean)]).actions
+    assert action.marker.clean is clean
+
+
+def test_what_the_brake_holds_waits_and_is_shown() -> None:
+    plan = plan_stage(request("t-0", "orders-3"), [facts(ORDERS, *OTHERS[:5])])
+    assert plan.actions == ()
+    assert [action.path for action in plan.waiting] == ["orders-3", "t-0"]
+    assert plan.braked is not None
+    confirmed = plan_stage(request("t-0", "orders-3", is_confirmed=True), [facts(ORDERS, *OTHERS[:5])])
+    assert len(confirmed.actions) == 2
+    assert confirmed.record == (Count(instant_ms=WALL_MS, partitions=2, topics=2),)
+
+
+def test_a_missing_record_holds() -> None:
+    assert plan_stage(request("t-0", record=None), [facts(*OTHERS)]).braked is not None
+
+
+def test_a_whole_topic_is_one_with_no_replica_left_on_any_disk() -> None:
+    weak = Removed(proof=Proof.FULL_REQUEST, as_of_ms=1)
+    d1, d2 = facts(ORDERS, *OTHERS), facts(replica("orders-4", log_dir="/d2"), log_dir="/d2")
+    asked = request("orders-3", evidence=weak, reason=Reason.ABSENT)
+    assert plan_stage(asked, [d1]).braked is not None
+    assert plan_stage(asked, [d1, d2]).actions
+
+
+def test_nothing_to_do_writes_no_record() -> None:
+    assert plan_stage(request("gone-0"), [facts(*OTHERS)]).record is None
+
+
+def test_log_dirs_that_were_not_seen_are_named() -> None:
+    gone = LogDirFacts(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a log dir", "io-error"))
+    assert plan_stage(request("t-0"), [facts(*OTHERS), gone]).unseen == (gone.problem,)
+
+
+def test_another_id_of_the_same_name_is_kept_apart() -> None:
+    (action,) = plan_stage(request("orders-3"), [facts(replica(topic_id=OTHER_ID), *OTHERS)]).actions
+    assert action.marker.topic_id == OTHER_ID

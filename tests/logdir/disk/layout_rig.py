@@ -1,0 +1,133 @@
+"""Brokers to change the layout of: on real directories or the model disk, with a plan of what lies there."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+
+from logdir.disk import bar
+from logdir.disk.calls import Disk
+from logdir.disk.layout import look_all
+from logdir.disk.site import Site
+from logdir.formats import meta_properties, plan_document
+from logdir.formats.plan_document import PlanDocument
+from logdir.ids import TopicId
+
+WORK = ".work"
+"""What is added to a log dir's path for its work root."""
+
+
+def unlocked() -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+@contextmanager
+def opened(disk: Disk, log_dirs: Sequence[str]) -> Iterator[tuple[Site, ...]]:
+    with ExitStack() as stack:
+        sites = []
+        for log_dir in log_dirs:
+            top = stack.enter_context(disk.open_top(log_dir))
+            work = stack.enter_context(disk.open_top(log_dir + WORK))
+            said = meta_properties.parse(bar.true_properties(top) or b"", log_dir)
+            sites.append(
+                Site(
+                    log_dir=log_dir,
+                    top=top,
+                    work=work,
+                    deleting=stack.enter_context(work.open("deleting")),
+                    incoming=stack.enter_context(work.open("incoming")),
+                    cluster_id=said.cluster_id,
+                    node_id=said.node_id,
+                    directory_id=None,
+                    owner=top.own_stat().owner,
+                )
+            )
+        yield tuple(sites)
+
+
+def add_work(log_dir: Path, reserve_bytes: int = 4096) -> None:
+    work = log_dir.with_name(log_dir.name + WORK)
+    for name in ("deleting", "incoming"):
+        (work / name).mkdir(parents=True)
+    (work / "reserve").write_bytes(bytes(reserve_bytes))
+
+
+def minted(topic: str) -> TopicId:
+    draws = (hashlib.sha256(f"{topic} {counter}".encode()).digest()[:16] for counter in itertools.count())
+    return next(made for draw in draws if (made := TopicId.from_random(draw)) is not None)
+
+
+def steps_of(sites: Sequence[Site]) -> list[dict[str, object]]:
+    """Return the steps that a planner would make of what lies there."""
+    seen = look_all(sites)
+    ids = {r.topic: r.topic_id for of in seen for r in of.replicas if r.topic_id is not None and r.topic}
+    steps: list[dict[str, object]] = []
+    for of in seen:
+        for replica in sorted(of.replicas):
+            if replica.trouble or replica.is_under_id:
+                continue
+            topic = replica.topic or ""
+            topic_id = replica.topic_id or ids.get(topic) or minted(topic)
+            steps.append(
+                {
+                    "op": "relayout",
+                    "log_dir": of.log_dir,
+                    "from": replica.path,
+                    "to": f"{str(topic_id)[:2]}/{topic_id}_{replica.partition}",
+                    "topic": topic,
+                    "topic_id": str(topic_id),
+                    "partition": replica.partition,
+                    "id_from": "own" if replica.topic_id else "siblings" if ids.get(topic) else "minted",
+                    "log_bytes": 1,
+                }
+            )
+    return steps
+
+
+def document(header: Mapping[str, object], steps: Sequence[Mapping[str, object]]) -> bytes:
+    """Return a plan document as the planner writes it."""
+    lines = [dict(header), *({"step": number, **step} for number, step in enumerate(steps, 1))]
+    data = b"".join(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n" for line in lines)
+    footer = {"sha256": hashlib.sha256(data).hexdigest(), "steps": len(steps)}
+    return data + json.dumps(footer, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def header_of(sites: Sequence[Site]) -> dict[str, object]:
+    seen = look_all(sites)[0]
+    return {
+        "plan": 1,
+        "verb": "layout",
+        "cluster": "c",
+        "cluster_id": seen.cluster_id,
+        "node_id": seen.node_id,
+        "inventory_sha256": "0" * 64,
+        "log_dirs": sorted(site.log_dir for site in sites),
+    }
+
+
+def plan_of(sites: Sequence[Site]) -> PlanDocument:
+    return plan_document.parse(document(header_of(sites), steps_of(sites)), "/plan")
+
+
+def snapshot(*log_dirs: Path) -> dict[str, tuple[object, ...]]:
+    """Return everything in log dirs: content, owner and mode, and the time of change of files."""
+    found: dict[str, tuple[object, ...]] = {}
+    for log_dir in log_dirs:
+        for folder, folders, files in os.walk(log_dir):
+            for name in folders + files:
+                path = Path(folder) / name
+                said = path.lstat()
+                key = str(path.relative_to(log_dir.parent))
+                owner = (said.st_mode, said.st_uid, said.st_gid)
+                if path.is_symlink():
+                    found[key] = (*owner, str(path.readlink()))
+                elif path.is_dir():
+                    found[key] = owner
+                else:
+                    found[key] = (*owner, said.st_mtime_ns, path.read_bytes())
+    return found

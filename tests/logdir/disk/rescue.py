@@ -1,0 +1,128 @@
+"""A broker's log dirs with something deleted in them, on the model disk or on this host's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from logdir.clock import Instant
+from logdir.disk.calls import Disk
+from logdir.disk.site import Site
+from logdir.disk.work_root import WorkRoot, open_root
+from logdir.disk.work_root_init import init
+from logdir.disk.work_root_plan import plan_init
+from logdir.evidence import Proof, Removed
+from logdir.formats import offset_checkpoint, partition_metadata
+from logdir.formats.offset_checkpoint import NAMES, TopicPartition
+from logdir.formats.partition_metadata import PartitionMetadata
+from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.reasons import Reason
+from tests.builders import CLUSTER, META, TOPIC_ID
+
+OLD = TopicId.parse(TOPIC_ID)
+NEW = TopicId.parse("Sx1N2n2bQ6mQ1b8R3gXv7A")
+UNIQUE = "0123456789abcdef0123456789abcdef"
+DELETED = f"t-0.{UNIQUE}-delete"
+STRAY = f"t-0.{UNIQUE}-stray"
+DELAY_MS = 4 * 60 * 60 * 1000
+SEGMENT = "00000000000000000007"
+FILES: Mapping[str, bytes] = {
+    "00000000000000000005.log": b"first segment",
+    "00000000000000000005.index": b"i5",
+    "00000000000000000005.timeindex": b"t5",
+    f"{SEGMENT}.log": b"second",
+    f"{SEGMENT}.index": bytes(64),
+    f"{SEGMENT}.timeindex": bytes(64),
+    f"{SEGMENT}.snapshot": b"producers",
+    "leader-epoch-checkpoint": b"0\n1\n0 5\n",
+    "partition.metadata": partition_metadata.render(PartitionMetadata(0, OLD)),
+}
+NEW_FILES: Mapping[str, bytes] = {
+    "00000000000000000000.log": b"written to the new one",
+    "00000000000000000000.index": bytes(32),
+    "00000000000000000000.timeindex": bytes(32),
+    "leader-epoch-checkpoint": b"0\n1\n0 0\n",
+    "partition.metadata": partition_metadata.render(PartitionMetadata(0, NEW)),
+}
+ADOPTED: Mapping[str, bytes] = {
+    **{n: d for n, d in FILES.items() if n not in (f"{SEGMENT}.index", f"{SEGMENT}.timeindex")},
+    "partition.metadata": NEW_FILES["partition.metadata"],
+}
+"""What shall be live after an adoption."""
+DIRECTORY_IDS = ("JEXY6aqzQY-32P5TStzaFg", "7f0t7kV0TYqv8m3Jbq4pkA")
+
+
+def instant(host: object = None) -> Instant:
+    return Instant(boot_id="b", boottime_ms=5_000, wall_ms=1_700_000_000_000, is_synchronised=True)
+
+
+def meta(number: int) -> bytes:
+    return META.format(node=1, directory=DIRECTORY_IDS[number], cluster=CLUSTER).encode()
+
+
+def entries(**offsets: int) -> dict[str, bytes]:
+    """Return checkpoint files: of ``t-0`` those given, of another topic in each."""
+    fields = ("recovery_point", "log_start", "high_watermark", "cleaner")
+    files = {}
+    for field, name in zip(fields, NAMES, strict=True):
+        known = {TopicPartition("other", 3): 33}
+        if field in offsets:
+            known[TopicPartition("t", 0)] = offsets[field]
+        files[name] = offset_checkpoint.render(known)
+    return files
+
+
+def make_root(disk: Disk, log_dir: str) -> None:
+    init(disk, plan_init(disk, log_dir, fs_type="ext4"), made_at_ms=5, reserve_bytes=48)
+
+
+def open_site(disk: Disk, log_dir: str) -> WorkRoot:
+    return open_root(disk, log_dir)
+
+
+@contextmanager
+def quick_path(path: Path) -> Iterator[Path]:
+    """Yield a directory in memory if there is one: these tests sync thousands of times, and not to see a disk do it."""
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="logdird-", dir=shared) as made:
+        yield Path(made)
+
+
+def put(directory: Path, files: Mapping[str, bytes]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (directory / name).write_bytes(data)
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    """Return the files of a partition directory but for our markers."""
+    return {p.name: p.read_bytes() for p in directory.iterdir() if not p.name.startswith("replica.")}
+
+
+def present_marker(site: Site, inode: int) -> ReplicaMarker:
+    now = instant()
+    return ReplicaMarker(
+        intent=Intent.STAGED,
+        cluster_id=site.cluster_id,
+        node_id=site.node_id,
+        directory_id=site.directory_id,
+        topic="t",
+        topic_id=NEW,
+        partition=0,
+        birth_inode=inode,
+        path="t-0",
+        reason=Reason.DUPLICATE,
+        evidence=Removed(proof=Proof.OPERATOR, as_of_ms=now.wall_ms),
+        staged_at_ms=now.wall_ms,
+        delay_ms=DELAY_MS,
+        boot_id=now.boot_id,
+        boottime_ms=now.boottime_ms,
+        clean=True,
+    )

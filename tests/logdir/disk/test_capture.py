@@ -1,0 +1,376 @@
+"""Capture on real directories: beside a broker that removes, renames and is ended; every call interrupted (A17)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logdir.disk.capture import CaptureItem, capture
+from logdir.disk.io import Call, HostDisk
+from logdir.disk.outcome import Outcome, Result
+from logdir.disk.recover import recover
+from logdir.disk.replica_dir import read_marker
+from logdir.errors import ReadOnlyDiskError
+from logdir.evidence import Absent, Proof, Removed
+from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.names import DirForm, name_for
+from logdir.reasons import Reason
+from tests.logdir.disk.rescue import (
+    DELAY_MS,
+    DELETED,
+    FILES,
+    OLD,
+    STRAY,
+    UNIQUE,
+    entries,
+    files_of,
+    instant,
+    make_root,
+    meta,
+    open_site,
+    put,
+    quick_path,
+)
+
+ITEM = CaptureItem(name=DELETED, delay_ms=DELAY_MS)
+REMOVAL = sorted(
+    FILES, key=lambda n: (not n[:20].isdecimal() or n.endswith(".snapshot"), n[:20], "log index timeindex".find(n[21:]))
+)
+"""In which order a broker removes: by segment, each before its indexes, then the rest (LogSegment, LocalLog)."""
+WHOLE = f"deleting/{OLD}_0"
+PARTIAL = f"incoming/{OLD}_0"
+
+
+class Stop(BaseException):
+    """The process is gone."""
+
+
+class Host:
+    """One log dir on this host; something may happen before a call."""
+
+    def __init__(self, path: Path) -> None:
+        self.top = path / "kafka"
+        self.work = path / "kafka.logdird"
+        put(self.top, {"meta.properties": meta(0), **entries(recovery_point=9, log_start=6, high_watermark=9)})
+        make_root(HostDisk(), str(self.top))
+        put(self.top / DELETED, FILES)
+        self.calls: list[Call] = []
+        self.before: Callable[[int, Call], None] = lambda number, call: None
+
+    def tell(self, call: Call) -> None:
+        self.calls.append(call)
+        self.before(len(self.calls) - 1, call)
+
+    def capture(self, *items: CaptureItem, threads: int = 1) -> list[Outcome]:
+        self.calls = []
+        with open_site(HostDisk(self.tell), str(self.top)) as root:
+            return capture(root.site, items or [ITEM], instant, threads)
+
+    def recover(self) -> None:
+        with open_site(HostDisk(), str(self.top)) as root:
+            recover(root.site)
+
+    def marker(self, place: str) -> ReplicaMarker:
+        with HostDisk().open_top(str(self.work / place)) as directory:
+            marker = read_marker(directory)
+        assert marker is not None
+        return marker
+
+    def places(self) -> list[str]:
+        return sorted(
+            str(p.relative_to(self.work)) for d in ("deleting", "incoming") for p in (self.work / d).iterdir()
+        )
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path / "one")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Callable[[], Host]]:
+    count = iter(range(10_000))
+    with quick_path(tmp_path) as path:
+        yield lambda: Host(path / str(next(count)))
+
+
+def test_a17_what_is_captured_outlives_its_broker_and_says_everything(host: Host) -> None:
+    source = host.top / DELETED
+    before = {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in source.iterdir()}
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
+    assert {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in source.iterdir()} == before
+    marker = host.marker(WHOLE)
+    assert marker == ReplicaMarker(
+        intent=Intent.CAPTURED,
+        cluster_id="MkU3OEVBNTcwNTJENDM2Qk",
+        node_id=1,
+        directory_id="JEXY6aqzQY-32P5TStzaFg",
+        topic="t",
+        topic_id=OLD,
+        partition=0,
+        birth_inode=(host.work / WHOLE).stat().st_ino,
+        path=DELETED,
+        reason=Reason.CAPTURED,
+        evidence=Removed(proof=Proof.BROKER_DELETED, as_of_ms=1_700_000_000_000),
+        staged_at_ms=1_700_000_000_000,
+        delay_ms=DELAY_MS,
+        boot_id="b",
+        boottime_ms=5_000,
+        checkpoints=Checkpoints(recovery_point=9, log_start=6, high_watermark=9),
+        clean=False,
+    )
+    shutil.rmtree(source)
+    assert files_of(host.work / WHOLE) == FILES
+    assert {p.stat().st_nlink for p in (host.work / WHOLE).iterdir()} == {1}
+    assert host.places() == [WHOLE]
+
+
+def test_a17_a_second_capture_makes_no_second_copy(host: Host) -> None:
+    host.capture()
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place, host.calls) == (Result.DONE, WHOLE, [])
+    (host.top / DELETED / "00000000000000000005.log").unlink()  # its broker has begun
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place, host.calls) == (Result.DONE, WHOLE, [])
+
+
+def test_a_stray_is_captured_without_a_deadline(host: Host) -> None:
+    (host.top / DELETED).rename(host.top / STRAY)
+    (outcome,) = host.capture(replace(ITEM, name=STRAY))
+    assert outcome.place == WHOLE
+    marker = host.marker(WHOLE)
+    assert marker.delay_ms is None
+    assert isinstance(marker.evidence, Absent)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a17_a_name_kafka_cut_is_no_topic(host: Host, known: bool) -> None:
+    topic = "long." + "x" * 240
+    name = name_for(topic, 0, DirForm.DELETE, UNIQUE)
+    assert topic not in name
+    (host.top / DELETED).rename(host.top / name)
+    (outcome,) = host.capture(replace(ITEM, name=name, topic=topic if known else None))
+    assert outcome.place == WHOLE
+    marker = host.marker(WHOLE)
+    assert (marker.topic_id, marker.topic == topic, marker.delay_ms) == (OLD, known, DELAY_MS if known else None)
+
+
+def test_what_the_api_said_of_the_log_start_counts_before_the_file(host: Host) -> None:
+    host.capture(replace(ITEM, log_start=7))
+    assert host.marker(WHOLE).checkpoints.log_start == 7
+
+
+def test_entries_of_a_topic_made_again_are_not_those_of_the_old_one(host: Host) -> None:
+    (host.top / "t-0").mkdir()
+    host.capture()
+    assert host.marker(WHOLE).checkpoints == Checkpoints()
+
+
+def test_a_torn_checkpoint_file_does_not_keep_the_data_from_being_saved(host: Host) -> None:
+    (host.top / "log-start-offset-checkpoint").write_bytes(b"0\n9\nt 0")
+    (outcome,) = host.capture()
+    assert outcome.result is Result.DONE
+    assert host.marker(WHOLE).checkpoints == Checkpoints()
+
+
+def test_a17_what_retention_had_let_go_is_not_held(host: Host) -> None:
+    put(host.top / DELETED, {"00000000000000000000.log.deleted": b"old"})
+    host.before = lambda number, call: (
+        (host.top / DELETED / "00000000000000000000.log.deleted").unlink(missing_ok=True) if number == 6 else None
+    )
+    (outcome,) = host.capture()
+    assert outcome.place == WHOLE
+    assert files_of(host.work / WHOLE) == FILES
+
+
+@pytest.mark.parametrize(
+    ("gone", "found"),
+    [
+        (["partition.metadata"], "no partition.metadata"),
+        (["00000000000000000005.log"], "00000000000000000005.index without its segment"),
+        (
+            ["00000000000000000005.log", "00000000000000000005.index", "00000000000000000005.timeindex"],
+            "a log from 5 on whose first segment is 7",
+        ),
+    ],
+)
+def test_a17_what_a_broker_ended_in_its_removal_left_is_partial(host: Host, gone: list[str], found: str) -> None:
+    for name in gone:
+        (host.top / DELETED / name).unlink()
+    (outcome,) = host.capture()
+    assert outcome.result is Result.UNDONE
+    assert outcome.error is not None
+    assert outcome.error.found == found
+    assert outcome.place is not None
+    assert outcome.place.startswith("incoming/")
+    assert host.marker(outcome.place).delay_ms is None
+    host.recover()
+    assert host.places() == [outcome.place]
+    assert files_of(host.work / outcome.place) == {n: d for n, d in FILES.items() if n not in gone}
+
+
+def test_an_empty_directory_leaves_nothing(host: Host) -> None:
+    for path in (host.top / DELETED).iterdir():
+        path.unlink()
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place, host.places()) == (Result.UNDONE, None, [])
+
+
+@pytest.mark.parametrize("name", ["t-0", "t-0.x-delete", f"t-0.{UNIQUE}-future", "__cluster_metadata-0", "nothing"])
+def test_only_what_a_broker_set_aside_is_captured(host: Host, name: str) -> None:
+    (outcome,) = host.capture(replace(ITEM, name=name))
+    assert (outcome.result, host.calls) == (Result.UNDONE, [])
+
+
+def test_a_link_in_the_directory_is_refused(host: Host) -> None:
+    (host.top / DELETED / "x").symlink_to("/etc/passwd")
+    (outcome,) = host.capture()
+    assert (outcome.result, host.calls, host.places()) == (Result.UNDONE, [], [])
+
+
+def test_a17_a_broker_that_removes_at_any_moment_leaves_a_whole_one_or_a_partial_one(
+    fresh: Callable[[], Host],
+) -> None:
+    host = fresh()
+    host.capture()
+    calls = len(host.calls)
+    results = set()
+    for at in range(calls):
+        for removed in (1, 2, 3, 5, len(FILES)):
+            host = fresh()
+            source = host.top / DELETED
+
+            def act(number: int, call: Call, at: int = at, source: Path = source, removed: int = removed) -> None:
+                if number == at:
+                    for name in REMOVAL[:removed]:
+                        (source / name).unlink()
+                    if removed == len(FILES):
+                        source.rmdir()
+
+            host.before = act
+            (outcome,) = host.capture()
+            results.add((outcome.result, (outcome.place or "none").partition("/")[0]))
+            if outcome.result is Result.DONE:
+                assert files_of(host.work / WHOLE) == FILES
+            elif outcome.place is not None:
+                held = files_of(host.work / outcome.place)
+                assert held.items() <= FILES.items()
+                host.before = lambda number, call: None
+                (again,) = host.capture()
+                assert again.result is Result.UNDONE
+            assert len(host.places()) == (outcome.place is not None)
+    assert results == {(Result.DONE, "deleting"), (Result.UNDONE, "incoming"), (Result.UNDONE, "none")}
+
+
+def test_a17_a_directory_renamed_meanwhile_is_captured_all_the_same(fresh: Callable[[], Host]) -> None:
+    host = fresh()
+    host.capture()
+    for at in range(len(host.calls)):
+        host = fresh()
+
+        def act(number: int, call: Call, at: int = at, top: Path = host.top) -> None:
+            if number == at:
+                (top / DELETED).rename(top / f"t-0.{UNIQUE[::-1]}-delete")
+
+        host.before = act
+        (outcome,) = host.capture()
+        assert outcome.place == WHOLE
+        assert files_of(host.work / WHOLE) == FILES
+
+
+def test_a_capture_stopped_at_any_call_is_finished_by_the_next(fresh: Callable[[], Host]) -> None:
+    host = fresh()
+    host.capture()
+    calls = len(host.calls)
+    assert calls > 2 * len(FILES)
+    for at in range(calls):
+        host = fresh()
+
+        def stop(number: int, call: Call, at: int = at) -> None:
+            if number == at:
+                raise Stop
+
+        host.before = stop
+        with pytest.raises(Stop):
+            host.capture()
+        host.before = lambda number, call: None
+        host.recover()
+        (outcome,) = host.capture()
+        assert outcome.result is Result.DONE
+        assert host.places() == [WHOLE]
+        assert files_of(host.work / WHOLE) == FILES
+        marker = host.marker(WHOLE)
+        assert (marker.delay_ms, marker.checkpoints.log_start) == (DELAY_MS, 6)
+
+
+@pytest.mark.parametrize("number", [errno.EMLINK, errno.EXDEV, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a17_an_error_of_any_call_ends_done_undone_or_read_only(fresh: Callable[[], Host], number: int) -> None:
+    host = fresh()
+    host.capture()
+    calls = len(host.calls)
+    for at in range(calls):
+        host = fresh()
+
+        def fail(count: int, call: Call, at: int = at) -> None:
+            if count == at:
+                raise OSError(number, os.strerror(number), call.path)
+
+        host.before = fail
+        try:
+            (outcome,) = host.capture()
+        except ReadOnlyDiskError:
+            assert number == errno.EIO or host.calls[at].name.startswith("fsync")
+        else:
+            assert number != errno.EIO
+            if outcome.result is Result.UNDONE:
+                assert host.places() == [], host.calls[at]
+        assert files_of(host.top / DELETED) == FILES
+        host.before = lambda count, call: None
+        host.recover()
+        (outcome,) = host.capture()
+        assert (outcome.result, host.places()) == (Result.DONE, [WHOLE])
+        assert files_of(host.work / WHOLE) == FILES
+
+
+def test_links_that_fail_while_the_broker_removes_keep_the_last_names(host: Host) -> None:
+    def act(number: int, call: Call) -> None:
+        if call.name == "link" and call.path.endswith("leader-epoch-checkpoint"):
+            for path in (host.top / DELETED).iterdir():
+                path.unlink()
+            raise OSError(errno.EMLINK, "too many links", call.path)
+
+    host.before = act
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place) == (Result.UNDONE, PARTIAL)
+    held = files_of(host.work / PARTIAL)
+    assert held.items() <= FILES.items()
+    assert f"{5:020}.log" in held
+
+
+def test_several_at_a_time_are_all_captured(host: Host) -> None:
+    items = []
+    for partition in range(1, 30):
+        name = f"t-{partition}.{UNIQUE}-delete"
+        put(host.top / name, FILES)
+        items.append(replace(ITEM, name=name))
+    outcomes = host.capture(*items, threads=4)
+    assert [o.place for o in outcomes] == [f"deleting/{OLD}_{p}" for p in range(1, 30)]
+    for partition in range(1, 30):
+        assert files_of(host.work / f"deleting/{OLD}_{partition}") == FILES
+        assert host.marker(f"deleting/{OLD}_{partition}").partition == partition
+
+
+def test_two_different_directories_of_one_replica_both_find_a_place(host: Host) -> None:
+    host.capture()
+    other = f"t-0.{UNIQUE[::-1]}-delete"
+    put(host.top / other, {**FILES, "00000000000000000007.log": b"another"})
+    (outcome,) = host.capture(replace(ITEM, name=other))
+    assert outcome.place == f"{WHOLE}.2"
+    assert host.places() == [WHOLE, f"{WHOLE}.2"]

@@ -1,0 +1,185 @@
+"""Export on real directories: a copy that was verified, or nothing with its name."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from logdir.disk import elsewhere
+from logdir.disk.capture import CaptureItem, capture
+from logdir.disk.export import MANIFEST, Exported, export
+from logdir.disk.io import HostDisk
+from logdir.disk.site import Site
+from logdir.errors import DiskError, LogDirError, RefusedError
+from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, instant, make_root, meta, open_site, put
+
+PLACE = f"deleting/{OLD}_0"
+HARD = {"name\nwith\\all": b"x", "00000000000000000009.index": bytes(3 << 20) + b"tail", "empty": b""}
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    path = tmp_path / "kafka"
+    put(path, {"meta.properties": meta(0)})
+    make_root(HostDisk(), str(path))
+    put(path / DELETED, {**FILES, "00000000000000000009.log": b"third", **HARD})
+    with opened(path) as site:
+        assert capture(site, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)[0].place == PLACE
+    return path
+
+
+@contextmanager
+def opened(log_dir: Path) -> Iterator[Site]:
+    with open_site(HostDisk(), str(log_dir)) as root:
+        yield root.site
+
+
+def run(log_dir: Path, destination: Path | str, place: str = PLACE, forbidden: tuple[str, ...] = ()) -> Exported:
+    with opened(log_dir) as site:
+        return export(site, place, str(destination), forbidden)
+
+
+def content(path: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in path.iterdir()}
+
+
+def test_a_copy_holds_every_byte_and_its_manifest_agrees(log_dir: Path, tmp_path: Path) -> None:
+    source = content(log_dir.with_name("kafka.logdird") / PLACE)
+    destination = tmp_path / "out" / "rescued"
+    destination.parent.mkdir()
+    done = run(log_dir, destination)
+    found = content(destination)
+    manifest = found.pop(MANIFEST)
+    assert found == source
+    assert (done.files, done.size_bytes, done.is_whole) == (len(source), sum(map(len, source.values())), True)
+    checked = subprocess.run(["sha256sum", "-c", "--strict", MANIFEST], cwd=destination, capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout.count(": OK")) == (0, len(source))
+    assert manifest.endswith(b"\n")
+    assert os.listdir(destination.parent) == ["rescued"]
+    assert {p.stat().st_mode & 0o777 for p in destination.iterdir()} == {0o600}
+    sparse = destination / "00000000000000000009.index"
+    assert sparse.stat().st_blocks * 512 < sparse.stat().st_size
+    assert content(log_dir.with_name("kafka.logdird") / PLACE) == source
+
+
+def test_a17_a_partial_capture_can_be_exported_and_says_so(log_dir: Path, tmp_path: Path) -> None:
+    other = DELETED.replace("t-0", "t-1")
+    put(log_dir / other, {name: data for name, data in FILES.items() if name != "partition.metadata"})
+    with opened(log_dir) as site:
+        (outcome,) = capture(site, [CaptureItem(name=other, delay_ms=DELAY_MS)], instant)
+    assert outcome.place == "incoming/no-id.t_1"
+    assert not run(log_dir, tmp_path / "out", outcome.place).is_whole
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["kafka/out", "kafka.logdird/out", "kafka.logdird/deleting/out", "link/out", "other/out", "link/../kafka/out"],
+)
+def test_nothing_is_put_into_a_log_dir_or_work_root(log_dir: Path, tmp_path: Path, where: str) -> None:
+    (tmp_path / "link").symlink_to("kafka.logdird/incoming")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(RefusedError, match="outside all log dirs"):
+        run(log_dir, tmp_path / where, forbidden=(str(tmp_path / "other"), str(tmp_path / "not-there")))
+    assert not (tmp_path / where).exists()
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "dangling"])
+def test_a_name_that_is_taken_is_refused(log_dir: Path, tmp_path: Path, kind: str) -> None:
+    taken = tmp_path / "out"
+    match kind:
+        case "directory":
+            taken.mkdir()
+        case "file":
+            taken.touch()
+        case _:
+            taken.symlink_to("nothing")
+    with pytest.raises(RefusedError, match="free"):
+        run(log_dir, taken)
+    assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird", "out"]
+
+
+@pytest.mark.parametrize("destination", ["out", "/", "/no/such/parent/out"])
+def test_a_destination_that_is_no_place_is_refused(log_dir: Path, destination: str) -> None:
+    with pytest.raises(RefusedError):
+        run(log_dir, destination)
+
+
+@pytest.mark.parametrize("place", ["deleting/x", f"deleting/{OLD}_1", f"{PLACE}.purging", "t-0", f"../kafka/{OLD}_0"])
+def test_only_what_was_set_aside_is_exported(log_dir: Path, tmp_path: Path, place: str) -> None:
+    with pytest.raises(LogDirError):
+        run(log_dir, tmp_path / "out", place)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_disk_that_does_not_give_back_what_was_written_is_found_out(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(descriptor: int, data: memoryview, at: int) -> int:
+        return written(descriptor, bytes(reversed(bytes(data))), at)
+
+    written = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lie)
+    with pytest.raises(DiskError, match="do not trust that disk"):
+        run(log_dir, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
+
+
+def test_a_source_that_changes_is_found_out(log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = log_dir.with_name("kafka.logdird") / PLACE
+
+    class Slow(elsewhere.NewDirectory):
+        def copy(self, descriptor: int, name: str) -> tuple[int, str]:
+            copied = super().copy(descriptor, name)
+            (source / "00000000000000000005.log").write_bytes(b"FIRST SEGMENT")
+            return copied
+
+    monkeypatch.setattr(elsewhere, "NewDirectory", Slow)
+    with pytest.raises(DiskError, match="hold still"):
+        run(log_dir, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
+
+
+class Stop(BaseException):
+    """The process is gone: nothing is cleared away."""
+
+
+@pytest.mark.parametrize("is_kill", [True, False])
+def test_what_is_interrupted_has_a_name_that_ends_in_partial_or_is_gone(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kill: bool
+) -> None:
+    synced = os.fsync
+    calls: list[int] = []
+    allowed = 0
+
+    def fail(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) > allowed:
+            raise Stop if is_kill else OSError(errno.ENOSPC, "full")
+        synced(descriptor)
+
+    if is_kill:
+        monkeypatch.setattr(elsewhere, "_clear", lambda parent, name: None)
+    monkeypatch.setattr(os, "fsync", fail)
+    out = tmp_path / "out"
+    out.mkdir()
+    files = len(os.listdir(log_dir.with_name("kafka.logdird") / PLACE))
+    # Each file, the manifest, the directory; the last sync is that of the new name, under which all is durable.
+    for count in range(files + 2):
+        calls.clear()
+        allowed = count
+        with pytest.raises((Stop, DiskError)):
+            run(log_dir, out / "rescued")
+        assert all(name.endswith(".partial") for name in os.listdir(out))
+    assert (os.listdir(out) != []) == is_kill
+    calls.clear()
+    allowed = files + 3
+    run(log_dir, out / "rescued")
+    assert len(calls) == files + 3
+    assert len(content(out / "rescued")) == files + 1

@@ -1,0 +1,326 @@
+"""A change of layout over all log dirs of a broker: cut off at every call, stale steps, locks, a disk that fails."""
+
+from __future__ import annotations
+
+import errno
+import random
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logdir.disk import layout
+from logdir.disk.bar import BarState, bar, state
+from logdir.disk.calls import Owner
+from logdir.disk.io import Call, HostDisk
+from logdir.disk.locks import hold_all
+from logdir.errors import FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
+from logdir.formats.layout_file import LayoutState
+from logdir.ids import TopicId
+from logdir.observe.classify import Type
+from tests.builders import TOPIC_ID, log_dir, partition
+from tests.crash.model import Failure, ModelHost
+from tests.logdir.disk.layout_rig import WORK, add_work, opened, plan_of, snapshot, unlocked
+
+OTHER = "bXOy6xj-Q8ivrWAlsZGnkw"
+
+
+@pytest.fixture
+def tops(tmp_path: Path) -> list[Path]:
+    made = [log_dir(tmp_path / f"d{number}") for number in (1, 2)]
+    for top in made:
+        add_work(top)
+    partition(made[0] / "a-0")
+    partition(made[0] / "b-0", topic_id=None)
+    hexed = partition(made[1] / "c-0", topic_id=None)
+    (hexed / "partition.metadata").write_text(f"version: 0\ntopic_id: {TopicId.parse(OTHER).hex()}\n")
+    partition(made[1] / "a-1")
+    return made
+
+
+def paths(tops: list[Path]) -> list[str]:
+    return [str(top) for top in tops]
+
+
+class _CutError(Exception):
+    pass
+
+
+class _Cutting:
+    """Cuts off before the call of this number."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.told: list[Call] = []
+
+    def __call__(self, call: Call) -> None:
+        self.told.append(call)
+        if len(self.told) > self.at:
+            raise _CutError
+
+    @property
+    def has_cut(self) -> bool:
+        return len(self.told) > self.at
+
+
+@pytest.mark.parametrize("verb", ["apply", "rollback"])
+def test_cut_off_at_every_call_it_goes_on_or_back_to_the_same_end(verb: str, tops: list[Path], tmp_path: Path) -> None:
+    before = snapshot(*tops)
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        layout.apply(sites, plan, unlocked, batch=2)
+    applied = snapshot(*tops)
+    ends = set()
+    for at in range(10_000):
+        with opened(HostDisk(), paths(tops)) as sites:
+            if verb == "apply":
+                assert layout.rollback(sites, unlocked).is_finished
+        cutting = _Cutting(at)
+        with opened(HostDisk(cutting), paths(tops)) as sites:
+            try:
+                if verb == "apply":
+                    layout.apply(sites, plan, unlocked, batch=2)
+                else:
+                    layout.rollback(sites, unlocked, batch=2)
+            except _CutError:
+                pass
+        if at % 3 == 0 or not cutting.has_cut:
+            with opened(HostDisk(), paths(tops)) as sites:
+                ends.add(state(sites))
+                if verb == "apply":
+                    assert layout.apply(sites, plan, unlocked).is_finished
+                    assert {p: s[-1] for p, s in snapshot(*tops).items()} == {p: s[-1] for p, s in applied.items()}
+        with opened(HostDisk(), paths(tops)) as sites:
+            assert layout.rollback(sites, unlocked).is_finished
+            assert state(sites) is BarState.OPEN
+        assert snapshot(*tops) == before
+        if verb == "rollback":
+            with opened(HostDisk(), paths(tops)) as sites:
+                assert layout.apply(sites, plan, unlocked).is_finished
+        if not cutting.has_cut:
+            break
+    assert at > 30
+    assert ends == set(BarState)
+
+
+def test_every_batch_is_under_the_locks_and_no_call_is_outside(tops: list[Path]) -> None:
+    held = [0]
+    outside: list[Call] = []
+
+    def tell(call: Call) -> None:
+        if not held[0]:
+            outside.append(call)
+
+    @contextmanager
+    def locked() -> Iterator[None]:
+        held[0] += 1
+        with hold_all(HostDisk(), paths(tops), now_boottime_ms=0):
+            yield
+        held[0] -= 1
+
+    for top in tops:
+        (top / ".lock").touch()
+    with opened(HostDisk(tell), paths(tops)) as sites:
+        plan = plan_of(sites)
+        assert layout.apply(sites, plan, locked, batch=1).is_finished
+        assert layout.verify(sites, plan, locked).is_finished
+        assert layout.rollback(sites, locked, batch=1).is_finished
+    assert outside == []
+
+
+def test_a_broker_that_runs_is_named_and_nothing_is_changed(tops: list[Path]) -> None:
+    before = snapshot(*tops)
+
+    def locked() -> AbstractContextManager[object]:
+        raise LockHeldError("/d1/.lock", expected="nobody to hold it", found="pid 1 (java)")
+
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        with pytest.raises(LockHeldError):
+            layout.apply(sites, plan, locked)
+    assert snapshot(*tops) == before
+
+
+def test_steps_that_changed_since_are_refused_by_name_and_the_rest_is_applied(tmp_path: Path) -> None:
+    tops = [log_dir(tmp_path / f"d{number}") for number in (1, 2)]
+    for top in tops:
+        add_work(top)
+        for number in range(40):
+            partition(top / f"t{top.name}-{number}", segments={})
+    draw = random.Random(516)
+    with opened(HostDisk(), paths(tops)) as sites:
+        # All of one id, so that every prefix is shared; partitions do not collide across the log dirs.
+        for top in tops:
+            for path in top.glob("t*"):
+                text = f"version: 0\ntopic_id: {TOPIC_ID if top.name == 'd1' else OTHER}"
+                (path / "partition.metadata").write_text(text)
+        plan = plan_of(sites)
+        assert len(plan.steps) == 80
+        stale = set()
+        for step in draw.sample(plan.steps, 30):
+            path = Path(step.log_dir) / step.name
+            match draw.randrange(6):
+                case 0:
+                    shutil.rmtree(path)
+                case 1:
+                    path.rename(path.with_name(f"renamed-{step.partition}"))
+                case 2:
+                    (path / "partition.metadata").write_text("version: 0\ntopic_id: cXOy6xj-Q8ivrWAlsZGnkw")
+                case 3:
+                    (path / "partition.metadata").unlink()
+                case 4:
+                    (path / "inner").mkdir()
+                case _:
+                    partition(Path(step.log_dir) / f"{step.name}.{'0' * 32}-future")
+            stale.add(str(path))
+        changed = snapshot(*tops)
+        report = layout.apply(sites, plan, unlocked, batch=7)
+        assert report.is_finished
+        names = {str(error).split(": ")[1] for error in report.refused}
+        assert len(names) == len(report.refused) == 30
+        assert {n for n in names if n not in stale and str(Path(n).parent) not in stale} == set()
+        assert sum(outcome.error is None for _, outcome in report.outcomes) == 50
+        for step in plan.steps:
+            if f"{step.log_dir}/{step.name}" not in stale:
+                assert (Path(step.log_dir) / step.place / "partition.metadata").exists()
+        verified = layout.verify(sites, plan, unlocked)
+        assert not verified.is_finished
+        with pytest.raises(RefusedError, match="layout verify first"):
+            layout.finalize(sites, unlocked)
+        assert layout.rollback(sites, unlocked).is_finished
+        assert snapshot(*tops) == changed
+
+
+def test_growth_since_the_plan_makes_no_step_stale(tops: list[Path]) -> None:
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        with (tops[0] / "a-0" / "00000000000000000000.log").open("ab") as file:
+            file.write(b"more")
+        assert layout.apply(sites, plan, unlocked).refused == ()
+
+
+def test_a37_a_half_bar_is_made_whole_or_lifted(tops: list[Path]) -> None:
+    before = snapshot(*tops)
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        bar(sites[:1])
+        assert state(sites) is BarState.HALF
+        assert layout.apply(sites, plan, unlocked).is_finished
+        assert state(sites) is BarState.BARRED
+        assert layout.rollback(sites, unlocked).is_finished
+        bar(sites[1:])
+        assert layout.rollback(sites, unlocked).is_finished
+    assert snapshot(*tops) == before
+
+
+def test_a21_a_lost_layout_json_holds_until_somebody_says_which_way(tops: list[Path]) -> None:
+    before = snapshot(*tops)
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        layout.apply(sites, plan, unlocked)
+        (tops[1] / "layout.json").unlink()
+        held = snapshot(*tops)
+        lost = r"/layout\.json: expected"
+        with pytest.raises(RefusedError, match=lost):
+            layout.apply(sites, plan, unlocked)
+        with pytest.raises(RefusedError, match=lost):
+            layout.verify(sites, plan, unlocked)
+        with pytest.raises(RefusedError, match=lost):
+            layout.finalize(sites, unlocked)
+        with pytest.raises(RefusedError, match=lost):
+            layout.rollback(sites, unlocked)
+        assert snapshot(*tops) == held
+        assert layout.rollback(sites, unlocked, confirmed=True).is_finished
+    assert snapshot(*tops) == before
+
+
+def test_a_layout_json_that_is_torn_or_newer_touches_nothing(tops: list[Path]) -> None:
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        layout.apply(sites, plan, unlocked)
+        (tops[0] / "layout.json").write_bytes(b'{"layout":2}\n')
+        before = snapshot(*tops)
+        with pytest.raises(FormatError, match=r"d1/layout\.json"):
+            layout.rollback(sites, unlocked)
+        assert snapshot(*tops) == before
+
+
+def test_what_lies_in_a_prefix_directory_beside_replicas_keeps_the_bar(tops: list[Path]) -> None:
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        layout.apply(sites, plan, unlocked)
+        (tops[0] / "eX" / "mine").write_text("x")
+        report = layout.rollback(sites, unlocked)
+        assert not report.is_finished
+        assert "d1/eX: expected an empty prefix directory" in str(report.failed[str(tops[0])])
+        assert state(sites) is BarState.BARRED
+        assert (tops[0] / "eX" / "mine").read_text() == "x"
+        (tops[0] / "eX" / "mine").unlink()
+        assert layout.rollback(sites, unlocked).is_finished
+
+
+def test_a44_a_link_is_told_and_not_followed(tops: list[Path], tmp_path: Path) -> None:
+    outside = partition(tmp_path / "elsewhere")
+    (tops[0] / "z-0").symlink_to(outside)
+    before = snapshot(*tops, outside)
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        assert "z-0" not in {step.name for step in plan.steps}
+        assert layout.apply(sites, plan, unlocked).is_finished
+        verified = layout.verify(sites, plan, unlocked)
+        assert "found a symlink" in str(verified.refused[0])
+        assert layout.rollback(sites, unlocked).is_finished
+    assert snapshot(*tops, outside) == before
+
+
+def test_one_disk_that_fails_does_not_keep_the_other_from_its_steps() -> None:
+    def start() -> ModelHost:
+        host = ModelHost.with_disks("/d1", "/d2", uid=7, gid=8)
+        for number in (1, 2):
+            host.plant(f"/d{number}/k/meta.properties", b"version=1\nnode.id=1\ncluster.id=x\n", mtime_ns=5)
+            host.plant(f"/d{number}/k/a-{number}/0.log", b"x", mtime_ns=6)
+            for name in ("deleting", "incoming"):
+                host.plant(f"/d{number}/k{WORK}/{name}", kind=Type.DIRECTORY, owner=Owner(7, 8, 0o755))
+        return host
+
+    logs = ["/d1/k", "/d2/k"]
+    host = start().fail(Failure(0, errno.EIO, name="syncfs"))
+    with opened(host, logs) as sites:
+        plan = plan_of(sites)
+        report = layout.apply(sites, plan, unlocked)
+        assert not report.is_finished
+        assert isinstance(report.failed["/d1/k"], ReadOnlyDiskError)
+        seen = {of.log_dir: of for of in layout.look_all(sites)}
+        assert [of.file.state for of in seen.values() if of.file] == [LayoutState.APPLYING, LayoutState.APPLIED]
+        assert seen["/d2/k"].is_under_ids
+        assert not seen["/d1/k"].is_under_ids
+        host.failures.clear()
+        assert layout.apply(sites, plan, unlocked).is_finished
+        assert layout.verify(sites, plan, unlocked).is_finished
+
+    # A bar that cannot be set everywhere is set nowhere, and nothing is moved.
+    host = start().fail(Failure(0, errno.EACCES, name="replace", for_ever=True))
+    with opened(host, logs) as sites:
+        report = layout.apply(sites, plan, unlocked)
+        assert not report.is_finished
+        assert state(sites) is BarState.OPEN
+        assert not any(of.is_under_ids for of in layout.look_all(sites))
+
+
+def test_replicas_in_another_spelling_of_their_id_are_held(tops: list[Path]) -> None:
+    with opened(HostDisk(), paths(tops)) as sites:
+        plan = plan_of(sites)
+        layout.apply(sites, plan, unlocked)
+        hexed = TopicId.parse(OTHER).hex()
+        (tops[1] / hexed[:2]).mkdir()
+        (tops[1] / "bX" / f"{OTHER}_0").rename(tops[1] / hexed[:2] / f"{hexed}_0")
+        (tops[0] / "eX" / f"{TOPIC_ID}_0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+        said = "\n".join(map(str, layout.verify(sites, plan, unlocked).refused))
+        assert "its id written in another way" in said
+        assert "partition.metadata without the topic's name" in said
+        back = layout.rollback(sites, unlocked)
+        assert not back.is_finished
+        assert len(back.refused) == 2
+        assert state(sites) is BarState.BARRED

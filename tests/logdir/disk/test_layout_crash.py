@@ -1,0 +1,358 @@
+"""A change of layout cut off anywhere, by a kill or a power cut: it goes on, or back, to the same end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import pytest
+
+from logdir.decide.layout_action import ToIds, ToNames
+from logdir.disk import layout
+from logdir.disk.bar import BarState, bar, state, unbar
+from logdir.disk.calls import Owner
+from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.errors import RefusedError
+from logdir.formats import layout_file
+from logdir.formats.layout_file import LayoutState
+from logdir.formats.plan_document import IdFrom, PlanDocument
+from logdir.ids import TopicId
+from logdir.observe.classify import Type
+from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
+from tests.crash.enumerate import Judge, Result, State, crashes, explore
+from tests.crash.model import Killed, ModelHost
+from tests.crash.recording import Acks, record
+from tests.crash.tree import World
+from tests.logdir.disk.layout_rig import WORK, opened, plan_of, unlocked
+
+META_TEXT = META.format(node=1, directory=DIRECTORY, cluster=CLUSTER).encode()
+OLD = 1_600_000_000_000_000_000
+PLAIN = f"version: 0\ntopic_id: {TOPIC_ID}".encode()
+C_ID = TopicId.parse("bXOy6xj-Q8ivrWAlsZGnkw")
+HEX = f"version: 0\ntopic_id: {C_ID.hex()}\n".encode()
+MODELS = ("K", "J", "B", "P")
+
+
+def start(*partitions: str, disks: int = 1) -> ModelHost:
+    host = ModelHost.with_disks(*(f"/d{number}" for number in range(1, disks + 1)), uid=7, gid=8)
+    for number in range(1, disks + 1):
+        log_dir = f"/d{number}/k"
+        host.plant(f"{log_dir}/meta.properties", META_TEXT, mtime_ns=OLD)
+        for name in ("deleting", "incoming"):
+            host.plant(f"{log_dir}{WORK}/{name}", kind=Type.DIRECTORY, owner=Owner(7, 8, 0o755))
+    for partition in partitions:
+        disk, name = partition.split(":")
+        path = f"/d{disk}/k/{name}"
+        host.plant(f"{path}/00000000000000000000.log", name.encode(), mtime_ns=OLD + 1)
+        data = {"a": PLAIN, "c": HEX}.get(name[0])
+        if data is not None:
+            host.plant(f"{path}/partition.metadata", data, mtime_ns=OLD + 2)
+    return host
+
+
+def log_dirs(host: ModelHost) -> list[str]:
+    return [f"{system.mount}/k" for system in host.systems]
+
+
+def seen(world: World) -> dict[str, tuple[object, ...]]:
+    """Return what must be the same: of files also the time of change, but where we rewrite it."""
+    return {
+        path: (node.type, node.owner, node.data, node.mtime_ns if node.type is Type.FILE else 0)
+        for path, node in world.tree().items()
+    }
+
+
+def untimed(world: World) -> dict[str, tuple[object, ...]]:
+    return {path: said[:3] for path, said in seen(world).items()}
+
+
+def assert_none(result: Result) -> None:
+    assert not result.violations, "\n".join(map(str, result.violations[:3]))
+    assert result.states > 20
+
+
+def planned(host: ModelHost) -> PlanDocument:
+    with opened(host, log_dirs(host)) as sites:
+        return plan_of(sites)
+
+
+def apply(host: ModelHost, plan: PlanDocument) -> None:
+    with opened(host, log_dirs(host)) as sites:
+        report = layout.apply(sites, plan, unlocked)
+        assert not report.failed, report.failed
+        assert not report.refused, report.refused
+        assert report.is_finished
+
+
+def rollback(host: ModelHost) -> None:
+    with opened(host, log_dirs(host)) as sites:
+        report = layout.rollback(sites, unlocked)
+        assert report.is_finished, (report.failed, report.refused)
+
+
+def differences(expected: Mapping[str, object], found: Mapping[str, object]) -> list[str]:
+    return [
+        f"{path}: {expected.get(path)} is now {found.get(path)}"
+        for path in sorted(expected.keys() | found.keys())
+        if expected.get(path) != found.get(path)
+    ]
+
+
+def judge_back(before: World, state: State, acks: Acks) -> list[str]:
+    return differences(seen(before), seen(state.recovered))
+
+
+def judge_end(end: World) -> Judge:
+    """What is recovered is the end; what was acknowledged was it before."""
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = differences(untimed(end), untimed(state.recovered))
+        if "done" in acks:
+            wrong += [f"lost: {what}" for what in differences(untimed(end), untimed(state.crashed))]
+        return wrong
+
+    return judge
+
+
+def ended(host: ModelHost, run: Callable[[ModelHost], None]) -> ModelHost:
+    """Return a host on which something was done and is durable."""
+    other = ModelHost(host.world())
+    run(other)
+    world = other.world()
+    return ModelHost(
+        world._replace(volumes=tuple(volume.durable() for volume in world.volumes), generation=world.generation + 1)
+    )
+
+
+def acknowledged(run: Callable[[ModelHost], None]) -> Callable[[ModelHost, Acks], None]:
+    def acknowledging(host: ModelHost, acks: Acks) -> None:
+        run(host)
+        acks.ack("done")
+
+    return acknowledging
+
+
+BROKERS = {
+    "plain": ("1:a-0",),
+    "missing": ("1:b-0",),
+    "hex": ("1:c-0",),
+    "three": ("1:a-0", "1:b-0", "1:c-0"),
+    "two-disks": ("1:a-0", "2:b-0"),
+}
+
+
+def broker(name: str) -> ModelHost:
+    return start(*BROKERS[name], disks=2 if name == "two-disks" else 1)
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_an_apply_cut_off_anywhere_goes_back_to_the_same_tree(name: str) -> None:
+    host = broker(name)
+    plan = planned(host)
+    run = acknowledged(lambda host: apply(host, plan))
+    assert_none(explore(host, run, rollback, judge_back, MODELS, operation="apply"))
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_an_apply_cut_off_anywhere_goes_on_to_the_same_end(name: str) -> None:
+    host = broker(name)
+    plan = planned(host)
+    end = ended(host, lambda host: apply(host, plan))
+    again = lambda host: apply(host, plan)  # noqa: E731 - the same call, as run and as recovery
+    assert_none(explore(host, acknowledged(again), again, judge_end(end.world()), MODELS, operation="apply"))
+    for path, node in end.world().tree().items():
+        if path.endswith(("/00000000000000000000.log", "/partition.metadata")) and "bm90" not in path:
+            assert node.mtime_ns in (OLD + 1, OLD + 2) or node.data.endswith(b"topic_name: b")
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_a_rollback_cut_off_anywhere_ends_in_the_first_tree(name: str) -> None:
+    first = broker(name)
+    plan = planned(first)
+    applied = ended(first, lambda host: apply(host, plan))
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = differences(seen(first.world()), seen(state.recovered))
+        return wrong + (differences(seen(first.world()), seen(state.crashed)) if "done" in acks else [])
+
+    assert_none(explore(applied, acknowledged(rollback), rollback, judge, MODELS, operation="rollback"))
+
+
+def test_an_apply_cut_off_goes_back_also_when_the_way_back_is_cut_off() -> None:
+    host = broker("missing")
+    plan = planned(host)
+    run = acknowledged(lambda host: apply(host, plan))
+    result = explore(host, run, rollback, judge_back, ("K", "J"), depth=2, operation="apply")
+    assert_none(result)
+    assert result.inner > 500
+
+
+@pytest.mark.parametrize("run", ["apply", "rollback", "bar", "unbar"])
+@pytest.mark.parametrize("name", ["plain", "missing", "two-disks"])
+def test_what_was_taken_up_after_a_kill_is_durable_when_it_is_said_to_be(name: str, run: str) -> None:
+    first = broker(name)
+    plan = planned(first)
+    there: Callable[[ModelHost], None] = barred if "bar" in run else lambda host: apply(host, plan)
+    back = unbarred if "bar" in run else rollback
+    last = ended(first, there)
+    begin, end, do = (first, last, there) if run in ("apply", "bar") else (last, first, back)
+    whole = ModelHost(begin.world())
+    do(whole)
+    states = 0
+    for at in range(len(whole.records)):
+        host = ModelHost(begin.world()).kill(at)
+        with pytest.raises(Killed):
+            do(host)
+        world = host.world()
+        # The same boot: what the killed process did is still pending.
+        again = record(world._replace(generation=world.generation + 1), acknowledged(do))
+        assert not again.error
+        for crash in crashes(again, ("J", "B", "P"), len(again.records)):
+            states += 1
+            wrong = differences(untimed(end.world()), untimed(again.world(crash)))
+            assert not wrong, (at, whole.records[at].call, wrong)
+    assert states >= len(whole.records)
+
+
+def items_of(host: ModelHost) -> tuple[ToIds, ...]:
+    return tuple(
+        ToIds(
+            topic=step.topic,
+            topic_id=step.topic_id,
+            partition=step.partition,
+            has_own_id=step.id_from is IdFrom.OWN,
+        )
+        for step in planned(host).steps
+    )
+
+
+@pytest.mark.parametrize("name", ["plain", "missing", "three"])
+def test_a11_a_batch_is_durable_as_soon_as_its_outcomes_are_there(name: str) -> None:
+    first = broker(name)
+    items = items_of(first)
+
+    def there(host: ModelHost) -> None:
+        with opened(host, log_dirs(host)) as (site,):
+            here = [item for item in items if item.path in site.top.names()]
+            assert all(outcome.error is None for outcome in to_ids(site, here))
+
+    def back(host: ModelHost) -> None:
+        with opened(host, log_dirs(host)) as (site,):
+            lying = [
+                ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place)
+                if i.path not in site.top.names()
+                else ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path)
+                for i in items
+            ]
+            assert all(outcome.error is None for outcome in to_names(site, lying))
+            assert remove_empty_prefixes(site) == ()
+
+    def only_back(host: ModelHost) -> None:
+        with opened(host, log_dirs(host)) as (site,):
+            lying = [ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place) for i in items]
+            assert all(outcome.error is None for outcome in to_names(site, lying))
+
+    end = ended(first, there)
+    models = MODELS if name != "three" else ("K", "J", "P")
+    assert_none(explore(first, acknowledged(there), there, judge_end(end.world()), models, operation="to ids"))
+    assert_none(explore(first, acknowledged(there), back, judge_back, models, operation="to ids"))
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = differences(seen(first.world()), seen(state.recovered))
+        if "done" in acks:
+            files = {path: node.data for path, node in state.crashed.tree().items() if node.type is Type.FILE}
+            wrong += differences(first.world().files(), files)
+        return wrong
+
+    assert_none(explore(end, acknowledged(only_back), back, judge, models, operation="to names"))
+
+
+def barred(host: ModelHost) -> None:
+    with opened(host, log_dirs(host)) as sites:
+        bar(sites)
+        assert state(sites) is BarState.BARRED
+
+
+def unbarred(host: ModelHost) -> None:
+    with opened(host, log_dirs(host)) as sites:
+        unbar(sites)
+        assert state(sites) is BarState.OPEN
+
+
+def test_a37_a_bar_cut_off_anywhere_is_set_by_setting_it_again() -> None:
+    host = start(disks=2)
+    end = ended(host, barred)
+    assert_none(explore(host, acknowledged(barred), barred, judge_end(end.world()), MODELS, operation="bar"))
+
+
+def test_a37_a_bar_cut_off_anywhere_is_lifted_to_the_same_bytes_and_times() -> None:
+    host = start(disks=2)
+    assert_none(explore(host, acknowledged(barred), unbarred, judge_back, MODELS, operation="bar"))
+    # Also when the lifting is cut off.
+    one = start()
+    assert_none(explore(one, acknowledged(barred), unbarred, judge_back, ("K", "J", "B", "P"), 2, operation="bar"))
+
+
+def test_a37_a_lifting_cut_off_anywhere_ends_in_the_same_bytes_and_times() -> None:
+    first = start(disks=2)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = differences(seen(first.world()), seen(state.recovered))
+        return wrong + (differences(seen(first.world()), seen(state.crashed)) if "done" in acks else [])
+
+    assert_none(explore(ended(first, barred), acknowledged(unbarred), unbarred, judge, MODELS, operation="unbar"))
+    # Also when that is cut off again.
+    first = start()
+    assert_none(explore(ended(first, barred), acknowledged(unbarred), unbarred, judge, MODELS, 2, operation="unbar"))
+
+
+def test_a37_no_log_dir_is_barred_before_all_hold_what_is_true() -> None:
+    host = start(disks=2)
+
+    def nothing(host: ModelHost) -> None:
+        """Leave it as it is."""
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        files = state.recovered.files()
+        metas = [files[f"/d{number}/k/meta.properties"] for number in (1, 2)]
+        kept = [f"/d{number}/k/bar.json" in files for number in (1, 2)]
+        return ["barred without what is true"] if metas != [META_TEXT] * 2 and not all(kept) else []
+
+    assert_none(explore(host, acknowledged(barred), nothing, judge, MODELS, operation="bar"))
+
+
+def test_a21_a_finalize_cut_off_goes_either_way_until_the_first_is_final() -> None:
+    first = broker("two-disks")
+    plan = planned(first)
+
+    def verified(host: ModelHost) -> None:
+        apply(host, plan)
+        with opened(host, log_dirs(host)) as sites:
+            assert layout.verify(sites, plan, unlocked).is_finished
+
+    def finalized(host: ModelHost) -> None:
+        with opened(host, log_dirs(host)) as sites:
+            assert layout.finalize(sites, unlocked).is_finished
+
+    start_of_it = ended(first, verified)
+    end = ended(start_of_it, finalized)
+    assert_none(explore(start_of_it, acknowledged(finalized), finalized, judge_end(end.world()), MODELS))
+
+    went = {True: 0, False: 0}
+
+    def back(host: ModelHost) -> None:
+        with suppress(RefusedError):  # the judge says when it may
+            rollback(host)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        files = state.crashed.files()
+        said = [layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")]
+        is_final = LayoutState.FINAL in said
+        went[is_final] += 1
+        if is_final and {LayoutState.FINAL, LayoutState.FINALIZING} != {*said, LayoutState.FINALIZING}:
+            return [f"final beside {said}"]
+        kept = untimed(state.crashed) if is_final else untimed(first.world())
+        return differences(kept, untimed(state.recovered))
+
+    assert_none(explore(start_of_it, acknowledged(finalized), back, judge, MODELS, operation="finalize"))
+    assert all(went.values())

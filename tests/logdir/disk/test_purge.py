@@ -1,0 +1,179 @@
+"""Claiming and removing staged replicas of a real file system."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from logdir.disk import purge
+from logdir.disk.calls import Directory
+from logdir.disk.io import Call, HostDisk
+from logdir.disk.purge import claim, remove
+from logdir.disk.staging import hold
+from logdir.errors import RefusedError
+from logdir.formats.replica_marker import FILE_NAME, Intent, render
+from tests.builders import TOPIC_ID
+from tests.logdir.disk.staged_rig import make_log_dir, marker_of, opened, seen, set_aside, staged_marker
+
+NAME = f"{TOPIC_ID}_0"
+CLAIMED = f"{NAME}.purging"
+LOG = "00000000000000000000.log"
+
+
+def nobody(directory: Directory, name: str) -> bool:
+    return False
+
+
+def somebody(directory: Directory, name: str) -> bool:
+    return True
+
+
+@pytest.fixture
+def d1(tmp_path: Path) -> Path:
+    made = make_log_dir(tmp_path / "d1", "a-0", "b-0")
+    with opened(made) as site:
+        set_aside(site, "a-0")
+    return made
+
+
+def deleting(path: Path) -> Path:
+    return path.with_name(f"{path.name}.logdird") / "deleting"
+
+
+def test_what_is_claimed_is_removed_and_nothing_else(d1: Path) -> None:
+    (deleting(d1) / "stranger").mkdir()
+    before = {p: f for p, f in seen(d1.parent).items() if TOPIC_ID not in p}
+    size = sum(f.stat().st_size for f in (deleting(d1) / NAME).iterdir())
+    steps: list[tuple[int, int]] = []
+    with opened(d1) as site:
+        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
+        assert claimed == CLAIMED
+        assert remove(site, claimed, lambda freed, files: steps.append((freed, files)), in_use=nobody) == size
+    assert seen(d1.parent) == before
+    assert sum(freed for freed, _ in steps) == size
+    assert sum(files for _, files in steps) == 7
+
+
+def test_the_claim_is_on_the_marker_as_it_is(d1: Path) -> None:
+    with opened(d1) as site:
+        judged = staged_marker(deleting(d1) / NAME)
+        hold(site, NAME)
+        before = seen(d1.parent, markers=True)
+        with pytest.raises(RefusedError, match="look again"):
+            claim(site, NAME, judged)
+        held = staged_marker(deleting(d1) / NAME)
+        (deleting(d1) / NAME / FILE_NAME).write_bytes(b"torn")
+        with pytest.raises(RefusedError, match="held"):
+            claim(site, NAME, held)
+        (deleting(d1) / NAME / FILE_NAME).unlink()
+        with pytest.raises(RefusedError, match="found none"):
+            claim(site, NAME, held)
+    assert set(seen(d1.parent, markers=True)) == {p for p in before if not p.endswith(FILE_NAME)}
+
+
+def test_what_is_on_its_way_in_is_not_claimed(d1: Path) -> None:
+    with opened(d1) as site:
+        marker = marker_of(site, os.path.relpath(deleting(d1) / NAME, d1), intent=Intent.INCOMING, path="a-0")
+        (deleting(d1) / NAME / FILE_NAME).write_bytes(render(marker))
+        with pytest.raises(RefusedError, match="incoming"):
+            claim(site, NAME, marker)
+
+
+def test_a_claim_never_goes_over_another(d1: Path) -> None:
+    (deleting(d1) / CLAIMED).mkdir()
+    with opened(d1) as site, pytest.raises(FileExistsError):
+        claim(site, NAME, staged_marker(deleting(d1) / NAME))
+    assert (deleting(d1) / NAME / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize("name", ["stranger", CLAIMED, "a-0"])
+def test_only_a_staged_name_is_claimed_and_only_a_claimed_one_removed(name: str, d1: Path) -> None:
+    with opened(d1) as site:
+        marker = staged_marker(deleting(d1) / NAME)
+        with pytest.raises(ValueError, match="not the name"):
+            claim(site, name, marker)
+        with pytest.raises(ValueError, match="not the name"):
+            remove(site, NAME, in_use=nobody)
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "fifo"])
+def test_what_holds_more_than_files_is_held(kind: str, d1: Path) -> None:
+    inner = deleting(d1) / NAME / "odd"
+    match kind:
+        case "directory":
+            inner.mkdir()
+        case "link":
+            inner.symlink_to(d1)
+        case _:
+            os.mkfifo(inner)
+    before = seen(d1.parent, markers=True)
+    with opened(d1) as site:
+        with pytest.raises(RefusedError, match="odd"):
+            claim(site, NAME, staged_marker(deleting(d1) / NAME))
+        assert seen(d1.parent, markers=True) == before
+        (deleting(d1) / NAME).rename(deleting(d1) / CLAIMED)
+        with pytest.raises(RefusedError, match="odd"):
+            remove(site, CLAIMED, in_use=nobody)
+    assert len(os.listdir(deleting(d1) / CLAIMED)) == 8
+    assert (deleting(d1) / CLAIMED / LOG).stat().st_size == 40
+
+
+def _removed(d1: Path, monkeypatch: pytest.MonkeyPatch, *, is_used: bool = False) -> list[str]:
+    """Remove it in steps of 16 bytes; return what was truncated."""
+    monkeypatch.setattr(purge, "STEP_BYTES", 16)
+    calls: list[Call] = []
+    with opened(d1, HostDisk(calls.append)) as site:
+        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
+        remove(site, claimed, in_use=somebody if is_used else nobody)
+    assert not (deleting(d1) / CLAIMED).exists()
+    return [os.path.basename(call.path) for call in calls if call.name == "truncate"]
+
+
+def test_a_big_file_is_shortened_in_steps(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truncated = _removed(d1, monkeypatch)
+    # 40 bytes: 24, 8; 20 bytes: 4; the marker is big here, too.
+    assert truncated.count(LOG) == 2
+    assert truncated.count("00000000000000000007.log") == 1
+
+
+def test_a_file_with_a_second_name_is_never_shortened(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.link(deleting(d1) / NAME / LOG, d1 / "b-0" / "linked")
+    truncated = _removed(d1, monkeypatch)
+    assert LOG not in truncated
+    assert (d1 / "b-0" / "linked").read_bytes() == bytes(40)
+
+
+def test_a_file_somebody_has_open_is_never_shortened(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (deleting(d1) / NAME / LOG).open("rb") as reader:
+        assert _removed(d1, monkeypatch, is_used=True) == []
+        assert reader.read() == bytes(40)
+
+
+def test_the_marker_is_the_last_file_to_go(d1: Path) -> None:
+    calls: list[Call] = []
+    with opened(d1, HostDisk(calls.append)) as site:
+        remove(site, claim(site, NAME, staged_marker(deleting(d1) / NAME)), in_use=nobody)
+    names = [(call.name, os.path.basename(call.path)) for call in calls]
+    assert names[:2] == [("rename", NAME), ("fsync-dir", "deleting")]
+    assert names[-3:] == [("unlink", FILE_NAME), ("rmdir", CLAIMED), ("fsync-dir", "deleting")]
+
+
+def test_a_removal_stopped_anywhere_is_taken_up_again(d1: Path) -> None:
+    class StoppedError(Exception):
+        pass
+
+    def stop(freed: int, files: int) -> None:
+        raise StoppedError
+
+    with opened(d1) as site:
+        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
+        rounds = 0
+        while (deleting(d1) / CLAIMED).exists() and os.listdir(deleting(d1) / CLAIMED):
+            with pytest.raises(StoppedError):
+                remove(site, claimed, stop, in_use=nobody)
+            rounds += 1
+        assert rounds == 7
+        assert remove(site, claimed, in_use=nobody) == 0
+    assert not (deleting(d1) / CLAIMED).exists()

@@ -1,0 +1,156 @@
+"""What a start makes of what an interruption left, on a real file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir.disk.io import HostDirectory
+from logdir.disk.recover import Recovered, recover
+from logdir.formats.replica_marker import FILE_NAME, Intent, render
+from tests.builders import TOPIC_ID, partition
+from tests.logdir.disk.staged_rig import BY_ID, make_log_dir, marker_of, opened, seen, set_aside
+
+NOTHING = Recovered(unmarked=(), dropped=(), troubled=())
+INCOMING = f"{TOPIC_ID}_5"
+
+
+@pytest.fixture
+def d1(tmp_path: Path) -> Path:
+    return make_log_dir(tmp_path / "d1", "a-0", "b-0")
+
+
+def work(path: Path) -> Path:
+    return path.with_name(f"{path.name}.logdird")
+
+
+def recovered(path: Path) -> Recovered:
+    """Recover, and once more: the second time changes nothing."""
+    with opened(path) as site:
+        first = recover(site)
+        after = seen(path.parent, markers=True)
+        assert recover(site) == replace(first, unmarked=(), dropped=())
+        assert seen(path.parent, markers=True) == after
+    return first
+
+
+def test_of_what_was_not_interrupted_nothing_changes(d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0")
+    before = seen(d1.parent, markers=True)
+    assert recovered(d1) == NOTHING
+    assert seen(d1.parent, markers=True) == before
+
+
+@pytest.mark.parametrize("path", ["a-0", BY_ID], ids=["by name", "by id"])
+@pytest.mark.parametrize("name", [FILE_NAME, "replica.new.json"])
+def test_a_live_one_loses_its_marker(path: str, name: str, tmp_path: Path) -> None:
+    made = make_log_dir(tmp_path / "d1", path)
+    before = seen(tmp_path, markers=True)
+    (made / path / name).write_bytes(b"whatever")
+    assert recovered(made) == replace(NOTHING, unmarked=(path,))
+    assert seen(tmp_path, markers=True) == before
+
+
+def test_half_a_new_marker_goes_and_the_whole_one_stays(d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0")
+    before = seen(d1.parent, markers=True)
+    (work(d1) / "deleting" / f"{TOPIC_ID}_0" / "replica.new.json").write_bytes(b"half")
+    assert recovered(d1) == NOTHING
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_what_is_claimed_is_left_to_the_sweep(d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0")
+    deleting = work(d1) / "deleting"
+    (deleting / f"{TOPIC_ID}_0").rename(deleting / f"{TOPIC_ID}_0.purging")
+    before = seen(d1.parent, markers=True)
+    assert recovered(d1) == NOTHING
+    assert seen(d1.parent, markers=True) == before
+
+
+def _incoming(d1: Path, intent: Intent | None, *, name: str = INCOMING, **more: Any) -> Path:
+    made = work(d1) / "incoming" / name
+    partition(made)
+    if intent:
+        with opened(d1) as site:
+            marker = marker_of(site, os.path.relpath(made, d1), intent=intent, **more)
+        (made / FILE_NAME).write_bytes(render(marker))
+    return made
+
+
+def test_an_unfinished_copy_goes(d1: Path) -> None:
+    before = seen(d1.parent, markers=True)
+    _incoming(d1, Intent.INCOMING)
+    torn = work(d1) / "incoming" / f"{TOPIC_ID}_6"
+    torn.mkdir()
+    (torn / FILE_NAME).write_bytes(b"half a mar")
+    (work(d1) / "incoming" / f"{TOPIC_ID}_7").mkdir()
+    found = recovered(d1)
+    assert found.dropped == tuple(f"incoming/{TOPIC_ID}_{number}" for number in (5, 6, 7))
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_a_finished_copy_a_capture_and_what_nobody_explains_stay(d1: Path) -> None:
+    _incoming(d1, Intent.INCOMING, name=f"{INCOMING}.ready")
+    _incoming(d1, Intent.CAPTURED, name=f"{TOPIC_ID}_6")
+    _incoming(d1, None, name=f"{TOPIC_ID}_7")
+    _incoming(d1, Intent.INCOMING, name=f"{TOPIC_ID}_8", birth_inode=1)
+    partition(work(d1) / "incoming" / "stranger")
+    before = seen(d1.parent, markers=True)
+    assert recovered(d1).dropped == ()
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_a_copy_that_holds_more_than_files_stays_and_is_named(d1: Path) -> None:
+    (_incoming(d1, Intent.INCOMING) / "inner").mkdir()
+    before = seen(d1.parent, markers=True)
+    found = recovered(d1)
+    assert [path for path, _ in found.troubled] == [f"incoming/{INCOMING}"]
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_one_that_cannot_be_looked_at_does_not_keep_the_others(d1: Path) -> None:
+    (d1 / "a-0" / FILE_NAME).mkdir()
+    (d1 / "b-0" / FILE_NAME).write_bytes(b"whatever")
+    found = recovered(d1)
+    assert found.unmarked == ("b-0",)
+    assert [path for path, _ in found.troubled] == ["a-0"]
+    assert (d1 / "a-0" / FILE_NAME).is_dir()
+
+
+def test_a_prefix_that_cannot_be_read_does_not_keep_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make_log_dir(tmp_path / "d1", BY_ID)
+    (made / "aa").mkdir()
+    (made / BY_ID / FILE_NAME).write_bytes(b"whatever")
+    open_directory = HostDirectory.open
+
+    def refuse(directory: HostDirectory, name: str) -> HostDirectory:
+        if name == "aa":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        return open_directory(directory, name)
+
+    monkeypatch.setattr(HostDirectory, "open", refuse)
+    found = recovered(made)
+    assert (found.unmarked, [path for path, _ in found.troubled]) == ((BY_ID,), ["aa"])
+
+
+def test_strangers_and_links_are_not_touched(d1: Path, tmp_path: Path) -> None:
+    elsewhere = partition(tmp_path / "elsewhere")
+    (elsewhere / FILE_NAME).write_bytes(b"not ours")
+    (d1 / "c-0").symlink_to(elsewhere)
+    (d1 / "c-0.0123456789abcdef0123456789abcdef-delete").mkdir()
+    (d1 / "c-0.0123456789abcdef0123456789abcdef-delete" / FILE_NAME).write_bytes(b"not live")
+    (work(d1) / "deleting" / "stranger").mkdir()
+    (work(d1) / "deleting" / "stranger" / "replica.new.json").write_bytes(b"not ours")
+    (work(d1) / "deleting" / f"{TOPIC_ID}_9").symlink_to(elsewhere)
+    before = seen(tmp_path, markers=True)
+    assert recovered(d1) == NOTHING
+    assert seen(tmp_path, markers=True) == before

@@ -1,0 +1,314 @@
+"""Staging, restoring and holding replicas of a real file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as st
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir.disk.calls import Directory
+from logdir.disk.io import Call, HostDisk
+from logdir.disk.outcome import Result
+from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.errors import MalformedFileError, RefusedError
+from logdir.formats import offset_checkpoint
+from logdir.formats.offset_checkpoint import TopicPartition
+from logdir.formats.replica_marker import FILE_NAME, Checkpoints, render
+from tests.builders import TOPIC_ID, partition
+from tests.logdir.disk.staged_rig import (
+    BY_ID,
+    GID,
+    UID,
+    make_log_dir,
+    marker_of,
+    opened,
+    owner,
+    seen,
+    set_aside,
+    staged_marker,
+    take_back,
+)
+
+LAST = ("00000000000000000007.index", "00000000000000000007.log")
+
+
+@pytest.fixture
+def d1(tmp_path: Path) -> Path:
+    return make_log_dir(tmp_path / "d1", "a-0")
+
+
+def deleting(path: Path) -> Path:
+    return path.with_name(f"{path.name}.logdird") / "deleting"
+
+
+@pytest.mark.parametrize("path", ["a-0", BY_ID], ids=["by name", "by id"])
+def test_there_and_back_changes_nothing(path: str, tmp_path: Path) -> None:
+    made = make_log_dir(tmp_path / "d1", path)
+    before = seen(tmp_path)
+    with opened(made) as site:
+        done = set_aside(site, path)
+        assert (done.result, done.place) == (Result.DONE, f"deleting/{TOPIC_ID}_0")
+        place = Path(site.deleting.path) / f"{TOPIC_ID}_0"
+        assert not (made / path).exists()
+        assert staged_marker(place) == marker_of(site, os.path.relpath(place, made), path=path)
+        assert owner(place / FILE_NAME) == (UID, GID, 0o640)
+        back = take_back(site, place.name, path)
+    assert (back.result, back.place) == (Result.DONE, path)
+    assert seen(tmp_path, markers=True) == before
+
+
+def test_without_an_id_the_topic_is_the_name(d1: Path) -> None:
+    with opened(d1) as site:
+        assert set_aside(site, "a-0", topic_id=None).place == "deleting/no-id.a_0"
+
+
+def test_a_taken_name_gets_the_next_number_and_one_being_purged_is_taken(d1: Path) -> None:
+    with opened(d1) as site:
+        for taken in (f"{TOPIC_ID}_0", f"{TOPIC_ID}_0.2.purging", f"{TOPIC_ID}_0.3"):
+            (deleting(d1) / taken).mkdir()
+            (deleting(d1) / taken / "kept").write_bytes(b"kept")
+        before = seen(deleting(d1))
+        assert set_aside(site, "a-0").place == f"deleting/{TOPIC_ID}_0.4"
+        assert set(before.items()) < set(seen(deleting(d1)).items())
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "fifo"])
+def test_a_replica_that_holds_what_is_no_file_stays_as_it_is(kind: str, d1: Path) -> None:
+    inner = d1 / "a-0" / "strange"
+    match kind:
+        case "directory":
+            inner.mkdir()
+        case "link":
+            inner.symlink_to("/etc/passwd")
+        case _:
+            os.mkfifo(inner)
+    before = seen(d1.parent, markers=True)
+    with opened(d1) as site:
+        done = set_aside(site, "a-0")
+    assert done.result is Result.UNDONE
+    assert isinstance(done.error, RefusedError)
+    assert "a-0/strange" in str(done.error)
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_a_link_with_a_live_name_is_not_followed(d1: Path, tmp_path: Path) -> None:
+    elsewhere = partition(tmp_path / "elsewhere")
+    (d1 / "b-0").symlink_to(elsewhere)
+    before = seen(tmp_path, markers=True)
+    with opened(d1) as site:
+        assert set_aside(site, "b-0", "b").result is Result.UNDONE
+    assert seen(tmp_path, markers=True) == before
+
+
+def test_a_directory_that_is_another_by_now_is_refused_and_the_rest_of_the_batch_done(tmp_path: Path) -> None:
+    made = make_log_dir(tmp_path / "d1", "a-0", "b-0", "c-0")
+    with opened(made) as site:
+        items = [StageItem(path=f"{t}-0", marker=marker_of(site, f"{t}-0", t, None)) for t in "abc"]
+        (made / "b-0").rename(made / "x-0")
+        partition(made / "b-0")
+        (made / "c-0").rename(made / "y-0")
+        found = stage(site, items)
+    assert [one.result for one in found] == [Result.DONE, Result.UNDONE, Result.UNDONE]
+    assert isinstance(found[1].error, RefusedError)
+    assert "plan again" in str(found[1].error)
+    assert not (made / "b-0" / FILE_NAME).exists()
+
+
+def test_markers_left_over_are_replaced_and_strangers_not_touched(d1: Path) -> None:
+    for name in ("stranger.txt", "zz"):
+        (d1 / name).write_bytes(b"unknown")
+    (deleting(d1) / "not-one-of-ours").mkdir()
+    for name in (FILE_NAME, "replica.new.json"):
+        (d1 / "a-0" / name).write_bytes(b"half a mar")
+    before = {path: facts for path, facts in seen(d1.parent).items() if "a-0" not in path}
+    with opened(d1) as site:
+        assert set_aside(site, "a-0").result is Result.DONE
+    staged = deleting(d1) / f"{TOPIC_ID}_0"
+    assert staged_marker(staged).path == "a-0"
+    assert not (staged / "replica.new.json").exists()
+    after = {path: facts for path, facts in seen(d1.parent).items() if TOPIC_ID not in path}
+    assert after == before
+
+
+def test_a_batch_is_marked_before_it_is_renamed_and_each_directory_synced_once(tmp_path: Path) -> None:
+    made = make_log_dir(tmp_path / "d1", "a-0", "b-0", "c-0")
+    calls: list[Call] = []
+    with opened(made, HostDisk(calls.append)) as site:
+        stage(site, [StageItem(path=f"{t}-0", marker=marker_of(site, f"{t}-0", t, None)) for t in "abc"])
+    assert [call.name for call in calls] == ["write"] * 3 + ["syncfs"] + ["rename"] * 3 + ["fsync-dir"] * 2
+    assert [call.path for call in calls[-2:]] == [str(deleting(made)), str(made)]
+
+
+def test_an_error_of_one_rename_leaves_its_replica_without_a_marker(d1: Path) -> None:
+    with opened(d1) as site:
+        item = StageItem(path="a-0", marker=marker_of(site, "a-0", "t" * 249, None))
+        # no-id.{249}_0.purging is longer than a name may be.
+        (found,) = stage(site, [item])
+    assert found.result is Result.UNDONE
+    assert "File name too long" in str(found.error)
+    assert not (d1 / "a-0" / FILE_NAME).exists()
+
+
+def test_restore_drops_the_last_indexes_only_if_asked(d1: Path) -> None:
+    before = seen(d1 / "a-0")
+    with opened(d1) as site:
+        set_aside(site, "a-0")
+        take_back(site, f"{TOPIC_ID}_0", "a-0")
+        assert seen(d1 / "a-0") == before
+        set_aside(site, "a-0")
+        take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
+    left = seen(d1 / "a-0")
+    assert set(before) - set(left) == {LAST[0]}
+    assert all(before[name] == facts for name, facts in left.items())
+
+
+def test_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: Path) -> None:
+    points = Checkpoints(recovery_point=3, log_start=2, high_watermark=4, cleaner=1)
+    other = {TopicPartition("other", 1): 9}
+    for name in offset_checkpoint.NAMES[:3]:
+        (d1 / name).write_bytes(offset_checkpoint.render(other))
+        os.chown(d1 / name, UID, GID)
+        (d1 / name).chmod(0o604)
+    with opened(d1) as site:
+        set_aside(site, "a-0", checkpoints=points)
+        take_back(site, f"{TOPIC_ID}_0", "a-0")
+    own = TopicPartition("a", 0)
+    found = [offset_checkpoint.parse((d1 / name).read_bytes()) for name in offset_checkpoint.NAMES]
+    assert found == [other | {own: 3}, other | {own: 2}, other | {own: 4}, {own: 1}]
+    assert [owner(d1 / name)[2] for name in offset_checkpoint.NAMES] == [0o604] * 3 + [0o640]
+    assert {owner(d1 / name)[:2] for name in offset_checkpoint.NAMES} == {(UID, GID)}
+
+
+def test_restore_makes_a_prefix_that_belongs_to_whom_the_log_dir_does(tmp_path: Path) -> None:
+    made = make_log_dir(tmp_path / "d1", BY_ID)
+    prefix = made / BY_ID[:2]
+    with opened(made) as site:
+        set_aside(site, BY_ID)
+        prefix.rmdir()
+        assert take_back(site, f"{TOPIC_ID}_0", BY_ID).result is Result.DONE
+        assert owner(prefix) == (UID, GID, 0o750)
+        set_aside(site, BY_ID)
+        # As a process leaves it that is killed between two calls.
+        os.chown(prefix, os.geteuid(), os.getegid())
+        prefix.chmod(0o700)
+        assert take_back(site, f"{TOPIC_ID}_0", BY_ID).result is Result.DONE
+    assert owner(prefix) == (UID, GID, 0o750)
+
+
+def test_restore_refuses_a_name_that_is_taken_and_changes_nothing(d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0", checkpoints=Checkpoints(log_start=5))
+        partition(d1 / "a-0")
+        (d1 / offset_checkpoint.NAMES[1]).write_bytes(offset_checkpoint.render({TopicPartition("a", 0): 1}))
+        before = seen(d1.parent, markers=True)
+        found = take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
+    assert isinstance(found.error, RefusedError)
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_restore_refuses_another_marker_another_inode_and_another_host(d1: Path, tmp_path: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0")
+        name = f"{TOPIC_ID}_0"
+        before = seen(d1.parent, markers=True)
+        assert isinstance(take_back(site, name, "a-0", delay_ms=7).error, RefusedError)
+        strange: tuple[dict[str, Any], ...] = (
+            {"cluster_id": "x"},
+            {"node_id": 9},
+            {"directory_id": "AEXY6aqzQY-32P5TStzaFg"},
+            {"birth_inode": 1},
+        )
+        for more in strange:
+            made = make_log_dir(tmp_path / f"d-{next(iter(more))}", "a-0")
+            with opened(made) as other:
+                set_aside(other, "a-0")
+                marker = marker_of(other, str(deleting(made) / name), path="a-0", **more)
+                (deleting(made) / name / FILE_NAME).write_bytes(render(marker))
+                found = restore(other, RestoreItem(name=name, marker=marker, path="a-0", drop_last_indexes=False))
+                assert isinstance(found.error, RefusedError), more
+                assert "foreign" in str(found.error)
+                assert isinstance(hold(other, name).error, RefusedError)
+        assert {p: f for p, f in seen(d1.parent, markers=True).items() if not p.startswith("d-")} == before
+
+
+def test_restore_leaves_checkpoints_it_cannot_rewrite(d1: Path) -> None:
+    (d1 / offset_checkpoint.NAMES[1]).write_bytes(b"0\n1\nother 0 -1\n")
+    with opened(d1) as site:
+        set_aside(site, "a-0", checkpoints=Checkpoints(log_start=5))
+        found = take_back(site, f"{TOPIC_ID}_0", "a-0")
+    assert isinstance(found.error, MalformedFileError)
+    assert (d1 / offset_checkpoint.NAMES[1]).read_bytes() == b"0\n1\nother 0 -1\n"
+    assert (deleting(d1) / f"{TOPIC_ID}_0").exists()
+
+
+@pytest.mark.parametrize("name", [f"{TOPIC_ID}_0.purging", f"{TOPIC_ID}_0", "strange", f"{TOPIC_ID}_1"])
+def test_what_is_claimed_is_neither_restored_nor_held(name: str, d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0")
+        marker = staged_marker(deleting(d1) / f"{TOPIC_ID}_0")
+        (deleting(d1) / f"{TOPIC_ID}_0").rename(deleting(d1) / f"{TOPIC_ID}_0.purging")
+        before = seen(d1.parent, markers=True)
+        item = RestoreItem(name=name, marker=marker, path="a-0", drop_last_indexes=True)
+        assert isinstance(restore(site, item).error, RefusedError)
+        assert isinstance(hold(site, name).error, RefusedError)
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_hold_takes_the_deadline_and_nothing_else(d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0", delay_ms=5000)
+        place = deleting(d1) / f"{TOPIC_ID}_0"
+        marker, before = staged_marker(place), seen(place)
+        assert hold(site, place.name).result is Result.DONE
+        held = staged_marker(place)
+        assert (held.delay_ms, held.topic_id, held.birth_inode) == (None, marker.topic_id, marker.birth_inode)
+        inode = (place / FILE_NAME).stat().st_ino
+        assert hold(site, place.name).result is Result.DONE
+        assert (place / FILE_NAME).stat().st_ino == inode, "written again for nothing"
+        assert seen(place) == before
+        assert owner(place / FILE_NAME) == (UID, GID, 0o640)
+
+
+class FullDisk(HostDisk):
+    """Says of every second call of one kind that there is no room."""
+
+    def __init__(self, refused: str) -> None:
+        self.made: list[str] = []
+        self._refused = refused
+        super().__init__(self._observe)
+
+    def _observe(self, call: Call) -> None:
+        self.made.append(call.name)
+        if call.name == self._refused and self.made.count(call.name) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), call.path)
+
+
+@pytest.mark.parametrize("refused", ["write", "rename"])
+def test_a_full_disk_uses_the_reserve_once(refused: str, d1: Path) -> None:
+    disk = FullDisk(refused)
+    with opened(d1, disk) as site:
+        assert set_aside(site, "a-0").result is Result.DONE
+    assert disk.made.count("truncate") == 1
+    assert (deleting(d1).parent / "reserve").stat().st_size == 0
+    with opened(d1, FullDisk(refused)) as site:
+        partition(d1 / "b-0")
+        found = set_aside(site, "b-0", "b", None)
+    assert found.result is Result.UNDONE
+    assert "No space left" in str(found.error)
+    assert not (d1 / "b-0" / FILE_NAME).exists()
+
+
+def _rename_over(site_directory: Directory) -> None:
+    site_directory.rename("one", site_directory, "two")
+
+
+def test_a_rename_never_goes_over_an_empty_directory(d1: Path) -> None:
+    (deleting(d1) / "one").mkdir()
+    (deleting(d1) / "two").mkdir()
+    with opened(d1) as site, pytest.raises(FileExistsError):
+        _rename_over(site.deleting)
+    assert st.S_ISDIR((deleting(d1) / "one").stat().st_mode)

@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple, TextIO
 
-from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.errors import (
+    ConfigError,
+    DiskError,
+    FormatError,
+    LockHeldError,
+    LogDirError,
+    Problem,
+    RefusedError,
+    WorkRootOwnedError,
+)
 from tools.render import utf8
 
 FORMAT = 1
@@ -49,6 +58,33 @@ def compact(value: object) -> str:
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
     """Return every finding an error carries."""
     return error.problems if isinstance(error, ConfigError) else (error.problem(),)
+
+
+_EXIT = {
+    "output-failed": Exit.PROBLEMS,
+    "output-exists": Exit.USAGE,
+    "no-spark": Exit.USAGE,
+    "spark-session": Exit.USAGE,
+    "plan-format": Exit.USAGE,
+    "snapshot-format": Exit.USAGE,
+    "walk-on-cluster": Exit.REFUSED,
+}
+"""Slugs of the planning side whose family does not say enough."""
+
+
+def exit_for(error: LogDirError) -> Exit:
+    """Return the exit status of a command that an error stopped."""
+    match error:
+        case ConfigError():
+            return Exit.USAGE
+        case WorkRootOwnedError() | RefusedError():
+            return Exit.REFUSED
+        case LockHeldError():
+            return Exit.BROKER_RUNS
+        case FormatError() | DiskError():
+            return Exit.PROBLEMS
+        case _:
+            return _EXIT.get(error.code, Exit.REFUSED)
 
 
 def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]) -> str:

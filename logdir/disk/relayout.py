@@ -130,10 +130,12 @@ def to_ids(site: Site, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
     """
     batch = _Batch(site)
     with calling(site.top):
-        marked = batch.passed(items, lambda item: _mark(site, item))
+        ours: set[str] = set()
+        marked = batch.passed(items, lambda item: _mark(site, item, ours))
         if marked:
             batch.sync()
-        replaced = batch.passed(marked, lambda item: _give_topic(site, item))
+        # Under the same locks as a moment ago: what needs no replacing is not read again.
+        replaced = batch.passed(marked, lambda item: None if item.path in ours else _give_topic(site, item))
         made: set[str] = set()
         ready = batch.passed(replaced, lambda item: _make_prefix(site, item.prefix, made))
         if ready:
@@ -154,7 +156,8 @@ def to_ids(site: Site, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
     return batch.in_order(items)
 
 
-def _mark(site: Site, item: ToIds) -> None:
+def _mark(site: Site, item: ToIds, ours: set[str]) -> None:
+    """Write what is to be durable before anything is replaced; add to ``ours`` what has its topic already."""
     path = f"{site.log_dir}/{item.path}"
     if item.topic == METADATA_TOPIC:
         raise RefusedError(path, expected="a topic's replica", found="the metadata log", fix="it is only read")
@@ -167,6 +170,7 @@ def _mark(site: Site, item: ToIds) -> None:
         if found.data == with_topic(item.topic_id, item.topic):
             # By an earlier run that was cut off: what is kept must be readable before it is moved.
             original_of(directory, found, item.topic_id, is_kept=KEPT in names)
+            ours.add(item.path)
             return
         leftovers = KEPT in names or NEW_METADATA in names
         mark(site, directory, found, item.topic_id, item.topic, leftovers=leftovers)
@@ -174,9 +178,7 @@ def _mark(site: Site, item: ToIds) -> None:
 
 def _give_topic(site: Site, item: ToIds) -> None:
     with site.top.open(item.path) as directory:
-        wanted = with_topic(item.topic_id, item.topic)
-        if read_metadata(directory).data != wanted:
-            replace_metadata(directory, wanted)
+        replace_metadata(directory, with_topic(item.topic_id, item.topic))
 
 
 def _make_prefix(site: Site, prefix: str, made: set[str]) -> None:

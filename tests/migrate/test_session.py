@@ -114,7 +114,7 @@ def run(script: str, tmp_path: Path, *, warnings: str = "error", **environ: str)
     kept |= {"PYTHONPATH": python_path()[0], "TMPDIR": str(tmp_path)} | environ
     return subprocess.run(
         [sys.executable, "-W", warnings, "-c", textwrap.dedent(script)],
-        capture_output=True, text=True, env=kept, cwd=tmp_path, timeout=120, check=False,
+        capture_output=True, text=True, env=kept, cwd=tmp_path, timeout=280, check=False,
     )  # fmt: skip
 
 

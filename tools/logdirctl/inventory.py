@@ -14,16 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.errors import LogDirError, Problem
 from logdir.observe.process import Request, Summary, parse_summary, run
 from tools import render
 from tools.cli import Exit, Streams, compact, envelope, say
 from tools.logdirctl.inventory_output import places, publish, unwritten
+from tools.logdirctl.naming import add_broker, broker_of, words_of
 
 if TYPE_CHECKING:
     import subprocess
-
-Action = Callable[[argparse.Namespace, Streams], int]
 
 _NOTE_EVERY = 0.2
 """Seconds between two progress lines on a terminal."""
@@ -34,13 +33,6 @@ _FIXES = {
     "meta-properties-missing": "a broker will not start on it; see docs/errors.md",
     "meta-properties-malformed": "a broker will not start on it; see docs/errors.md",
 }
-
-
-class Broker(NamedTuple):
-    """Whose log dirs are scanned."""
-
-    log_dirs: tuple[str, ...]
-    rack: str | None
 
 
 class Result(NamedTuple):
@@ -60,60 +52,11 @@ def add_parser(commands: Any) -> None:
         epilog="exit status: 0 every disk was read, 1 a disk could not be read, 2 usage or configuration",
         allow_abbrev=False,
     )
-    broker = parser.add_mutually_exclusive_group(required=True)
-    broker.add_argument(
-        "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
-    )
-    broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
+    add_broker(parser)
     parser.add_argument("-o", "--output", metavar="DIR", help="write one inventory file per log dir into DIR")
     parser.add_argument("--exact", action="store_true", help="size every file, not only segments")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.set_defaults(run=act, title="inventory")
-
-
-def broker_of(arguments: argparse.Namespace) -> Broker:
-    """Find out which log dirs are meant. Reads the broker's configuration.
-
-    Raises:
-        ConfigError: the file cannot be read or names nothing usable.
-    """
-    if arguments.server_properties is None:
-        dirs = [part.strip() for part in arguments.log_dirs.split(",")]
-        rack = None
-    else:
-        from logdir.formats import server_properties
-
-        path: str = arguments.server_properties
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise ConfigError(
-                (Problem("config-error", path, "a server.properties to read", str(error.strerror)),)
-            ) from error
-        value = server_properties.parse(data, path)
-        dirs, rack = list(value.log_dirs), value.rack
-    where = arguments.server_properties or "--log-dirs"
-    problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
-    fit = [part for part in dirs if part and _is_path(part)]
-    problems += [
-        Problem("config-error", where, "a path the system takes", part) for part in dirs if part and part not in fit
-    ]
-    absolute = [os.path.abspath(part) for part in fit]
-    # As an inventory shows them: two that differ in bytes no text holds would be one to its reader.
-    texts = [render.utf8(path) for path in absolute]
-    twice = sorted({text for text in texts if texts.count(text) > 1})
-    problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
-    if problems:
-        raise ConfigError(tuple(problems))
-    return Broker(tuple(absolute), rack)
-
-
-def _is_path(text: str) -> bool:
-    try:
-        return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
 
 
 class _Progress:
@@ -334,12 +277,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in problems:
         say(streams, f"logdirctl inventory: {problem.line()}")
     if arguments.output is None:
-        named = (
-            f"--server-properties {render.quoted(arguments.server_properties)}"
-            if arguments.server_properties is not None
-            else f"--log-dirs {render.quoted(arguments.log_dirs)}"
-        )
-        streams.out.write(render.printable(f"next: logdirctl inventory {named} -o DIR") + "\n")
+        streams.out.write(render.printable(f"next: logdirctl inventory {words_of(arguments)} -o DIR") + "\n")
     else:
         for result in results:
             streams.out.write(render.printable(f"wrote {result.file}") + "\n")

@@ -7,14 +7,16 @@ a test.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
-from logdir.errors import ConfigError, DiskError, FormatError, LogDirError, Problem
-from tools.cli import Exit, Streams, failed, problems_of, say
-from tools.logdirctl import inventory
+from logdir.errors import LogDirError, Problem
+from tools.cli import Exit, Streams, exit_for, failed, problems_of, say
 
+_COMMANDS = ("inventory", "init", "stage", "staged", "layout", "uninstall", "fleet")
+"""Each a module beside this one; only the one that is asked for is read."""
 _EPILOG = """\
 exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal
 next: logdirctl inventory --server-properties /etc/kafka/server.properties"""
@@ -31,18 +33,6 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=100, max_help_position=28)
 
 
-_EXIT = {
-    "output-failed": Exit.PROBLEMS,
-    "output-exists": Exit.USAGE,
-    "no-spark": Exit.USAGE,
-    "spark-session": Exit.USAGE,
-    "plan-format": Exit.USAGE,
-    "snapshot-format": Exit.USAGE,
-    "walk-on-cluster": Exit.REFUSED,
-}
-"""Slugs of the planning side whose family does not say enough."""
-
-
 class _Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **settings})
@@ -55,28 +45,15 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, or one that has at least ``command``: what it does not need stays unread."""
     parser = _Parser(
         prog="logdirctl",
-        description="Look at and plan for the log directories of Apache Kafka brokers with many disks.",
+        description="Look at, plan for and change the log directories of Apache Kafka brokers with many disks.",
         epilog=_EPILOG,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    inventory.add_parser(commands)
-    if command != "inventory":
-        from tools.logdirctl import fleet
-
-        fleet.add_parser(commands)
+    for name in (command,) if command in _COMMANDS else _COMMANDS:
+        import_module(f"tools.logdirctl.{name}").add_parser(commands)
     return parser
-
-
-def _exit_for(error: LogDirError) -> Exit:
-    match error:
-        case ConfigError():
-            return Exit.USAGE
-        case FormatError() | DiskError():
-            return Exit.PROBLEMS
-        case _:
-            return _EXIT.get(error.code, Exit.REFUSED)
 
 
 def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
@@ -99,12 +76,12 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         say(streams, "logdirctl: a command is needed (see logdirctl --help)")
         return Exit.USAGE
     try:
-        run: inventory.Action = arguments.run
+        run: Callable[[argparse.Namespace, Streams], int] = arguments.run
         status = run(arguments, streams)
         stdout.flush()  # here, where a reader that went away is nobody's fault
         return status
     except LogDirError as error:
-        return failed(arguments.title, _exit_for(error), problems_of(error), streams, as_json=arguments.json)
+        return failed(arguments.title, exit_for(error), problems_of(error), streams, as_json=arguments.json)
     except BrokenPipeError:
         return Exit.PROBLEMS
     except Exception as error:  # noqa: BLE001 - the last guard: a fault of ours is one line too

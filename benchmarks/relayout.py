@@ -1,0 +1,91 @@
+"""A plan applied to a broker of two disks on one file system, against the same code without any sync.
+
+``python -m benchmarks.relayout [--dir DIR] [--partitions N] [--rounds N] [--profile]``
+
+Spec: design §10, row "layout apply".
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import hashlib
+import json
+import pstats
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from benchmarks.measure import ROUNDS, Row, show
+from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
+from logdir import clock
+from logdir.disk import layout
+from logdir.disk.io import HostDisk
+from logdir.disk.locks import hold_all
+from logdir.disk.site import Site
+from logdir.formats import plan_document
+from logdir.formats.plan_document import PlanDocument
+
+_SHARE = 0.5
+
+
+def plan_of(sites: Sequence[Site]) -> PlanDocument:
+    """Return the plan of what lies there."""
+    seen = layout.look_all(sites)
+    lines: list[dict[str, object]] = [{
+        "plan": 1, "verb": "layout", "cluster": "c", "cluster_id": seen[0].cluster_id, "node_id": seen[0].node_id,
+        "inventory_sha256": "0" * 64, "log_dirs": sorted(site.log_dir for site in sites),
+    }]  # fmt: skip
+    for one in seen:
+        for replica in one.replicas:
+            topic_id = str(replica.topic_id)
+            lines.append({
+                "step": len(lines), "op": "relayout", "log_dir": one.log_dir, "from": replica.path,
+                "to": f"{topic_id[:2]}/{topic_id}_{replica.partition}", "topic": replica.topic, "topic_id": topic_id,
+                "partition": replica.partition, "id_from": "own", "log_bytes": 100,
+            })  # fmt: skip
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    footer = {"steps": len(lines) - 1, "sha256": hashlib.sha256(data).hexdigest()}
+    return plan_document.parse(data + json.dumps(footer).encode() + b"\n", "plan")
+
+
+def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, profile: bool = False) -> list[Row]:
+    """Apply and roll back in turn, durable and unsynced; only applying is timed."""
+    with broker(home, partitions) as log_dirs:
+        with opened(HostDisk(), log_dirs) as sites:
+            plan = plan_of(sites)
+
+        def locked() -> AbstractContextManager[object]:
+            return hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms())
+
+        def once(disk: HostDisk) -> float:
+            with opened(disk, log_dirs) as sites:
+                took = timed(lambda: _require(layout.apply(sites, plan, locked)))
+                _require(layout.rollback(sites, locked))
+            return took
+
+        if profile:
+            with cProfile.Profile() as found:
+                once(HostDisk())
+            pstats.Stats(found).sort_stats("tottime").print_stats(25)
+        return compared("layout apply", partitions, _SHARE, once, rounds)
+
+
+def _require(report: layout.Report) -> None:
+    if not report.is_finished or report.refused:
+        raise SystemExit(f"not finished: {report.failed} {report.refused[:3]}")
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dir", default=default_dir(), help="on which file system")
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--profile", action="store_true", help="where the time goes, first")
+    arguments = parser.parse_args()
+    print(show(measure(arguments.dir, arguments.partitions, arguments.rounds, profile=arguments.profile)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

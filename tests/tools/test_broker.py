@@ -1,0 +1,192 @@
+"""Opening a broker's log dirs for changes: whose they are, what is re-read, and what stops a batch."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir.disk import bar
+from logdir.disk.io import HostDisk
+from logdir.disk.locks import BATCH_MS
+from logdir.disk.work_root import open_root
+from logdir.errors import (
+    ConfigError,
+    ForeignLogDirError,
+    LockHeldError,
+    LogDirOfflineError,
+    LogDirReplacedError,
+    RefusedError,
+    UnsupportedVersionError,
+    WorkRootOwnedError,
+)
+from logdir.formats import layout_file, own_json
+from logdir.formats.layout_file import LayoutFile, LayoutState
+from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
+from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks
+from tools.cli import Exit
+from tools.logdirctl import stage
+from tools.logdirctl.broker import opened
+
+
+def arguments(*disks: Path, properties: Path | None = None, without: tuple[str, ...] = ()) -> argparse.Namespace:
+    named = ",".join(map(str, disks)) if properties is None else None
+    said = None if properties is None else str(properties)
+    return argparse.Namespace(log_dirs=named, server_properties=said, without=list(without), apply=True, json=False)
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> tuple[Path, Path]:
+    found = two_disks(tmp_path)
+    assert ctl("init", "--log-dirs", f"{found[0]},{found[1]}", "--apply").status == Exit.DONE
+    return found
+
+
+def test_a_server_properties_that_is_edited_stops_the_next_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    whole = f"node.id=1\nlog.dirs={disks[0]},{disks[1]}\nbroker.rack=a\n"
+    properties.write_text(whole)
+    with opened(arguments(properties=properties), changes=True) as broker:
+        with broker.batch():
+            pass
+        for edited in (
+            whole.replace(f",{disks[1]}", ""),
+            whole.replace("node.id=1", "node.id=2"),
+            whole + f"metadata.log.dir={disks[1]}\n",
+            "log.dirs=\n",
+        ):
+            properties.write_text(edited)
+            with pytest.raises(RefusedError), broker.batch():
+                pytest.fail("a batch on an old list of log dirs")
+        properties.write_text(whole.replace("rack=a", "rack=b"))
+        with broker.batch():
+            pass
+        properties.unlink()
+        with pytest.raises(RefusedError), broker.batch():
+            pytest.fail("a batch without a configuration")
+
+
+def test_owner_locks_are_for_life_and_kafkas_for_a_batch(disks: tuple[Path, Path]) -> None:
+    with opened(arguments(*disks), changes=True) as broker:
+        with pytest.raises(WorkRootOwnedError), opened(arguments(*disks), changes=True):
+            pytest.fail("two owners")
+        with opened(arguments(*disks), changes=False):
+            pass  # who only looks needs no lock
+        with broker.batch() as batch:
+            assert batch.log_dirs == tuple(map(str, disks))
+            assert not batch.expired(batch.began_boottime_ms + BATCH_MS - 1)
+            assert batch.expired(batch.began_boottime_ms + BATCH_MS)
+            for disk in disks:
+                assert is_locked(disk / ".lock")
+        assert not is_locked(disks[0] / ".lock")
+        with held(disks[1] / ".lock"), pytest.raises(LockHeldError, match="pid"), broker.batch():
+            pytest.fail("beside a broker")
+    with opened(arguments(*disks), changes=True):
+        pass
+
+
+def test_a_log_dir_that_was_replaced_stops_the_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
+    with opened(arguments(*disks), changes=True) as broker:
+        disks[1].rename(tmp_path / "away")
+        log_dir(disks[1])
+        with pytest.raises((LogDirReplacedError, LockHeldError)), broker.batch():
+            pytest.fail("on another directory")
+
+
+def test_log_dirs_of_two_brokers_and_dead_ones_are_refused(disks: tuple[Path, Path], tmp_path: Path) -> None:
+    other = log_dir(tmp_path / "other", node=2)
+    ctl("init", "--log-dirs", other, "--apply")
+    with pytest.raises(ForeignLogDirError), opened(arguments(disks[0], other), changes=True):
+        pytest.fail("two brokers as one")
+    dead = tmp_path / "dead"
+    with pytest.raises(LogDirOfflineError), opened(arguments(disks[0], dead), changes=True):
+        pytest.fail("a dead disk nobody spoke of")
+    with pytest.raises(ConfigError), opened(arguments(disks[0], without=(str(dead),)), changes=True):
+        pytest.fail("a disk that is none of the broker's")
+    with pytest.raises(RefusedError), opened(arguments(dead, without=(str(dead),)), changes=True):
+        pytest.fail("no disk at all")
+    with opened(arguments(disks[0], dead, without=(str(dead),)), changes=True) as broker:
+        assert (broker.missing, [site.log_dir for site in broker.sites]) == ((str(dead),), [str(disks[0])])
+
+
+@pytest.mark.parametrize("name", ["heartbeat.json", "brake.json", "work-root.json"])
+def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], tmp_path: Path, name: str) -> None:
+    kind = {"heartbeat.json": "heartbeat", "brake.json": "brake", "work-root.json": "work_root"}[name]
+    (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, 2, {"x": 1}))
+    before = tree(tmp_path)
+    with pytest.raises(UnsupportedVersionError, match=name), opened(arguments(*disks), changes=True):
+        pytest.fail("a guess")
+    said = ctl("stage", "pay", "--log-dirs", f"{disks[0]},{disks[1]}", "--apply", "--confirm")
+    assert (said.status, "unsupported-version" in said.err) == (Exit.PROBLEMS, True)
+    assert tree(tmp_path) == before
+
+
+def test_many_replicas_are_set_aside_in_several_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disks = two_disks(tmp_path, replicas=12)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    before = tree(*disks)
+    batches = 0
+
+    def expired(self: object, now_boottime_ms: int) -> bool:
+        nonlocal batches
+        batches += 1
+        return True
+
+    monkeypatch.setattr(stage, "_AT_ONCE", 2)
+    monkeypatch.setattr("logdir.disk.locks.Batch.expired", expired)
+    assert ctl("stage", "*", *named, "--apply", "--confirm").status == Exit.DONE
+    assert batches > 6
+    assert len(os.listdir(tmp_path / "d1.logdird" / "deleting")) == 7
+    assert ctl("staged", "restore", "*", *named, "--apply").status == Exit.DONE
+    assert tree(*disks) == before
+
+
+def test_what_changed_between_plan_and_batch_is_not_swept_along(
+    disks: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    real = stage._apply
+
+    def meanwhile(*given: Any) -> object:
+        partition(disks[1] / "pay-9")
+        return real(*given)
+
+    monkeypatch.setattr(stage, "_apply", meanwhile)
+    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+    assert (disks[1] / "pay-9").is_dir()
+    assert not (disks[1] / "pay-1").exists()
+
+
+def test_a_layout_that_is_final_is_worked_on_behind_its_bar(tmp_path: Path) -> None:
+    tops = [log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2", directory="AAAAAAAAAAAAAAAAAAAABA")]
+    partition(tops[0] / "eX" / f"{TOPIC_ID}_0", topic_name="pay")
+    partition(tops[1] / "eX" / f"{TOPIC_ID}_1", topic_name="pay")
+    named = ("--log-dirs", f"{tops[0]},{tops[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    with ExitStack() as stack:
+        bar.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in tops])
+    for state in LayoutState:
+        for top in tops:
+            (top / "layout.json").write_bytes(layout_file.render(LayoutFile(state, "0" * 64, CLUSTER, 1)))
+        before = tree(*tops)
+        said = ctl("stage", "pay-1", *named, "--apply", "--confirm")
+        if state is not LayoutState.FINAL:
+            assert (said.status, "layout" in said.err) == (Exit.REFUSED, True)
+            assert tree(*tops) == before
+            continue
+        assert said.status == Exit.DONE, said
+        status, result = ctl_json("staged", "ls", *named)
+        assert (status, [item["state"] for item in result["items"]]) == (Exit.DONE, ["counting"])
+        said = ctl("staged", "restore", f"{TOPIC_ID}_1", *named, "--apply")
+        assert said.status == Exit.DONE, said
+        after = tree(*tops)
+        changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+        # The work root is the log dir itself.
+        assert {os.path.basename(path) for path in changed} <= {"brake.json", "heartbeat.json"}

@@ -1,0 +1,98 @@
+"""The commands killed with ``kill -9`` at random moments: the next one recovers, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tools.ctl import ctl, ctl_json, launch, tree, two_disks
+from tools.cli import Exit
+
+SEED = int(os.environ.get("LOGDIRD_SEED", "11"))
+KILLS = 14
+REPLICAS = 60
+
+
+def _killed(draw: random.Random, takes: float, *argv: object) -> bool:
+    with launch(*argv) as child:
+        time.sleep(draw.uniform(0.3, 1.0) * takes)
+        child.kill()
+        child.communicate()
+        return child.returncode == -9
+
+
+def _timed(*argv: object) -> float:
+    began = time.monotonic()
+    with launch(*argv) as child:
+        assert child.communicate()
+        assert child.returncode == Exit.DONE
+    return time.monotonic() - began
+
+
+def test_stage_and_restore_killed_at_any_moment_lose_nothing(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path, replicas=REPLICAS)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    before = tree(*disks)
+    staging = ("stage", "*", *named, "--apply", "--confirm")
+    restoring = ("staged", "restore", "*", *named, "--apply")
+    takes = (_timed(*staging), _timed(*restoring))
+    assert tree(*disks) == before
+    draw = random.Random(SEED)
+    came_early, between = 0, set()
+    for _ in range(KILLS // 2):
+        came_early += _killed(draw, takes[0], *staging)
+        status, result = ctl_json("staged", "ls", *named)
+        assert status == Exit.DONE
+        between.add(len(result["items"]))
+        came_early += _killed(draw, takes[1], *restoring)
+        said = ctl(*restoring)
+        assert said.status == Exit.DONE or "nothing-selected" in said.err, said
+        assert tree(*disks) == before
+    assert came_early >= KILLS // 2
+    assert len(between) > 1, "every kill came at the same step"
+    assert ctl("uninstall", *named, "--apply").status == Exit.DONE
+    assert tree(*disks) == before
+
+
+def test_init_and_uninstall_killed_at_any_moment_can_be_done_again(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    before = tree(*disks)
+    making, taking = ("init", *named, "--apply"), ("uninstall", *named, "--apply")
+    takes = (_timed(*making), _timed(*taking))
+    draw = random.Random(SEED)
+    for _ in range(KILLS // 2):
+        _killed(draw, takes[0], *making)
+        assert ctl(*making).status == Exit.DONE
+        assert ctl("stage", "other", *named, "--apply").status == Exit.DONE
+        assert ctl("staged", "restore", "other", *named, "--apply").status == Exit.DONE
+        _killed(draw, takes[1], *taking)
+        said = ctl(*taking)
+        assert said.status == Exit.DONE, said
+        assert tree(*disks) == before
+        assert sorted(os.listdir(tmp_path)) == ["d1", "d2"]
+
+
+@pytest.mark.parametrize("rate", ["0", "20000"])
+def test_a_purge_killed_at_any_moment_is_finished_and_takes_nothing_else(tmp_path: Path, rate: str) -> None:
+    disks = two_disks(tmp_path, replicas=REPLICAS)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    ctl("stage", "pay", *named, "--apply", "--delay-ms", 0)
+    kept = tree(*disks)
+    purging = ("staged", "purge", *named, "--apply", "--bytes-per-second", rate)
+    draw = random.Random(SEED)
+    for _ in range(4):
+        _killed(draw, 0.6, *purging)
+        assert ctl_json("staged", "ls", *named)[0] == Exit.DONE
+        # Whole, or claimed: never live again, and never back.
+        assert ctl("staged", "restore", "pay-0", *named).status in (Exit.DONE, Exit.PROBLEMS, Exit.REFUSED)
+    assert ctl("staged", "purge", *named, "--apply", "--bytes-per-second", "0").status == Exit.DONE
+    for disk in ("d1", "d2"):
+        assert os.listdir(tmp_path / f"{disk}.logdird" / "deleting") == []
+    assert tree(*disks) == kept

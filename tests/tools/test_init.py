@@ -1,0 +1,186 @@
+"""``logdirctl init`` and ``uninstall``: made where it was said, and nothing left when it is taken back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from logdir.formats import heartbeat_file
+from tests.builders import log_dir, partition
+from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
+from tools.cli import Exit
+
+IS_ROOT = os.geteuid() == 0
+MADE = ["brake.json", "deleting", "heartbeat.json", "incoming", "owner.lock", "probe", "reserve", "work-root.json"]
+
+
+def test_the_plan_changes_nothing_and_says_what_is_kept_and_where(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    before = tree(tmp_path)
+    status, out, err = ctl("init", "--log-dirs", f"{disks[0]},{disks[1]}")
+    assert status == Exit.DONE
+    assert f"{disks[0]}.logdird" in out
+    assert "What is kept on this host" in err
+    assert out.splitlines()[-1] == f"next: logdirctl init --log-dirs {disks[0]},{disks[1]} --apply"
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["auto", "beside", "in-place", "inside"])
+def test_made_where_asked_for_with_a_brake_and_a_heartbeat(tmp_path: Path, kind: str) -> None:
+    disks = two_disks(tmp_path)
+    before = tree(*disks)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    status, result = ctl_json("init", *named, "--work-root", kind, "--apply")
+    assert (status, result["applied"]) == (Exit.DONE, True)
+    for made, top in zip(result["work_roots"], disks, strict=True):
+        assert (made["log_dir"], made["state"]) == (str(top), "done")
+        assert made["kind"] == ("beside" if kind == "auto" else kind)
+        root = Path(made["path"])
+        assert set(MADE) <= set(os.listdir(root))
+        heartbeat_file.parse((root / "heartbeat.json").read_bytes())
+        assert (root / "reserve").stat().st_size == made["reserve_bytes"] == 4 << 20
+        stat = (root / "deleting").stat()
+        assert (stat.st_uid, stat.st_gid, stat.st_mode) == (top.stat().st_uid, top.stat().st_gid, top.stat().st_mode)
+    after = tree(tmp_path)
+    assert {path: told for path, told in after.items() if path in before} == before
+    assert ctl("init", *named, "--apply").err == ""  # only the first time is it told what is kept
+    status, result = ctl_json("uninstall", *named, "--apply")
+    assert (status, result["bar"], {item["state"] for item in result["items"]}) == (Exit.DONE, "open", {"done"})
+    assert tree(tmp_path).keys() - before.keys() == {str(top) for top in disks}
+    assert tree(*disks) == before
+    assert ctl("uninstall", *named, "--apply").status == Exit.DONE
+
+
+@pytest.mark.root
+@pytest.mark.skipif(not IS_ROOT, reason="needs root, to give files away")
+def test_root_gives_everything_it_makes_to_the_owner_of_the_log_dir(tmp_path: Path) -> None:
+    top = log_dir(tmp_path / "d1")
+    partition(top / "pay-0")
+    for path in (top, *top.rglob("*")):
+        os.chown(path, 1234, 2345)
+    named = ("--log-dirs", top)
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "hold", "pay", *named, "--apply").status == Exit.DONE
+    for path in tmp_path.rglob("*"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345), path
+
+
+def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_brake(tmp_path: Path) -> None:
+    top = log_dir(tmp_path / "d1")
+    partition(top / "pay-0")
+    root = tmp_path / "d1.logdird"
+    named = ("--log-dirs", top)
+    ctl("init", *named, "--apply")
+    (root / "heartbeat.json").unlink()
+    (root / "brake.json").unlink()
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert {"heartbeat.json", "brake.json"} <= set(os.listdir(root))
+    (root / "brake.json").unlink()
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert "brake.json" not in os.listdir(root)
+    status, result = ctl_json("stage", "pay", *named, "--apply")
+    assert (status, result["items"][0]["state"]) == (Exit.REFUSED, "waiting")
+    assert (top / "pay-0").is_dir()
+    assert ctl("stage", "pay", *named, "--apply", "--confirm").status == Exit.DONE
+
+
+def test_bad_input_of_all_kinds_makes_nothing(tmp_path: Path) -> None:
+    good, other = log_dir(tmp_path / "good"), log_dir(tmp_path / "other", cluster="AAAAAAAAAAAAAAAAAAAAAA")
+    node = log_dir(tmp_path / "node", node=2)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(good)
+    taken = log_dir(tmp_path / "taken")
+    (tmp_path / "taken.logdird").write_text("mine")
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"node.id=2\nlog.dirs={good}\n")
+    before = tree(tmp_path)
+    for status, *argv in (
+        (Exit.USAGE, "--log-dirs", f"{good},,"),
+        (Exit.USAGE, "--log-dirs", f"{good},{good}"),
+        (Exit.USAGE, "--server-properties", tmp_path / "none"),
+        (Exit.USAGE, "--log-dirs", good, "--without", tmp_path / "elsewhere"),
+        (Exit.USAGE, "--log-dirs", good, "--work-root", "somewhere"),
+        (Exit.USAGE, "--log-dirs", tmp_path / "absent", "--without", tmp_path / "absent"),
+        (Exit.PROBLEMS, "--log-dirs", f"{good},{tmp_path / 'absent'}"),
+        (Exit.REFUSED, "--log-dirs", f"{good},{other}"),
+        (Exit.REFUSED, "--log-dirs", f"{good},{node}"),
+        (Exit.REFUSED, "--server-properties", properties),
+        (Exit.REFUSED, "--log-dirs", f"{good},{tmp_path / 'empty'}"),
+        (Exit.REFUSED, "--log-dirs", tmp_path / "link"),
+        (Exit.REFUSED, "--log-dirs", f"{good},{taken}", "--work-root", "beside"),
+    ):
+        said = ctl("init", *argv, "--apply")
+        assert said.status == status, (argv, said)
+        assert said.out == ""
+        assert said.err
+        assert all(line for line in said.err.splitlines())
+        assert tree(tmp_path) == before, argv
+
+
+def test_every_log_dir_that_is_wrong_is_named_at_once(tmp_path: Path) -> None:
+    good = log_dir(tmp_path / "good")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    status, out, err = ctl("init", "--log-dirs", f"{tmp_path}/a,{good},{tmp_path}/b", "--json")
+    assert (status, err.count("not-formatted")) == (Exit.REFUSED, 2)
+    assert out.count("not-formatted") == 2
+
+
+def test_init_without_a_dead_disk_makes_the_others(tmp_path: Path) -> None:
+    good, dead = log_dir(tmp_path / "good"), tmp_path / "dead"
+    said = ctl("init", "--log-dirs", f"{good},{dead}", "--without", dead, "--apply")
+    assert (said.status, "log-dir-offline" in said.err) == (Exit.PROBLEMS, True)
+    assert (tmp_path / "good.logdird" / "heartbeat.json").exists()
+    assert not dead.exists()
+    assert f"--without {dead}" in said.out
+
+
+def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    ctl("stage", "pay-0", *named, "--apply")
+    before = tree(tmp_path)
+    with held(disks[0] / ".lock") as pid:
+        said = ctl("uninstall", *named, "--restore", "--apply")
+    assert (said.status, f"pid {pid}" in said.err) == (Exit.BROKER_RUNS, True)
+    assert tree(tmp_path) == before
+    status, result = ctl_json("uninstall", *named)
+    assert (status, tree(tmp_path)) == (Exit.PROBLEMS, before)  # the second root is empty and would go
+    assert [item["state"] for item in result["items"]] == ["waiting", "refused", "planned"]
+    status, result = ctl_json("uninstall", *named, "--apply")
+    assert status == Exit.PROBLEMS
+    assert (tmp_path / "d1.logdird" / "deleting").is_dir()
+    assert not (tmp_path / "d2.logdird").exists()
+    assert ctl("uninstall", *named, "--apply", "--restore").status == Exit.DONE
+    assert sorted(os.listdir(tmp_path)) == ["d1", "d2"]
+
+
+def test_uninstall_lifts_a_bar_and_refuses_a_layout_no_stock_broker_reads(tmp_path: Path) -> None:
+    from contextlib import ExitStack
+
+    from logdir.disk import bar
+    from logdir.disk.io import HostDisk
+    from logdir.disk.work_root import open_root
+
+    disks = two_disks(tmp_path)
+    before = tree(*disks)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    with ExitStack() as stack:
+        bar.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
+    assert ctl("stage", "pay", *named, "--apply").status == Exit.REFUSED
+    partition(disks[0] / "eX" / "eXOy6xj-Q8ivrWAlsZGnkw_9", topic_name="pay")
+    barred = tree(tmp_path)
+    said = ctl("uninstall", *named, "--apply")
+    assert (said.status, "rollback" in said.err) == (Exit.REFUSED, True)
+    assert tree(tmp_path) == barred
+    for path in sorted((disks[0] / "eX").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    (disks[0] / "eX").rmdir()
+    status, result = ctl_json("uninstall", *named, "--apply")
+    assert (status, result["bar"]) == (Exit.DONE, "barred")
+    assert tree(*disks) == before

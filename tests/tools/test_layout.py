@@ -1,0 +1,348 @@
+"""``logdirctl layout``: a plan brought about and taken back on the demonstration's brokers, refusals, kills."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples import demo
+from logdir import clock
+from logdir.disk import layout as layout_of_disk
+from tests.oracle.oracle import answer
+from tests.tools.ctl import HOME, ctl, ctl_json, held, tree
+from tests.tools.layout_fleet import CLEAN, Planned, apply, as_it_was, at, big, brokers_of, fleet_of, rollback
+from tools.cli import Exit
+from tools.logdirctl import layout
+from tools.logdirctl.main import main
+
+BROKERS = [f"{member.cluster}/{member.node_id}" for member in demo.FLEET if member.cluster in CLEAN]
+ITEM = ["log_dir", "partition", "path", "place", "state", "topic", "topic_id"]
+RESULT = ["applied", "done_before", "finished", "items", "plan_sha256", "steps"]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Planned]:
+    return brokers_of(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.fixture
+def broker(unpacked: dict[str, Planned]) -> Iterator[Planned]:
+    with as_it_was(unpacked["orders/1"]):
+        yield unpacked["orders/1"]
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_check_apply_status_verify_and_rollback_give_the_first_tree(name: str, unpacked: dict[str, Planned]) -> None:
+    broker = unpacked[name]
+    before, count = tree(*broker.log_dirs), len(broker.steps)
+    assert count > 20
+
+    status, checked = ctl_json("layout", "check", broker.plan, *broker.words)
+    assert (status, checked["applied"], checked["finished"]) == (Exit.DONE, False, False)
+    assert sorted(checked) == RESULT
+    assert [sorted(item) for item in checked["items"]] == [ITEM] * count
+    assert len(at(checked, "planned")) == count
+    assert ctl("layout", "apply", broker.plan, *broker.words).status == Exit.DONE
+    assert tree(*broker.log_dirs) == before
+
+    status, applied = apply(broker)
+    assert (status, applied["applied"], applied["finished"]) == (Exit.DONE, True, True)
+    assert at(applied, "done") == {f"{step['log_dir']}/{step['from']}" for step in broker.steps}
+    for step in broker.steps:
+        place = Path(step["log_dir"], step["to"])
+        assert f"topic_name: {step['topic']}" in (place / "partition.metadata").read_text()
+        assert not Path(step["log_dir"], step["from"]).exists()
+    for top in broker.log_dirs:
+        assert ".id=2147483647" in (top / "meta.properties").read_text()
+
+    status, said = ctl_json("layout", "status", *broker.words)
+    assert status == Exit.DONE
+    assert [(one["layout"], one["state"], one["bar"], one["by_name"], one["held"]) for one in said["log_dirs"]] == [
+        ("topic-id", "applied", "barred", 0, 0)
+    ] * len(broker.log_dirs)
+    assert sum(one["by_id"] for one in said["log_dirs"]) == count
+    footer = json.loads(broker.plan.read_text().splitlines()[-1])
+    assert {one["plan_sha256"] for one in said["log_dirs"]} == {footer["sha256"], applied["plan_sha256"]}
+
+    after = tree(*broker.log_dirs)
+    status, again = apply(broker)
+    assert (status, again["finished"], again["done_before"], again["items"]) == (Exit.DONE, True, count, [])
+    assert ctl_json("layout", "verify", broker.plan, *broker.words)[1]["finished"] is False
+    assert tree(*broker.log_dirs) == after
+    status, verified = ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")
+    assert (status, verified["finished"]) == (Exit.DONE, True)
+
+    status, planned = ctl_json("layout", "rollback", *broker.words)
+    assert (status, len(at(planned, "planned"))) == (Exit.DONE, count)
+    status, back = rollback(broker)
+    assert (status, back["finished"], len(at(back, "done"))) == (Exit.DONE, True, count)
+    assert tree(*broker.log_dirs) == before
+    assert ctl_json("layout", "rollback", *broker.words)[0] == Exit.DONE
+    assert tree(*broker.log_dirs) == before
+
+
+def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
+    gone = Path(broker.steps[3]["log_dir"], broker.steps[3]["from"])
+    shutil.rmtree(gone)
+    said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert said.status == Exit.PROBLEMS
+    (line,) = [line for line in said.err.splitlines() if line.startswith("logdirctl")]
+    assert line.startswith(f"logdirctl layout apply: refused: {gone}: expected the directory that was planned")
+    last = said.out.splitlines()[-2:]
+    assert last == [
+        "layout apply: finished, 1 refused by name",
+        f"next: logdirctl inventory {' '.join(broker.words)} -o DIR",
+    ]
+    assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.PROBLEMS
+    assert ctl("layout", "finalize", *broker.words, "--apply").status == Exit.REFUSED
+
+
+def test_finalize_refuses_before_verify_and_rollback_after_it(broker: Planned) -> None:
+    apply(broker)
+    applied = tree(*broker.log_dirs)
+    said = ctl("layout", "finalize", *broker.words, "--apply")
+    assert said.status == Exit.REFUSED
+    assert "layout verify first" in said.err
+    assert tree(*broker.log_dirs) == applied
+    assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.DONE
+    verified = tree(*broker.log_dirs)
+    assert ctl_json("layout", "finalize", *broker.words)[0] == Exit.DONE
+    assert tree(*broker.log_dirs) == verified
+    assert ctl_json("layout", "finalize", *broker.words, "--apply")[1]["finished"] is True
+    final = tree(*broker.log_dirs)
+    said = ctl("layout", "rollback", *broker.words, "--apply")
+    assert said.status == Exit.REFUSED
+    assert "expected a way back, found final" in said.err
+    assert ctl("layout", "apply", broker.plan, *broker.words, "--apply").status == Exit.REFUSED
+    assert tree(*broker.log_dirs) == final
+
+
+def test_every_listing_ends_with_the_next_command_and_that_one_works(broker: Planned) -> None:
+    line = f"layout status {' '.join(broker.words)}"
+    seen = []
+    for _ in range(12):
+        said = ctl(*line.split())
+        assert said.status == Exit.DONE, said.err
+        last = said.out.splitlines()[-1]
+        assert last.startswith("next: logdirctl "), last
+        line = last.removeprefix("next: logdirctl ").replace("PLAN", str(broker.plan))
+        seen.append(" ".join(line.split()[:2]) + (" --apply" if line.endswith("--apply") else ""))
+        if line.startswith("inventory"):
+            break
+    assert seen == [
+        "layout check", "layout apply --apply", "layout verify --apply", "layout finalize", "layout finalize --apply",
+        "layout status", f"inventory {broker.words[0]}",
+    ]  # fmt: skip
+
+
+def test_a_running_broker_is_exit_3_and_nothing_changes(broker: Planned) -> None:
+    before = tree(*broker.log_dirs)
+    with held(broker.log_dirs[1] / ".lock") as pid:
+        said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
+        assert said.status == Exit.BROKER_RUNS
+        assert f"pid {pid} (" in said.err
+        assert tree(*broker.log_dirs) == before
+        assert ctl("layout", "check", broker.plan, *broker.words).status == Exit.DONE
+    apply(broker)
+    applied = tree(*broker.log_dirs)
+    with held(broker.log_dirs[0] / ".lock"):
+        assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.BROKER_RUNS
+        assert ctl("layout", "verify", broker.plan, *broker.words, "--apply").status == Exit.BROKER_RUNS
+    assert tree(*broker.log_dirs) == applied
+
+
+def damaged(plan: bytes, way: str, others: dict[str, bytes]) -> bytes:
+    """Return a plan document that must not be used."""
+    match way:
+        case "empty":
+            return b""
+        case "garbage":
+            return random.Random(7).randbytes(500)
+        case "torn":
+            return plan[: len(plan) // 2]
+        case "line lost":
+            lines = plan.splitlines(keepends=True)
+            return b"".join([*lines[:3], *lines[4:]])
+        case "altered":
+            return plan.replace(b'"partition":0', b'"partition":1', 1)
+        case "newer":
+            return plan.replace(b'"plan":1', b'"plan":2', 1)
+        case _:
+            return others[way]
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        ("empty", Exit.PROBLEMS), ("garbage", Exit.PROBLEMS), ("torn", Exit.PROBLEMS), ("line lost", Exit.PROBLEMS),
+        ("altered", Exit.PROBLEMS), ("newer", Exit.PROBLEMS), ("orders/2", Exit.REFUSED), ("billing/1", Exit.REFUSED),
+    ],
+)  # fmt: skip
+def test_a_plan_that_is_not_whole_or_not_this_brokers_changes_nothing(
+    way: str, expected: Exit, broker: Planned, unpacked: dict[str, Planned], tmp_path: Path
+) -> None:
+    everything = broker.log_dirs[0].parent
+    before = tree(everything)
+    bad = tmp_path / "bad.jsonl"
+    others = {name: other.plan.read_bytes() for name, other in unpacked.items()}
+    bad.write_bytes(damaged(broker.plan.read_bytes(), way, others))
+    for verb in ("check", "apply", "verify"):
+        more = () if verb == "check" else ("--apply",)
+        said = ctl("layout", verb, bad, *broker.words, *more)
+        assert said.status == expected, (verb, said.err)
+        assert said.err.count("\n") == 1
+    assert tree(everything) == before
+    # Nor may it take over a change that stands.
+    apply(broker)
+    applied = tree(everything)
+    assert ctl("layout", "apply", bad, *broker.words, "--apply").status == expected
+    assert ctl("layout", "verify", bad, *broker.words, "--apply").status == expected
+    assert tree(everything) == applied
+
+
+def test_no_plan_and_no_work_root_change_nothing(broker: Planned, tmp_path: Path) -> None:
+    everything = broker.log_dirs[0].parent
+    before = tree(everything)
+    for plan in (tmp_path / "none.jsonl", tmp_path):
+        said = ctl("layout", "apply", plan, *broker.words, "--apply")
+        assert (said.status, said.err.count("\n")) == (Exit.USAGE, 1)
+    assert tree(everything) == before
+    shutil.rmtree(f"{broker.log_dirs[0]}.logdird")
+    without = tree(everything)
+    said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert said.status == Exit.REFUSED
+    assert "logdirctl init" in said.err
+    assert ctl("layout", "status", *broker.words).status == Exit.DONE
+    assert tree(everything) == without
+
+
+_AS_NOBODY = """\
+import locale, os, sys
+import logdir.disk.layout, tools.logdirctl.layout
+from tools.logdirctl.main import main
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+sys.exit(main(sys.argv[1:], sys.stdout, sys.stderr))
+"""
+
+
+def test_without_the_right_to_it_nothing_changes() -> None:
+    # Where others may look: a test's own folder is closed to them, which would prove less.
+    with tempfile.TemporaryDirectory(prefix="logdird-rights-") as home:
+        Path(home).chmod(0o755)
+        broker = big(Path(home), 10)
+        for top in broker.log_dirs:
+            top.chmod(0o555)
+        before = tree(Path(home))
+        for verb in (["apply", str(broker.plan)], ["rollback"]):
+            command = [sys.executable, "-c", _AS_NOBODY, "layout", *verb, *broker.words, "--apply"]
+            done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=False)
+            assert done.returncode in (Exit.PROBLEMS, Exit.REFUSED), done.stderr
+            assert "Permission denied" in done.stderr
+            assert tree(Path(home)) == before
+        for top in broker.log_dirs:
+            top.chmod(0o755)
+
+
+def test_a_log_dir_that_is_gone_can_be_left_out_of_a_rollback_only(broker: Planned) -> None:
+    before = tree(broker.log_dirs[0])
+    apply(broker)
+    gone = broker.log_dirs[1]
+    gone.rename(gone.with_name("away"))
+    assert ctl_json("layout", "status", *broker.words)[0] == Exit.PROBLEMS
+    assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.PROBLEMS
+    for argv in (["verify", broker.plan], ["apply", broker.plan], ["finalize"]):
+        assert ctl("layout", *argv, *broker.words, "--apply", "--without", gone).status == Exit.REFUSED
+    status, back = rollback(broker, "--without", gone)
+    assert (status, back["finished"]) == (Exit.DONE, True)
+    assert tree(broker.log_dirs[0]) == before
+    # It comes back under its ids and its bar: loud, and taken back like any other.
+    gone.with_name("away").rename(gone)
+    status, said = ctl_json("layout", "status", *broker.words)
+    assert (status, [one["bar"] for one in said["log_dirs"]]) == (Exit.PROBLEMS, ["open", "barred"])
+    assert rollback(broker)[0] == Exit.DONE
+    assert [one["bar"] for one in ctl_json("layout", "status", *broker.words)[1]["log_dirs"]] == ["open", "open"]
+
+
+def test_a21_a_lost_layout_json_asks_for_the_operators_word(broker: Planned) -> None:
+    before = tree(*broker.log_dirs)
+    apply(broker)
+    (broker.log_dirs[0] / "layout.json").unlink()
+    lost = tree(*broker.log_dirs)
+    said = ctl("layout", "rollback", *broker.words, "--apply")
+    assert said.status == Exit.REFUSED
+    assert "--confirm" in said.err
+    assert tree(*broker.log_dirs) == lost
+    status = ctl("layout", "status", *broker.words)
+    assert status.status == Exit.PROBLEMS
+    assert status.out.endswith(f"next: logdirctl layout rollback {' '.join(broker.words)} --confirm\n")
+    assert rollback(broker, "--confirm")[0] == Exit.DONE
+    assert tree(*broker.log_dirs) == before
+
+
+def test_before_the_first_change_it_says_what_is_kept_and_where(broker: Planned) -> None:
+    first = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert "bar.json" in first.err
+    assert "no broker can start from here on" in first.err
+    assert "bar.json" not in ctl("layout", "apply", broker.plan, *broker.words, "--apply").err
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_for_a_terminal_only(broker: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "_NOTE_EVERY", -1.0)
+    err = _Terminal()
+    assert main(["layout", "apply", str(broker.plan), *broker.words, "--apply", "--json"], io.StringIO(), err) == 0
+    count = len(broker.steps)
+    assert f"\r{count} of {count} replicas" in err.getvalue()
+    assert err.getvalue().endswith("\r\x1b[K")
+    said = ctl("layout", "rollback", *broker.words, "--apply")
+    assert "\r" not in said.err + said.out
+
+
+def test_locks_are_held_for_fewer_replicas_where_a_batch_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+    monkeypatch.setattr(clock, "boottime_ms", lambda: now[0])
+    pace, sizes = layout_of_disk._Pace(layout_of_disk.BATCH), []
+    for part in pace.batches(range(20_000)):
+        sizes.append(len(part))
+        now[0] += len(part)  # a millisecond each
+    assert sum(sizes) == 20_000
+    assert max(sizes) <= 1024
+    now[0], slow = 0, []
+    for part in layout_of_disk._Pace(layout_of_disk.BATCH).batches(range(2_000)):
+        slow.append(len(part))
+        now[0] += 20 * len(part)
+    assert max(slow[4:]) * 20 <= 2000
+
+
+@pytest.mark.spark
+def test_a_plan_of_spark_is_the_oracles_and_applies(spark: object, tmp_path: Path) -> None:
+    fleet = fleet_of(tmp_path)
+    assert main(["fleet", "plan", str(fleet), "-o", str(tmp_path / "plan")], io.StringIO(), io.StringIO()) == 0
+    documents = answer(fleet).documents
+    assert len(documents) == len(BROKERS)
+    for name, data in documents.items():
+        assert (tmp_path / "plan" / name).read_bytes() == data
+        header = json.loads(data.splitlines()[0])
+        broker = Planned(tuple(map(Path, header["log_dirs"])), tmp_path / "plan" / name)
+        before = tree(*broker.log_dirs)
+        assert ctl("init", *broker.words, "--apply").status == Exit.DONE
+        assert apply(broker)[0] == Exit.DONE
+        assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.DONE
+        assert rollback(broker)[0] == Exit.DONE
+        assert tree(*broker.log_dirs) == before

@@ -1,0 +1,217 @@
+"""``logdirctl init``: the work root of every log dir of one broker, made where it can be, or mended.
+
+All log dirs are looked at first; if one of them cannot have a work root none is made. Doing it again changes nothing
+but what is missing: after an interruption, or where a heartbeat was lost.
+
+Spec: design §3.2, §6; attacks A5, A6, A7, A19.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from logdir.disk import brake, heartbeat
+from logdir.disk.file_system import fs_type_at
+from logdir.disk.io import HostDirectory, HostDisk
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.locks import OwnerLock
+from logdir.disk.reserve import RESERVE_BYTES
+from logdir.disk.site import Site
+from logdir.disk.small_file import read_file
+from logdir.disk.work_root import open_root
+from logdir.disk.work_root_init import init
+from logdir.disk.work_root_plan import Candidate, InitPlan, plan_init
+from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
+from logdir.formats import brake_file, heartbeat_file
+from logdir.formats.work_root_file import WorkRootKind
+from tools import render
+from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
+from tools.logdirctl.broker import add_change, next_words, require_one_broker, told, without_of
+from tools.logdirctl.naming import broker_of
+
+_KEPT = """\
+What is kept on this host, and where (logdirctl uninstall takes it back):
+  in the work root of each log dir, and nowhere else:
+  deleting/   replicas set aside, whole, until their deadline or until you restore or purge them
+  incoming/   copies on their way in
+  reserve     {reserve}, given up when the disk is full; probe/, owner.lock, work-root.json, heartbeat.json, brake.json
+  in a replica that is set aside: replica.json, which says why and until when"""
+
+
+class _Made(NamedTuple):
+    """One log dir, as planned or as it is now."""
+
+    plan: InitPlan
+    state: str
+    kind: WorkRootKind
+    path: str
+    passed: tuple[Candidate, ...]
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "init",
+        help="make the work root of every log dir",
+        description="Make, beside or in every log dir of one broker, the place where replicas are set aside. "
+        "Nothing else is changed; a broker may run.",
+        epilog="exit status: 0 done, 1 a disk is in trouble, 2 usage or configuration, 4 refused",
+        allow_abbrev=False,
+    )
+    add_change(parser)
+    parser.add_argument(
+        "--work-root",
+        choices=["auto", *(kind.value for kind in WorkRootKind)],
+        default="auto",
+        help="where it lies; auto: inside a log dir no stock broker reads, else beside, else in-place",
+    )
+    parser.add_argument(
+        "--unsupported-fs", action="store_true", help="also on file systems nothing was proven on, at your own risk"
+    )
+    parser.set_defaults(run=act, title="init")
+
+
+def _plans(arguments: argparse.Namespace, disk: HostDisk) -> tuple[list[InitPlan], list[Problem]]:
+    """Look at every log dir.
+
+    Raises:
+        ConfigError: the broker is not named right.
+        _SeveralError: one log dir or more cannot have a work root.
+    """
+    named = broker_of(arguments)
+    without = without_of(arguments, named)
+    requested = None if arguments.work_root == "auto" else WorkRootKind(arguments.work_root)
+    plans: list[InitPlan] = []
+    notes: list[Problem] = []
+    errors: list[LogDirError] = []
+    for log_dir in named.log_dirs:
+        try:
+            with told(log_dir):
+                plan = plan_init(
+                    disk,
+                    log_dir,
+                    requested=requested,
+                    fs_type=fs_type_at(log_dir),
+                    unsupported_fs=arguments.unsupported_fs,
+                )
+            require_one_broker(named, plans[0].belongs if plans else None, plan.belongs, log_dir)
+            plans.append(plan)
+        except LogDirOfflineError as error:
+            if log_dir in without:
+                notes.append(error.problem())
+            else:
+                errors.append(error)
+        except LogDirError as error:
+            errors.append(error)
+    if errors:
+        raise _SeveralError(errors)
+    return plans, notes
+
+
+class _SeveralError(Exception):
+    """What is wrong with each log dir."""
+
+    def __init__(self, errors: list[LogDirError]) -> None:
+        super().__init__(str(errors[0]))
+        self.errors = errors
+
+
+def act(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run the command; return the exit status."""
+    disk = HostDisk()
+    try:
+        plans, notes = _plans(arguments, disk)
+    except _SeveralError as several:
+        found = tuple(problem for error in several.errors for problem in problems_of(error))
+        return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
+    is_first = bool(plans) and not any(plan.is_whole for plan in plans)
+    if not plans:
+        problem = Problem("config-error", "--without", "at least one log dir that answers", "none")
+        raise ConfigError((problem,))
+    if is_first:
+        say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
+    if arguments.apply:
+        made = _make_all(disk, plans)
+    else:
+        made = [_Made(plan, "planned", plan.candidates[0].kind, plan.candidates[0].path, plan.passed) for plan in plans]
+    status = Exit.PROBLEMS if notes else Exit.DONE
+    for problem in notes:
+        say(streams, f"logdirctl init: {problem.line()}")
+    if arguments.json:
+        result = {"applied": arguments.apply, "work_roots": [_json(one) for one in made]}
+        streams.out.write(envelope("init", status, notes, result))
+        return status
+    _table(made, streams)
+    where = next_words(arguments)
+    flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
+    flags += " --unsupported-fs" if arguments.unsupported_fs else ""
+    line = f"logdirctl staged ls {where}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
+    streams.out.write(render.printable(f"next: {line}") + "\n")
+    return status
+
+
+def _make_all(disk: HostDisk, plans: Sequence[InitPlan]) -> list[_Made]:
+    with ExitStack() as stack:
+        owned = {}
+        for plan in plans:
+            if plan.is_whole:  # somebody may be working there
+                with told(plan.log_dir):
+                    owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
+        return [_make(stack, disk, plan, owned.get(plan.log_dir)) for plan in plans]
+
+
+def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: Site | None) -> _Made:
+    with told(plan.log_dir):
+        done = init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
+        _begin(owned or _own(stack, disk, plan.log_dir))
+    return _Made(plan, "done", done.kind, done.path, done.passed)
+
+
+def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> Site:
+    site = stack.enter_context(open_root(disk, log_dir)).site
+    if not isinstance(site.work, HostDirectory):
+        raise TypeError(f"no directory of this host: {site.work!r}")
+    stack.enter_context(OwnerLock.take(site.work))
+    return site
+
+
+def _begin(site: Site) -> None:
+    """Write the first record of the brake and the first heartbeat; the heartbeat comes last."""
+    has_counted = read_file(site.work, brake_file.FILE_NAME) is not None
+    has_lived = read_file(site.work, heartbeat_file.FILE_NAME) is not None
+    # A record lost from a root that has been used stays lost: the brake holds until an operator confirms.
+    if not has_counted and not has_lived and not site.deleting.names():
+        brake.begin(site)
+    heartbeat.begin(site, read_instant())
+
+
+def _json(one: _Made) -> dict[str, object]:
+    return {
+        "log_dir": render.utf8(one.plan.log_dir),
+        "state": one.state,
+        "kind": one.kind.value,
+        "path": render.utf8(one.path),
+        "why": _why(one),
+        "layout": one.plan.layout,
+        "is_whole": one.plan.is_whole,
+        "reserve_bytes": RESERVE_BYTES,
+        "passed": [
+            {"kind": place.kind.value, "path": render.utf8(place.path), "why": place.why} for place in one.passed
+        ],
+    }
+
+
+def _why(one: _Made) -> str:
+    return next((place.why for place in one.plan.candidates if place.kind is one.kind), "")
+
+
+def _table(made: Sequence[_Made], streams: Streams) -> None:
+    rows = []
+    for one in made:
+        state = "is there" if one.plan.is_whole else one.state
+        why = _why(one) + "".join(f"; not {place.kind.value}: {place.why}" for place in one.passed)
+        rows.append([one.plan.log_dir, state, one.kind.value, one.path, render.size(RESERVE_BYTES), why])
+    render.table(streams.out, ["log dir", "state", "kind", "work root", "reserve", "why"], rows, frozenset((4,)))

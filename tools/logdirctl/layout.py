@@ -1,0 +1,237 @@
+"""``logdirctl layout``: the replicas of one stopped broker from topic names to topic ids, by its plan, and back.
+
+Every verb looks first and prints what it would do; ``--apply`` does it, in batches under the broker's own locks, and
+takes up whatever a former run left. A plan's steps that no longer fit are refused by name, the others are done.
+
+Not here: what may be done (``logdir.decide.relayout``), doing it (``logdir.disk.layout``), looking only
+(``layout_status``).
+
+Spec: design §3.1, §6, §7.7, §8; attacks A21, A22, A37.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from logdir.decide import relayout as decide
+from logdir.decide.layout_action import Decision, Seen
+from logdir.disk import layout as disk
+from logdir.errors import ConfigError, Problem, RefusedError
+from logdir.formats import plan_document
+from logdir.formats.plan_document import PlanDocument
+from tools import render
+from tools.cli import Streams, say
+from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
+from tools.logdirctl.layout_report import Told, finish
+from tools.logdirctl.layout_status import act as act_status
+
+_NOTE_EVERY = 0.2
+"""Seconds between two progress lines on a terminal."""
+_MAX_PLAN = 1 << 32
+"""Bytes; a step takes some 300."""
+_KEPT = """\
+What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
+  in each log dir: bar.json (the true meta.properties), logdird-bar.txt (the same for people), layout.json (how far)
+  in a replica whose partition.metadata was missing or strange: relayout.json (what it was)
+  no broker can start from here on until logdirctl layout rollback; stock brokers do not read topic-id directories"""
+_VERBS = (
+    ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),
+    ("apply", "bring a plan about", "Take the replicas of a plan to topic-id directories, or go on with that."),
+    ("verify", "see whether all of a plan came about", "See whether every replica lies where the plan wants it."),
+    ("rollback", "take everything back to topic names", "Take every replica back to its name, and lift the bar."),
+    ("finalize", "give up the way back", "Give up the way back, once everything was verified."),
+)
+_WITH_PLAN = ("check", "apply", "verify")
+_CONFIRMABLE = ("check", "apply", "rollback")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the commands to the parser."""
+    group = commands.add_parser(
+        "layout",
+        help="change between topic-name and topic-id directories",
+        description="Take the replicas of one stopped broker to topic-id directories, by a plan, and back.",
+        allow_abbrev=False,
+    )
+    below = group.add_subparsers(dest="layout_command", metavar="COMMAND", required=True)
+    for verb, text, description in _VERBS:
+        parser = below.add_parser(
+            verb,
+            help=text,
+            description=description,
+            epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
+            allow_abbrev=False,
+        )
+        if verb in _WITH_PLAN:
+            parser.add_argument(
+                "plan", metavar="PLAN", help="this broker's document: brokers/CLUSTER/NODE.jsonl of a plan"
+            )
+        add_change(parser, changes=verb != "check")
+        if verb in _CONFIRMABLE:
+            parser.add_argument(
+                "--confirm",
+                action="store_true",
+                help="replicas under topic ids are this broker's, though layout.json is lost",
+            )
+        parser.set_defaults(run=act, title=f"layout {verb}", verb=verb)
+        if verb == "check":
+            parser.set_defaults(apply=False, without=[])
+    status = below.add_parser(
+        "status",
+        help="say how far a change of layout is",
+        description="Say which layout each log dir is in, and how far a change of it is. Reads only.",
+        epilog="exit status: 0 done, 1 something is in trouble, 2 usage or configuration",
+        allow_abbrev=False,
+    )
+    add_change(status, changes=False)
+    status.set_defaults(run=act_status, title="layout status")
+
+
+class _Progress:
+    """One line on a terminal that is written over; silent elsewhere."""
+
+    def __init__(self, streams: Streams, total: int) -> None:
+        self._err = streams.err
+        self._shown = streams.err.isatty()
+        self._total = total
+        self._last = time.monotonic()
+
+    def note(self, count: int) -> None:
+        """Hear how many replicas were gone through."""
+        now = time.monotonic()
+        if self._shown and now - self._last > _NOTE_EVERY:
+            self._last = now
+            self._err.write(f"\r{count} of {self._total} replicas")
+            self._err.flush()
+
+    def done(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._err.write("\r\x1b[K")
+            self._err.flush()
+
+
+def read_plan(path: str) -> PlanDocument:
+    """Read a plan document.
+
+    Raises:
+        ConfigError: there is no such file, or it may not be read.
+        FormatError: it is no whole document.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_PLAN)
+    except OSError as error:
+        fix = "brokers/CLUSTER/NODE.jsonl of a plan directory"
+        raise ConfigError((Problem("config-error", path, "a plan document", str(error.strerror), fix),)) from error
+    return plan_document.parse(data, path)
+
+
+def act(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run a verb; return the exit status."""
+    plan = read_plan(arguments.plan) if arguments.verb in _WITH_PLAN else None
+    with opened(arguments, changes=arguments.apply, is_bar_allowed=True) as broker:
+        if broker.missing and arguments.verb != "rollback":
+            raise RefusedError(
+                ", ".join(broker.missing),
+                expected="every log dir, to change them all or none",
+                found="no answer",
+                fix="mend it, or take the others back with logdirctl layout rollback",
+            )
+        # Before anything is touched, recovery included: what is refused as a whole changes nothing.
+        decision, is_first = _decide(arguments, plan, broker)
+        if not arguments.apply:
+            told = Told(decision=decision, notes=tuple(broker.notes))
+            return finish(arguments, streams, told, _next(arguments, told))
+        if arguments.verb == "apply" and is_first and decision.phases:
+            say(streams, _KEPT)
+        broker.recover()
+        report = _carry_out(arguments, plan, broker, streams, decision)
+        told = Told(decision=report.decision, report=report, notes=tuple(broker.notes))
+        return finish(arguments, streams, told, _next(arguments, told))
+
+
+def _decide(arguments: argparse.Namespace, plan: PlanDocument | None, broker: OpenBroker) -> tuple[Decision, bool]:
+    """Return what a verb would do, and whether nothing of it was begun on any log dir."""
+    seen = disk.look_all(broker.sites)
+    is_first = all(one.file is None for one in seen)
+    if arguments.verb not in _CONFIRMABLE:
+        return _decided(arguments, plan, seen, confirmed=False), is_first
+    try:
+        return _decided(arguments, plan, seen, confirmed=arguments.confirm), is_first
+    except RefusedError as error:
+        if arguments.confirm or not _helps(arguments, plan, seen):
+            raise
+        fix = "see logdirctl layout status; if they are this broker's, say --confirm"
+        raise RefusedError(error.path, expected=error.expected, found=error.found, fix=fix) from None
+
+
+def _helps(arguments: argparse.Namespace, plan: PlanDocument | None, seen: Sequence[Seen]) -> bool:
+    """Whether it is the operator's word alone that is missing."""
+    try:
+        _decided(arguments, plan, seen, confirmed=True)
+    except RefusedError:
+        return False
+    return True
+
+
+def _decided(
+    arguments: argparse.Namespace, plan: PlanDocument | None, seen: Sequence[Seen], *, confirmed: bool
+) -> Decision:
+    match arguments.verb, plan:
+        case "check", PlanDocument():
+            return decide.check(plan, seen, confirmed=confirmed)
+        case "apply", PlanDocument():
+            return decide.apply(plan, seen, confirmed=confirmed)
+        case "verify", PlanDocument():
+            return decide.verify(plan, seen)
+        case "finalize", _:
+            return decide.finalize(seen)
+        case _:
+            return decide.rollback(seen, confirmed=confirmed)
+
+
+def _carry_out(
+    arguments: argparse.Namespace,
+    plan: PlanDocument | None,
+    broker: OpenBroker,
+    streams: Streams,
+    decision: Decision,
+) -> disk.Report:
+    progress = _Progress(streams, sum(len(getattr(action, "items", ())) for action in decision.actions))
+    sites, locked = broker.sites, broker.batch
+    try:
+        match arguments.verb, plan:
+            case "apply", PlanDocument():
+                return disk.apply(sites, plan, locked, confirmed=arguments.confirm, told=progress.note)
+            case "verify", PlanDocument():
+                return disk.verify(sites, plan, locked)
+            case "finalize", _:
+                return disk.finalize(sites, locked)
+            case _:
+                return disk.rollback(sites, locked, confirmed=arguments.confirm, told=progress.note)
+    finally:
+        progress.done()
+
+
+def _next(arguments: argparse.Namespace, told: Told) -> str:
+    where = next_words(arguments)
+    document = f"{render.quoted(arguments.plan)} {where}" if arguments.verb in _WITH_PLAN else where
+    words = " --confirm" if getattr(arguments, "confirm", False) else ""
+    is_waiting = not arguments.apply and told.has_work
+    match arguments.verb:
+        case "check" | "apply" if is_waiting or (arguments.apply and not told.is_finished):
+            return f"logdirctl layout apply {document}{words} --apply"
+        case "check" | "apply" if not told.problems:
+            return f"logdirctl layout verify {document} --apply"
+        case "verify" | "finalize" | "rollback" if is_waiting:
+            return f"logdirctl {arguments.title} {document}{words} --apply"
+        case "verify" if not told.problems:
+            return f"logdirctl layout finalize {where}"
+        case "check" | "apply" | "verify":
+            return f"logdirctl inventory {where} -o DIR"
+        case _:
+            return f"logdirctl layout status {where}"

@@ -1,0 +1,165 @@
+"""``logdirctl layout status``: in which layout each log dir of a broker is, and how far a change of it is.
+
+Needs no work root, no lock and no plan, and goes on where one log dir is in trouble: who asks may not know what is
+wrong. Reads only.
+
+Spec: design §3.1, §6, §8; attacks A21, A37.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from logdir.decide.layout_action import Seen
+from logdir.disk import bar
+from logdir.disk.bar import BarState
+from logdir.disk.io import HostDisk
+from logdir.disk.look_layout import look
+from logdir.disk.site import Site
+from logdir.disk.work_root import open_log_dir
+from logdir.errors import LogDirError, Problem
+from logdir.formats.layout_file import LayoutState
+from tools import render
+from tools.cli import Exit, Streams, envelope, say
+from tools.logdirctl.broker import told
+from tools.logdirctl.naming import broker_of, words_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """One log dir."""
+
+    log_dir: str
+    seen: Seen | None = None
+    bar: BarState | None = None
+    problem: Problem | None = None
+
+    @property
+    def layout(self) -> str | None:
+        """Which layout its replicas are in."""
+        if self.seen is None:
+            return None
+        under_ids = {replica.is_under_id for replica in self.seen.replicas}
+        if len(under_ids) == 2:
+            return "mixed"
+        return "topic-id" if True in under_ids else "topic-name" if under_ids else "empty"
+
+    @property
+    def state(self) -> LayoutState | None:
+        """What ``layout.json`` says."""
+        return None if self.seen is None or self.seen.file is None else self.seen.file.state
+
+
+def _look(log_dir: str) -> _Found:
+    with ExitStack() as stack:
+        try:
+            with told(log_dir):
+                top = stack.enter_context(open_log_dir(HostDisk(), log_dir))
+                # Only looked at: whoever looks asks nothing of a work root.
+                site = Site(
+                    log_dir=log_dir,
+                    top=top,
+                    work=top,
+                    deleting=top,
+                    incoming=top,
+                    cluster_id=None,
+                    node_id=None,
+                    directory_id=None,
+                    owner=top.own_stat().owner,
+                )
+                return _Found(log_dir=log_dir, seen=look(site), bar=bar.state([site]))
+        except LogDirError as error:
+            return _Found(log_dir=log_dir, problem=error.problem())
+
+
+def _problems(found: Sequence[_Found]) -> list[Problem]:
+    problems = [one.problem for one in found if one.problem is not None]
+    known = [one for one in found if one.problem is None]
+    if len({one.bar for one in known}) > 1 or any(one.bar is BarState.HALF for one in known):
+        barred = ", ".join(one.log_dir for one in known if one.bar is not BarState.OPEN)
+        fix = "go on with what was cut off, or logdirctl layout rollback"
+        problems.append(Problem("half-barred", barred, "a bar in every log dir, or in none", "one in these", fix))
+    for one in known:
+        if one.seen is not None and one.seen.file is None and one.seen.is_under_ids:
+            path, fix = f"{one.log_dir}/layout.json", "logdirctl layout apply or rollback, with --confirm"
+            problems.append(Problem("refused", path, "it, since replicas lie under topic ids", "no such file", fix))
+    plans = {one.seen.file.plan_sha256 for one in known if one.seen is not None and one.seen.file is not None}
+    if len(plans) > 1:
+        where = ", ".join(one.log_dir for one in known if one.state is not None)
+        problems.append(Problem("refused", where, "one plan", " and ".join(sorted(plans)), "apply the later one again"))
+    return problems
+
+
+def act(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``layout status``; return the exit status."""
+    found = [_look(log_dir) for log_dir in broker_of(arguments).log_dirs]
+    problems = _problems(found)
+    status = Exit.PROBLEMS if problems else Exit.DONE
+    for problem in problems:
+        say(streams, f"logdirctl layout status: {problem.line()}")
+    if arguments.json:
+        streams.out.write(envelope("layout status", status, problems, {"log_dirs": [_json(one) for one in found]}))
+        return status
+    headers = ["log dir", "layout", "change", "bar", "by name", "by id", "held"]
+    rows = [[one.log_dir, one.layout or "?", _state(one), _bar(one), *map(str, _counts(one))] for one in found]
+    render.table(streams.out, headers, rows, frozenset((4, 5, 6)))
+    streams.out.write(render.printable(f"next: {_next(arguments, found)}") + "\n")
+    return status
+
+
+def _state(one: _Found) -> str:
+    if one.problem is not None:
+        return "?"
+    return "none" if one.state is None else one.state.value
+
+
+def _bar(one: _Found) -> str:
+    return "?" if one.bar is None else one.bar.value
+
+
+def _counts(one: _Found) -> tuple[int, int, int]:
+    replicas = () if one.seen is None else one.seen.replicas
+    under_ids = sum(replica.is_under_id for replica in replicas)
+    return len(replicas) - under_ids, under_ids, sum(bool(replica.trouble) for replica in replicas)
+
+
+def _json(one: _Found) -> dict[str, object]:
+    by_name, by_id, held = _counts(one)
+    seen = one.seen
+    return {
+        "log_dir": render.utf8(one.log_dir),
+        "layout": one.layout,
+        "state": None if one.state is None else one.state.value,
+        "plan_sha256": None if seen is None or seen.file is None else seen.file.plan_sha256,
+        "cluster_id": None if seen is None else seen.cluster_id,
+        "node_id": None if seen is None else seen.node_id,
+        "bar": None if one.bar is None else one.bar.value,
+        "by_name": None if seen is None else by_name,
+        "by_id": None if seen is None else by_id,
+        "held": None if seen is None else held,
+    }
+
+
+def _next(arguments: argparse.Namespace, found: Sequence[_Found]) -> str:
+    where = words_of(arguments)
+    if any(one.problem is not None for one in found):
+        return f"logdirctl inventory {where}"
+    states = {one.state for one in found}
+    is_lost = any(one.seen is not None and one.seen.is_under_ids and one.state is None for one in found)
+    if is_lost:
+        return f"logdirctl layout rollback {where} --confirm"
+    if states == {LayoutState.FINAL}:
+        return f"logdirctl inventory {where}"
+    if LayoutState.ROLLING_BACK in states:
+        return f"logdirctl layout rollback {where}"
+    if states & {LayoutState.FINALIZING, LayoutState.FINAL} or states == {LayoutState.VERIFIED}:
+        return f"logdirctl layout finalize {where}"
+    if states == {None}:
+        is_barred = any(one.bar is not BarState.OPEN for one in found)
+        return f"logdirctl layout {'rollback' if is_barred else 'check PLAN'} {where}"
+    if states <= {LayoutState.APPLIED, LayoutState.VERIFIED}:
+        return f"logdirctl layout verify PLAN {where}"
+    return f"logdirctl layout apply PLAN {where}"

@@ -1,0 +1,91 @@
+"""Which broker a command is about: by its ``server.properties``, or by its log dirs themselves.
+
+Not here: opening them (``broker``). Few imports: every command starts with this.
+
+Spec: design §6; attacks A45.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from logdir.errors import ConfigError, Problem
+from tools import render
+
+if TYPE_CHECKING:
+    import argparse
+
+
+class Broker(NamedTuple):
+    """What a broker's configuration says of its log dirs."""
+
+    log_dirs: tuple[str, ...]
+    """Absolute, in the order given."""
+    rack: str | None
+    node_id: int | None = None
+    """``None`` if that is not said."""
+    metadata_log_dir: str | None = None
+
+
+def add_broker(parser: Any) -> None:
+    """Add the two ways to name a broker."""
+    broker = parser.add_mutually_exclusive_group(required=True)
+    broker.add_argument(
+        "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
+    )
+    broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
+
+
+def words_of(arguments: argparse.Namespace) -> str:
+    """Return the broker as it was named, for the next command to type."""
+    if arguments.server_properties is not None:
+        return f"--server-properties {render.quoted(arguments.server_properties)}"
+    return f"--log-dirs {render.quoted(arguments.log_dirs)}"
+
+
+def broker_of(arguments: argparse.Namespace) -> Broker:
+    """Find out which log dirs are meant. Reads the broker's configuration.
+
+    Raises:
+        ConfigError: the file cannot be read or names nothing usable.
+    """
+    rack: str | None = None
+    node_id: int | None = None
+    metadata: str | None = None
+    if arguments.server_properties is None:
+        dirs = [part.strip() for part in arguments.log_dirs.split(",")]
+    else:
+        from logdir.formats import server_properties
+
+        path: str = arguments.server_properties
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise ConfigError(
+                (Problem("config-error", path, "a server.properties to read", str(error.strerror)),)
+            ) from error
+        value = server_properties.parse(data, path)
+        dirs, rack, node_id, metadata = list(value.log_dirs), value.rack, value.node_id, value.metadata_log_dir
+    where = arguments.server_properties or "--log-dirs"
+    problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
+    fit = [part for part in dirs if part and _is_path(part)]
+    problems += [
+        Problem("config-error", where, "a path the system takes", part) for part in dirs if part and part not in fit
+    ]
+    absolute = [os.path.abspath(part) for part in fit]
+    # As an inventory shows them: two that differ in bytes no text holds would be one to its reader.
+    texts = [render.utf8(path) for path in absolute]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
+    if problems:
+        raise ConfigError(tuple(problems))
+    return Broker(tuple(absolute), rack, node_id, metadata)
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False

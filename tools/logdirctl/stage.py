@@ -1,0 +1,223 @@
+"""``logdirctl stage``: set replicas aside because an operator says so, to be restored or purged later.
+
+The plan shows what goes from view and until when it can be undone. With ``--apply`` the brake's record is made durable
+first; then every batch looks again and decides again under the locks, for what was shown and for nothing else.
+
+Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from logdir.decide import brake as brake_rule
+from logdir.decide.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, DelayPolicy, check_delay
+from logdir.decide.selector import Selector, parse, select
+from logdir.decide.stage import Stage, StagePlan, StageRequest, plan_stage
+from logdir.disk import brake, staging
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.outcome import Outcome
+from logdir.errors import ConfigError, Problem
+from logdir.evidence import Proof, Removed
+from logdir.formats.inventory import Entry, Kind
+from logdir.ids import TopicId
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.reasons import Reason
+from tools.cli import Exit, Streams
+from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, sick_disks, told
+from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
+from tools.render import quoted
+
+_AT_ONCE = 128
+"""Replicas of one sync; a batch goes on with more until its time is over."""
+_INTERNAL = "__*"
+"""Topics in which brokers keep what all clients rely on."""
+_CONFIRMS = "--confirm"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "stage",
+        help="set replicas aside, to be restored or purged later",
+        description="Set live replicas of a stopped broker aside. They can be restored until they are purged.",
+        epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
+        allow_abbrev=False,
+    )
+    parser.add_argument("selector", metavar="SELECTOR", help="a topic name, a topic id, name-p, id_p or a glob")
+    add_change(parser)
+    parser.add_argument(
+        "--delay-ms",
+        type=int,
+        default=DEFAULT_DELAY_MS,
+        metavar="MS",
+        help=f"purge no earlier than that, in milliseconds (default {DEFAULT_DELAY_MS}, 4 hours)",
+    )
+    parser.add_argument("--hold", action="store_true", help="without a deadline: until an operator purges it")
+    parser.add_argument(
+        "--protect", metavar="GLOB", action="append", default=[], help="topics that are refused; may be repeated"
+    )
+    parser.add_argument("--internal", action="store_true", help="also topics whose names begin with two underscores")
+    parser.add_argument(
+        _CONFIRMS, action="store_true", help="yes to what the brake or a question of this command held back"
+    )
+    parser.set_defaults(run=act, title="stage")
+
+
+def _delays(arguments: argparse.Namespace) -> DelayPolicy:
+    question = check_delay(arguments.delay_ms, "--delay-ms")
+    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.confirm):
+        raise ConfigError((question,))
+    return DelayPolicy(default_ms=arguments.delay_ms)
+
+
+def act(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run the command; return the exit status."""
+    selector, delays = parse(arguments.selector), _delays(arguments)
+    with opened(arguments, changes=arguments.apply) as broker:
+        if arguments.apply:
+            broker.recover()
+        facts = broker.look(_closely(selector))
+        chosen = select(selector, _candidates(facts))
+        if not chosen:
+            problems = [
+                *(one.problem for one in facts if one.problem is not None),
+                nothing_selected(selector.text, "inventory"),
+            ]
+            line = f"logdirctl inventory {next_words(arguments)}"
+            return finish(arguments, streams, [], [*broker.notes, *problems], line, status=Exit.PROBLEMS)
+        now = read_instant()
+        request = StageRequest(
+            selected=tuple((one.log_dir, one.path) for one in chosen),
+            reason=Reason.OPERATOR,
+            evidence=Removed(proof=Proof.OPERATOR, as_of_ms=max(0, now.wall_ms)),
+            now=now,
+            delays=delays,
+            is_held=arguments.hold,
+            protected=(*arguments.protect, *(() if arguments.internal else (_INTERNAL,))),
+            record=brake_rule.highest(brake.read_records(broker.sites)),
+            is_confirmed=arguments.confirm,
+        )
+        rows, problems = (
+            _apply(broker, request, selector, streams) if arguments.apply else _planned(plan_stage(request, facts))
+        )
+        return finish(arguments, streams, rows, [*broker.notes, *problems], _next(arguments, rows))
+
+
+def _closely(selector: Selector) -> Any:
+    def is_meant(entry: Entry) -> bool:
+        topic_id = None if entry.topic_id is None else TopicId.parse_any(entry.topic_id)
+        return entry.kind == Kind.LIVE.value and selector.may_find(entry.topic, topic_id, entry.partition)
+
+    return is_meant
+
+
+def _candidates(facts: Sequence[LogDirFacts]) -> list[Replica]:
+    # The metadata log is found, too, so that it is refused by name.
+    return [r for one in facts for r in one.replicas if r.kind in (Kind.LIVE, Kind.METADATA)]
+
+
+def _row(action: Stage, state: str) -> Row:
+    marker = action.marker
+    return Row(
+        log_dir=action.log_dir,
+        path=action.path,
+        state=state,
+        topic=marker.topic,
+        topic_id=marker.topic_id,
+        partition=marker.partition,
+        undo_until_ms=action.undo_until_ms,
+        says=action.loses,
+    )
+
+
+def _planned(plan: StagePlan) -> tuple[list[Row], list[Problem]]:
+    rows = [_row(action, PLANNED) for action in plan.actions] + [_row(action, WAITING) for action in plan.waiting]
+    problems = list(plan.unseen) if plan.braked is None else [*plan.unseen, _confirmed_by_flag(plan.braked)]
+    return [*rows, *refused(plan.refusals)], problems
+
+
+def _confirmed_by_flag(problem: Problem) -> Problem:
+    return problem._replace(fix=f"look at the plan, then say {_CONFIRMS}")
+
+
+def _apply(
+    broker: OpenBroker, request: StageRequest, selector: Selector, streams: Streams
+) -> tuple[list[Row], list[Problem]]:
+    """Set aside what was selected, in batches; each looks and decides again."""
+    progress = Progress(streams, "setting aside", len(request.selected))
+    left = list(request.selected)
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    sick: set[str] = set()
+    is_counted = False
+    broker.beat(request.now)
+    while left:
+        with broker.batch() as held:
+            facts = broker.look(_closely(selector))
+            again = replace(request, selected=tuple(left), now=read_instant())
+            if is_counted:
+                # The brake spoke, and counted, of all of them before the first.
+                again = replace(again, is_confirmed=True)
+            plan = plan_stage(again, facts)
+            if not is_counted:
+                if plan.record is not None:
+                    with told("brake.json of every work root"):
+                        brake.write_record(broker.sites, plan.record)
+                if plan.braked is not None:
+                    return _planned(plan)
+                problems += plan.unseen
+                is_counted = True
+            rows += refused(plan.refusals)
+            handled = {(one.log_dir, one.path) for one in plan.refusals}
+            for log_dir, group in groupby(plan.actions, key=lambda action: action.log_dir):
+                actions = list(group)
+                for begin in range(0, len(actions), _AT_ONCE):
+                    part = actions[begin : begin + _AT_ONCE]
+                    if log_dir not in sick:
+                        held.require_held()
+                        rows += _stage(broker, log_dir, part, problems, sick)
+                    else:
+                        rows += [_row(action, UNDONE) for action in part]
+                    handled |= {(action.log_dir, action.path) for action in part}
+                    progress.add(len(part))
+                    if held.expired(read_instant().boottime_ms):
+                        break
+                if held.expired(read_instant().boottime_ms):
+                    break
+            left = [place for place in left if place not in handled]
+    progress.done()
+    return rows, problems
+
+
+def _stage(
+    broker: OpenBroker, log_dir: str, actions: Sequence[Stage], problems: list[Problem], sick: set[str]
+) -> list[Row]:
+    site = broker.site_of(log_dir)
+    items = [staging.StageItem(path=action.path, marker=action.marker) for action in actions]
+    outcomes: tuple[Outcome, ...] = ()
+    with sick_disks(problems, sick, site):
+        outcomes = staging.stage(site, items)
+    if len(outcomes) < len(actions):
+        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        return [_row(action, UNDONE) for action in actions]
+    return [after(_row(action, PLANNED), outcome) for action, outcome in zip(actions, outcomes, strict=True)]
+
+
+def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
+    where = next_words(arguments)
+    if arguments.apply and any(row.state == "done" for row in rows):
+        return f"logdirctl staged ls {where}"
+    flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
+    flags += " --hold" if arguments.hold else ""
+    flags += "".join(f" --protect {quoted(glob)}" for glob in arguments.protect)
+    flags += " --internal" if arguments.internal else ""
+    waits = any(row.state == WAITING for row in rows)
+    flags += f" {_CONFIRMS}" if arguments.confirm or waits else ""
+    if not any(row.state in (PLANNED, WAITING) for row in rows):
+        return f"logdirctl inventory {where}"
+    return f"logdirctl stage {quoted(arguments.selector)} {where}{flags} --apply"

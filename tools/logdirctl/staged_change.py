@@ -1,0 +1,324 @@
+"""What changes what was set aside: taken back, removed for good, or kept from that.
+
+Restore works under every lock and looks again before each batch. Purge and hold touch only what no broker sees, so they
+work beside a running one; what an interruption left is then recovered by a later command.
+
+Spec: design §2 laws 1, 4, §3.3, §6; attacks A15, A17, A18, A22.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from logdir.clock import Instant
+from logdir.decide.purge import Purge, PurgeRequest, plan_purge
+from logdir.decide.restore import Restore, RestorePlan, RestoreRequest, plan_restore
+from logdir.decide.selector import EVERYTHING, Selector, parse
+from logdir.disk import heartbeat, staging
+from logdir.disk import purge as removal
+from logdir.disk.in_use import in_use
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.outcome import Outcome, done, undone
+from logdir.disk.pace import FILES_PER_SECOND, Pace
+from logdir.disk.site import Site
+from logdir.errors import ConfigError, LockHeldError, LogDirError, Problem, ReadOnlyDiskError, WorkRootOwnedError
+from logdir.evidence import Unknown
+from logdir.formats.inventory import Kind
+from logdir.observe.facts import LogDirFacts, SetAside
+from tools.cli import Exit, Streams, say
+from tools.logdirctl.broker import OpenBroker, as_refusal, next_words, opened, sick_disks, told
+from tools.logdirctl.report import PLANNED, UNDONE, Progress, Row, after, finish, nothing_selected, refused
+from tools.logdirctl.staged import none_closely, set_aside
+from tools.render import quoted
+
+_FLAGS = {
+    "insist": "--insist",
+    "now": "--now",
+    "held": "--held",
+}
+
+
+def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
+    """Return the next command to type."""
+    where = next_words(arguments)
+    if arguments.apply or not any(row.state == PLANNED for row in rows):
+        return f"logdirctl staged ls {where}"
+    flags = "".join(f" {flag}" for name, flag in _FLAGS.items() if getattr(arguments, name, False))
+    if getattr(arguments, "disk", None) is not None:
+        flags += f" --disk {quoted(arguments.disk)}"
+    if getattr(arguments, "output", None) is not None:
+        flags += f" -o {quoted(arguments.output)}"
+    flags += "".join(f" --copy {quoted(name)}" for name in getattr(arguments, "copy", ()))
+    selector = "" if arguments.selector is None else f" {quoted(arguments.selector)}"
+    return f"logdirctl {arguments.title}{selector} {where}{flags} --apply"
+
+
+def chosen(arguments: argparse.Namespace, selector: Selector, items: Sequence[SetAside]) -> tuple[SetAside, ...]:
+    """Return what ``--disk`` and ``--copy`` leave of what a selector found."""
+    disk = None if arguments.disk is None else os.path.abspath(arguments.disk)
+    return tuple(
+        item for item in items if disk in (None, item.log_dir) and (not arguments.copy or item.name in arguments.copy)
+    )
+
+
+def found_nothing(
+    arguments: argparse.Namespace, streams: Streams, facts: Sequence[LogDirFacts], broker: OpenBroker
+) -> Exit:
+    """Say that there is nothing of that kind; return the exit status."""
+    problems = [
+        *(one.problem for one in facts if one.problem is not None),
+        nothing_selected(arguments.selector, "staged ls"),
+    ]
+    return finish(arguments, streams, [], [*broker.notes, *problems], next_line(arguments, []), status=Exit.PROBLEMS)
+
+
+def row_of(item: SetAside, state: str, says: str, undo_until_ms: int | None = None) -> Row:
+    """Return a row for one thing that is set aside."""
+    return Row(
+        log_dir=item.log_dir,
+        path=f"deleting/{item.name}",
+        state=state,
+        topic=item.topic,
+        topic_id=item.topic_id,
+        partition=item.partition,
+        undo_until_ms=undo_until_ms,
+        says=says,
+    )
+
+
+# Restore.
+
+
+def restore(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``staged restore``; return the exit status."""
+    selector = parse(arguments.selector)
+    with opened(arguments, changes=arguments.apply) as broker:
+        if arguments.apply:
+            broker.recover()
+        facts = broker.look(none_closely)
+        items = chosen(arguments, selector, set_aside(facts, selector, Kind.STAGED, Kind.PURGING))
+        if not items:
+            return found_nothing(arguments, streams, facts, broker)
+        request = RestoreRequest(
+            selected=tuple((item.log_dir, item.name) for item in items),
+            wanted=Unknown(),
+            is_choice=bool(arguments.copy) or arguments.disk is not None,
+            insists=arguments.insist,
+        )
+        plan = plan_restore(request, facts)
+        problems: list[Problem] = []
+        rows = [*planned_restore(plan), *refused(plan.refusals)]
+        if arguments.apply:
+            for action in plan.actions:
+                marker = action.marker
+                say(streams, f"logdirctl staged restore: {marker.topic}-{marker.partition}: {action.says}")
+            rows, problems = restore_all(broker, request, streams)
+        return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))
+
+
+def planned_restore(plan: RestorePlan) -> list[Row]:
+    """Return what a plan takes back as rows."""
+    return [_restored(action, PLANNED) for action in plan.actions]
+
+
+def _restored(action: Restore, state: str) -> Row:
+    marker = action.marker
+    return Row(
+        log_dir=action.log_dir,
+        path=f"deleting/{action.name}",
+        state=state,
+        topic=marker.topic,
+        topic_id=marker.topic_id,
+        partition=marker.partition,
+        place=action.path if state == PLANNED else None,
+        says=action.says,
+    )
+
+
+def restore_all(broker: OpenBroker, request: RestoreRequest, streams: Streams) -> tuple[list[Row], list[Problem]]:
+    """Take back what was selected, in batches; each looks and decides again, under every lock.
+
+    Args:
+        broker: Opened for changes.
+        request: What was selected.
+        streams: For progress.
+
+    Returns:
+        One row per replica, and what is wrong with disks.
+
+    Raises:
+        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+    """
+    left = list(request.selected)
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    sick: set[str] = set()
+    progress = Progress(streams, "taking back", len(left))
+    broker.beat(read_instant())
+    while left:
+        with broker.batch() as held:
+            plan: RestorePlan = plan_restore(replace(request, selected=tuple(left)), broker.look(none_closely))
+            rows += refused(plan.refusals)
+            handled = {(one.log_dir, one.path) for one in plan.refusals}
+            for action in plan.actions:
+                held.require_held()
+                row = _restored(action, UNDONE)
+                site = broker.site_of(action.log_dir)
+                if action.log_dir not in sick:
+                    with sick_disks(problems, sick, site):
+                        row = after(row, staging.restore(site, _item(action)))
+                rows.append(row)
+                handled.add((action.log_dir, action.name))
+                progress.add(1)
+                if held.expired(read_instant().boottime_ms):
+                    break
+            left = [place for place in left if place not in handled]
+    progress.done()
+    return rows, problems
+
+
+def _item(action: Restore) -> staging.RestoreItem:
+    return staging.RestoreItem(
+        name=action.name, marker=action.marker, path=action.path, drop_last_indexes=action.drop_last_indexes
+    )
+
+
+# Hold and purge.
+
+
+def _recover_if_stopped(broker: OpenBroker) -> None:
+    """Recover, unless a broker runs: what is changed here it does not see."""
+    try:
+        broker.recover()
+    except WorkRootOwnedError:
+        raise
+    except LockHeldError:
+        return
+
+
+def each(
+    broker: OpenBroker, rows: Sequence[tuple[Row, Callable[[Site], Outcome]]], streams: Streams
+) -> tuple[list[Row], list[Problem]]:
+    """Do one thing after the other; a disk that takes no more changes does not stop the others."""
+    progress = Progress(streams, "done", len(rows))
+    told_of: list[Problem] = []
+    sick: set[str] = set()
+    listed = []
+    for row, call in rows:
+        broker.require_unchanged()
+        site = broker.site_of(row.log_dir)
+        found = replace(row, state=UNDONE)
+        if row.log_dir not in sick:
+            with sick_disks(told_of, sick, site):
+                found = after(row, call(site))
+        listed.append(found)
+        progress.add(1)
+    progress.done()
+    return listed, told_of
+
+
+def hold(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``staged hold``; return the exit status."""
+    selector = parse(arguments.selector)
+    with opened(arguments, changes=arguments.apply) as broker:
+        if arguments.apply:
+            _recover_if_stopped(broker)
+        facts = broker.look(none_closely)
+        items = chosen(arguments, selector, set_aside(facts, selector, Kind.STAGED))
+        if not items:
+            return found_nothing(arguments, streams, facts, broker)
+        says = "kept until an operator restores or purges it"
+        rows = [row_of(item, PLANNED, says) for item in items]
+        problems: list[Problem] = []
+        if arguments.apply:
+            rows, problems = each(
+                broker, [(row, _holding(item)) for row, item in zip(rows, items, strict=True)], streams
+            )
+        return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))
+
+
+def _holding(item: SetAside) -> Callable[[Site], Outcome]:
+    return lambda site: staging.hold(site, item.name)
+
+
+def purge(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``staged purge``; return the exit status."""
+    _check_purge(arguments)
+    selector = None if arguments.selector is None else parse(arguments.selector)
+    with opened(arguments, changes=arguments.apply) as broker:
+        now = read_instant()
+        if arguments.apply:
+            _recover_if_stopped(broker)
+            broker.beat(now)
+        facts = broker.look(none_closely)
+        items = set_aside(facts, selector, Kind.STAGED, Kind.PURGING)
+        unread = [one.problem for one in facts if one.problem is not None]
+        if not items and selector is not None:
+            return found_nothing(arguments, streams, facts, broker)
+        plan = plan_purge(_request(arguments, broker, now), items)
+        refusals = plan.refusals if selector is not None else ()  # what is not due was not asked for
+        rows = [_purged(action) for action in plan.actions]
+        problems: list[Problem] = []
+        if arguments.apply:
+            for action in plan.actions:
+                say(streams, f"logdirctl staged purge: {action.loses} ({action.why})")
+            pace = Pace(arguments.bytes_per_second, FILES_PER_SECOND if arguments.bytes_per_second else 0)
+            calls = [(row, _purging(action, pace)) for row, action in zip(rows, plan.actions, strict=True)]
+            rows, problems = each(broker, calls, streams)
+        rows += refused(refusals)
+        return finish(arguments, streams, rows, [*broker.notes, *unread, *problems], next_line(arguments, rows))
+
+
+def _check_purge(arguments: argparse.Namespace) -> None:
+    problems = []
+    if arguments.now and arguments.selector in (None, EVERYTHING):
+        found = arguments.selector or "none"
+        problems.append(Problem("config-error", "--now", "a selector that names what goes for good", found))
+    if arguments.held and not arguments.now:
+        problems.append(Problem("config-error", "--held", "--now beside it", "none"))
+    if arguments.bytes_per_second < 0:
+        found = str(arguments.bytes_per_second)
+        problems.append(Problem("config-error", "--bytes-per-second", "0 or more", found))
+    if problems:
+        raise ConfigError(tuple(problems))
+
+
+def _request(arguments: argparse.Namespace, broker: OpenBroker, now: Instant) -> PurgeRequest:
+    beats = {}
+    for site in broker.sites:
+        with told(site.work.path):
+            beats[site.log_dir] = heartbeat.read(site)
+    return PurgeRequest(now=now, heartbeats=beats, is_early=arguments.now, includes_held=arguments.held)
+
+
+def _purged(action: Purge) -> Row:
+    marker = action.marker
+    return Row(
+        log_dir=action.log_dir,
+        path=f"deleting/{action.name}",
+        state=PLANNED,
+        topic=None if marker is None else marker.topic,
+        topic_id=None if marker is None else marker.topic_id,
+        partition=None if marker is None else marker.partition,
+        says=f"{action.loses} ({action.why})",
+    )
+
+
+def _purging(action: Purge, pace: Pace) -> Callable[[Site], Outcome]:
+    def remove(site: Site) -> Outcome:
+        place = f"deleting/{action.name}"
+        try:
+            name = action.name if action.marker is None else removal.claim(site, action.name, action.marker)
+            removal.remove(site, name, pace, in_use=in_use)
+        except ReadOnlyDiskError:
+            raise
+        except LogDirError as error:
+            return undone(place, error)
+        except OSError as error:
+            return undone(place, as_refusal(f"{site.work.path}/{place}", error))
+        return done(place, None)
+
+    return remove

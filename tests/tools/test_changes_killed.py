@@ -12,6 +12,8 @@ import pytest
 from tests.tools.ctl import ctl, ctl_json, launch, tree, two_disks
 from tools.cli import Exit
 
+# Its runs are as long as the machine is slow, and it judges when kills came: the soak of make proof, not of make test.
+pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("LOGDIRD_SEED", "11"))
 KILLS = 14
 REPLICAS = 60

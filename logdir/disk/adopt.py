@@ -24,8 +24,9 @@ from dataclasses import dataclass, replace
 
 from logdir.disk.calls import Directory
 from logdir.disk.checkpoint import drop_entries, read_entries, set_entries
+from logdir.disk.entry import is_there
 from logdir.disk.failure import calling, is_sick, read_only, syncing
-from logdir.disk.linked import drop, is_there, link, make_marked, only_names, write_new
+from logdir.disk.linked import drop, link, make_marked, only_names, write_new
 from logdir.disk.outcome import Outcome, Result, done, undone
 from logdir.disk.purge import claim, remove
 from logdir.disk.replica_dir import NEW_MARKER, clear_marker, last_indexes, rename, require_marker, require_plain

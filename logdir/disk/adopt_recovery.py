@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logdir.disk.adopt import publish, ready_names, withdraw
+from logdir.disk.entry import is_there
 from logdir.disk.failure import calling, is_sick, syncing
-from logdir.disk.linked import is_there
 from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError

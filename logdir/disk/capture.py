@@ -25,8 +25,9 @@ from logdir.clock import Instant
 from logdir.disk.calls import Directory
 from logdir.disk.captured_files import Files, complaint, look
 from logdir.disk.checkpoint import read_entries
+from logdir.disk.entry import free_name, is_there
 from logdir.disk.failure import calling, is_sick, syncing
-from logdir.disk.linked import drop, free_name, is_there, link, make_marked
+from logdir.disk.linked import drop, link, make_marked
 from logdir.disk.outcome import Outcome, Result, done, undone
 from logdir.disk.replica_dir import NEW_MARKER, read_marker, rename
 from logdir.disk.site import Site

@@ -12,12 +12,12 @@ Spec: kafka-behaviour §3.2 (steps 2 and 4); kafka-formats §5; attacks A17, A33
 from __future__ import annotations
 
 from logdir.disk.calls import Directory
-from logdir.disk.replica_dir import NEW_MARKER
+from logdir.disk.replica_dir import NEW_MARKER, require_file
 from logdir.disk.small_file import TEMPORARY, read_file
 from logdir.errors import FormatError, RefusedError
 from logdir.formats import leader_epoch_checkpoint
 from logdir.formats.replica_marker import FILE_NAME
-from logdir.observe.classify import METADATA_FILE, Type
+from logdir.observe.classify import METADATA_FILE
 
 Files = dict[str, tuple[int, int]]
 """Inode and size in bytes of each file, by name."""
@@ -50,13 +50,7 @@ def look(directory: Directory) -> Files:
             found = directory.stat(name)
         except FileNotFoundError:
             continue
-        if found.type is not Type.FILE:
-            raise RefusedError(
-                f"{directory.path}/{name}",
-                expected="only regular files in a partition directory",
-                found=found.type.value,
-                fix="look at it and take it away; the replica is held until then",
-            )
+        require_file(directory, name, found)
         files[name] = (found.inode, found.size_bytes)
     return files
 

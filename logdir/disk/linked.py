@@ -14,59 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from logdir.disk.calls import Directory
+from logdir.disk.entry import free_name, is_there
 from logdir.disk.failure import syncing, with_reserve
 from logdir.disk.replica_dir import NEW_MARKER
 from logdir.disk.site import Site
 from logdir.errors import RefusedError
 from logdir.formats import replica_marker
 from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
-from logdir.names import WorkDir, render_work_dir
+from logdir.names import WorkDir
 from logdir.observe.classify import Type
 
-_COUNTERS = 10_000
 _OWN = frozenset((FILE_NAME, NEW_MARKER))
 """What we make in such a directory ourselves, always."""
-
-
-def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]) -> str:
-    """Take the first name that is free, in all its marks.
-
-    Args:
-        directory: ``deleting/`` or ``incoming/``.
-        parts: Of the name; counted up from 1.
-        claim: Makes or renames something to the name it is given, or raises ``FileExistsError``.
-
-    Returns:
-        The name.
-
-    Raises:
-        RefusedError: thousands are taken.
-        OSError: as ``claim``.
-    """
-    for counter in range(1, _COUNTERS):
-        name = render_work_dir(parts._replace(counter=counter))
-        marks = {"", "purging", "ready"} - {parts.mark}
-        if any(is_there(directory, render_work_dir(parts._replace(counter=counter, mark=mark))) for mark in marks):
-            continue
-        try:
-            claim(name)
-        except FileExistsError:
-            continue
-        return name
-    raise RefusedError(directory.path, expected="a free name", found=f"{_COUNTERS} taken", fix="purge what is staged")
-
-
-def is_there(directory: Directory, name: str) -> bool:
-    """Whether a name is taken.
-
-    Raises:
-        OSError: nobody can say.
-    """
-    try:
-        directory.stat(name)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def make_marked(site: Site, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from logdir.disk.calls import Directory
+from logdir.disk.entry import is_there
 from logdir.disk.failure import calling, is_sick, syncing
 from logdir.disk.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
 from logdir.disk.site import Site
@@ -115,17 +116,9 @@ def _note(troubled: list[tuple[str, str]], path: str, error: LogDirError | OSErr
     troubled.append((path, str(error)))
 
 
-def _has(directory: Directory, name: str) -> bool:
-    try:
-        directory.stat(name)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def _unmark(parent: Directory, name: str) -> bool:
     with parent.open(name) as directory:
-        if not _has(directory, FILE_NAME) and not _has(directory, NEW_MARKER):
+        if not is_there(directory, FILE_NAME) and not is_there(directory, NEW_MARKER):
             return False
         clear_marker(directory)
     return True
@@ -135,7 +128,7 @@ def _forget_new_marker(deleting: Directory, name: str) -> None:
     if parse_work_dir(name) is None or deleting.stat(name).type is not Type.DIRECTORY:
         return
     with deleting.open(name) as directory:
-        if _has(directory, NEW_MARKER):
+        if is_there(directory, NEW_MARKER):
             directory.unlink(NEW_MARKER)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logdir.disk.calls import Directory
+from logdir.disk.calls import Directory, Stat
 from logdir.disk.failure import with_reserve
 from logdir.disk.site import Site
 from logdir.errors import FormatError, MalformedFileError, RefusedError
@@ -35,15 +35,23 @@ def require_plain(directory: Directory) -> tuple[str, ...]:
     """
     names = directory.names()
     for name in names:
-        found = directory.stat(name)
-        if found.type is not Type.FILE:
-            raise RefusedError(
-                f"{directory.path}/{name}",
-                expected="only regular files in a partition directory",
-                found=found.type.value,
-                fix="look at it and take it away; the replica is held until then",
-            )
+        require_file(directory, name, directory.stat(name))
     return tuple(names)
+
+
+def require_file(directory: Directory, name: str, found: Stat) -> None:
+    """Return if an entry of a partition directory is a regular file.
+
+    Raises:
+        RefusedError: it is something else.
+    """
+    if found.type is not Type.FILE:
+        raise RefusedError(
+            f"{directory.path}/{name}",
+            expected="only regular files in a partition directory",
+            found=found.type.value,
+            fix="look at it and take it away; the replica is held until then",
+        )
 
 
 def read_marker(directory: Directory) -> ReplicaMarker | None:

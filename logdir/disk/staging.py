@@ -21,6 +21,7 @@ from functools import partial
 
 from logdir.disk.calls import Directory
 from logdir.disk.checkpoint import put_entries
+from logdir.disk.entry import free_name, is_there
 from logdir.disk.failure import calling, is_sick, syncing, with_reserve
 from logdir.disk.outcome import Outcome, done, undone
 from logdir.disk.replica_dir import NEW_MARKER, clear_marker, last_indexes, rename, require_marker, require_plain
@@ -30,7 +31,8 @@ from logdir.formats import replica_marker
 from logdir.formats.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
 
-_COUNTERS = 10_000
+_MARKS = frozenset(("", "purging"))
+"""Of names under ``deleting/``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,27 +166,9 @@ def _unmark(site: Site, path: str) -> None:
 
 
 def _rename_free(site: Site, parent: Directory, name: str, marker: ReplicaMarker) -> str:
-    deleting = site.deleting
     topic = None if marker.topic_id is not None else marker.topic
-    for counter in range(1, _COUNTERS):
-        place = render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, ""))
-        claimed = render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, "purging"))
-        if _is_there(deleting, claimed):
-            continue
-        try:
-            rename(site, parent, name, deleting, place)
-        except FileExistsError:
-            continue
-        return place
-    raise RefusedError(deleting.path, expected="a free name", found=f"{_COUNTERS} taken", fix="purge what is staged")
-
-
-def _is_there(directory: Directory, name: str) -> bool:
-    try:
-        directory.stat(name)
-    except FileNotFoundError:
-        return False
-    return True
+    parts = WorkDir(marker.topic_id, topic, marker.partition, 1, "")
+    return free_name(site.deleting, parts, lambda to: rename(site, parent, name, site.deleting, to), _MARKS)
 
 
 def restore(site: Site, item: RestoreItem) -> Outcome:
@@ -227,7 +211,7 @@ def _restore(site: Site, item: RestoreItem) -> None:
             _make_prefix(site, prefix)
         with site.parent_of(item.path) as (parent, _):
             # Before the entries: they would be those of what lives there.
-            if _is_there(parent, name):
+            if is_there(parent, name):
                 raise RefusedError(f"{parent.path}/{name}", expected="nothing of that name", found="something")
             put_entries(site, item.marker)
             if item.drop_last_indexes:
@@ -255,8 +239,8 @@ def _require_unclaimed(site: Site, name: str) -> None:
     if parts is None or parts.mark:
         raise RefusedError(f"{site.deleting.path}/{name}", expected="the name of a staged replica", found="another")
     claimed = render_work_dir(parts._replace(mark="purging"))
-    if not _is_there(site.deleting, name):
-        found = "one being purged" if _is_there(site.deleting, claimed) else "none: purged, or restored"
+    if not is_there(site.deleting, name):
+        found = "one being purged" if is_there(site.deleting, claimed) else "none: purged, or restored"
         raise RefusedError(f"{site.deleting.path}/{name}", expected="a staged replica", found=found, fix="look again")
 
 

@@ -73,7 +73,7 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
     if not data.endswith(b"\n") or data.count(b"\n") != 1:
         raise MalformedFileError(path, expected="one line that ends with LF", found=f"{len(data)} bytes")
     try:
-        values = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+        values = parse_json(data)
     except (ValueError, RecursionError) as error:
         raise MalformedFileError(path, expected="one line of JSON", found=str(error)) from None
     if not isinstance(values, dict) or kind not in values:
@@ -93,6 +93,15 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
     if said != digest:
         raise MalformedFileError(path, expected=f"{DIGEST} {digest}", found=said)
     return Values(values, path)
+
+
+def parse_json(data: bytes) -> Any:
+    """Read one value of JSON, refusing what Python's reader lets pass: a key that stands twice, ``NaN``.
+
+    Raises:
+        ValueError: it is none; ``RecursionError`` if it is too deep.
+    """
+    return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

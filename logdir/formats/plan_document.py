@@ -11,12 +11,11 @@ Spec: design §7.1 (digest), §7.7 (``brokers/``).
 from __future__ import annotations
 
 import hashlib
-import json
 from enum import Enum
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
-from logdir.formats.own_json import Values
+from logdir.formats.own_json import Values, parse_json
 from logdir.ids import TopicId
 from logdir.names import MAX_PARTITION, METADATA_TOPIC, DirForm, parse_partition_dir, render_id_dir
 
@@ -122,23 +121,12 @@ def parse(data: bytes, path: str = "") -> PlanDocument:
 
 def _object(line: bytes, path: str) -> dict[str, Any]:
     try:
-        values = json.loads(line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+        values = parse_json(line)
     except (ValueError, RecursionError) as error:
         raise MalformedFileError(path, expected="one object of JSON", found=str(error)) from None
     if not isinstance(values, dict):
         raise MalformedFileError(path, expected="one object of JSON", found=values)
     return values
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise ValueError("a key stands twice")
-    return values
-
-
-def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 def _log_dirs(values: dict[str, Any], path: str) -> tuple[str, ...]:

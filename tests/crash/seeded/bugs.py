@@ -184,7 +184,7 @@ BUGS = (
     ),
     Bug(
         "checkpoint entries put back over those of what lives there",
-        (Edit(_STAGING, "if _is_there(parent, name):", "if False:"),),
+        (Edit(_STAGING, "if is_there(parent, name):", "if False:"),),
         ("restore where something lives", "--models", "K"),
         frozenset({"K"}),
     ),

@@ -18,7 +18,7 @@ demo: $(STAMP)
 	$(BIN)/python -m examples.demo $(DEMO)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not kafka and not browser and not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not kafka and not browser and not root and not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -41,7 +41,8 @@ proof: FULL = LOGDIRD_PROOF=1 LOGDIRD_PROOF_OUT=$(PROOF) $(BIN)/python -m pytest
 proof: $(STAMP)
 	rm -rf $(PROOF)
 	mkdir $(PROOF)
-	$(FULL) -n 2 -m "not kafka and not browser"
+	$(FULL) -n 2 -m "not kafka and not browser and not root"
+	$(FULL) -m root
 	$(FULL) -m kafka
 	$(FULL) -m browser
 	$(BIN)/python -m tests.proof $(PROOF) -o docs/proof.md

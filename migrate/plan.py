@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
@@ -29,6 +30,7 @@ from migrate.mint import read_former
 from migrate.publish import new_directory
 from migrate.readiness import Readiness
 from migrate.report import render_report
+from migrate.small_frame import small_frame
 from migrate.tally import disks_document
 from migrate.waves import WavePlan, plan_waves, plan_waves_from_pairs
 
@@ -38,9 +40,25 @@ GROUPS_LIMIT = 1_000_000
 """More distinct (broker set, floor) groups of a cluster than this are not brought to the driver: pairs are."""
 _BROKER_MS = 250
 _STEPS_PER_MS = 3
-_CONFLICT_SCHEMA = (
-    "slug string, cluster string, node_id long, log_dir string, name string, topic string, topic_id string, "
-    "partition long, unit string, detail string"
+_PLACE = [("source", pa.int32()), ("cluster", pa.string()), ("node_id", pa.int64()), ("log_dir", pa.string())]
+_PLACES = pa.schema(_PLACE)
+_STEP_PLACES = pa.schema(
+    [*_PLACE, ("disk_no", pa.int32()), ("wave", pa.int32()), ("log_dir_json", pa.string())],
+)
+_HEADERS = pa.schema([("broker", pa.int32()), ("path", pa.string()), ("header", pa.string())])
+_CONFLICTS = pa.schema(
+    [
+        ("slug", pa.string()),
+        ("cluster", pa.string()),
+        ("node_id", pa.int64()),
+        ("log_dir", pa.string()),
+        ("name", pa.string()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int64()),
+        ("unit", pa.string()),
+        ("detail", pa.string()),
+    ]
 )
 
 
@@ -243,17 +261,19 @@ def _write_steps(
     wave_of = {broker: number for made in waves for number, members in enumerate(made.plan.waves) for broker in members}
     (directory / "brokers").mkdir()
     disks = [(broker, disk) for broker in clean for disk in broker.disks]
-    places = spark.createDataFrame(
-        [
-            (disk.source, number, broker.cluster_name, broker.node_id, wave_of[broker.broker], disk.log_dir,
+    places = small_frame(
+        spark,
+        (
+            (disk.source, broker.cluster_name, broker.node_id, disk.log_dir, number, wave_of[broker.broker],
              json_text(disk.log_dir))
             for number, (broker, disk) in enumerate(disks)
-        ],
-        "source int, disk_no int, cluster string, node_id long, wave int, log_dir string, log_dir_json string",
+        ),
+        _STEP_PLACES,
     )  # fmt: skip
-    headers = spark.createDataFrame(
-        [(broker.broker, _document_path(broker), _header(broker, census.clusters[broker.cluster])) for broker in clean],
-        "broker int, path string, header string",
+    headers = small_frame(
+        spark,
+        ((broker.broker, _document_path(broker), _header(broker, census.clusters[broker.cluster])) for broker in clean),
+        _HEADERS,
     )
     live = findings.usable.filter(F.col("kind") == "live")
     numbered = kept.keep(
@@ -269,21 +289,23 @@ def _write_steps(
 
 def _write_conflicts(spark: SparkSession, findings: Findings, directory: Path) -> None:
     brokers = findings.census.brokers
-    places = spark.createDataFrame(
-        [
+    places = small_frame(
+        spark,
+        (
             (disk.source, broker.cluster_name, broker.node_id, disk.log_dir)
             for broker in brokers
             for disk in broker.disks
-        ],
-        "source int, cluster string, node_id long, log_dir string",
+        ),
+        _PLACES,
     )
-    of_disks = spark.createDataFrame(
-        [
+    of_disks = small_frame(
+        spark,
+        (
             (holder.slug, brokers[holder.broker].cluster_name, brokers[holder.broker].node_id, holder.log_dir,
              None, None, None, None, holder.unit, holder.detail)
             for holder in findings.census.holders
-        ],
-        _CONFLICT_SCHEMA,
+        ),
+        _CONFLICTS,
     )  # fmt: skip
     found = [findings.usable.transform(conflicts.flag_entries)]
     if findings.holders is not None:

@@ -1,0 +1,290 @@
+"""Record batches of magic 2: what a segment, a metadata snapshot and ``bootstrap.checkpoint`` are made of.
+
+``read_batches`` gives whole batches whose checksum holds, in the order of the file, and stops where Kafka's own scan
+stops: at a torn tail. ``Batch.records`` reads any batch; ``read_values`` and ``value_spans`` read metadata batches,
+and only those, without making an object a record.
+
+Not here: what a record means (``metadata_records``, ``control``), writing (``batch_writer``), legacy message sets.
+
+Spec: kafka-formats §7.3, §7.4, §7.6; org.apache.kafka.common.record.{DefaultRecordBatch,DefaultRecord,
+FileLogInputStream}, org.apache.kafka.raft.internals.RecordsIterator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Final
+
+from logdir.wire.compression import DEFAULT_LIMIT, Codec, decompress
+from logdir.wire.crc32c import crc32c
+from logdir.wire.errors import CorruptBatchError, WireError
+from logdir.wire.primitives import read_varint, too_short
+from logdir.wire.records import HEADER, LEAST_RECORD, Record, read_records
+
+MAGIC: Final = 2
+
+CRC_START: Final = 21
+"""The checksum covers a batch from here on."""
+
+PRODUCER_START: Final = 43
+COUNT_START: Final = 57
+
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+_CODEC: Final = 0x07
+
+_PREFIX: Final = Struct(">qiib")  # as far as the magic byte
+_LENGTH_FROM: Final = 12
+_LEAST_LENGTH: Final = 14
+_NO_PRODUCER: Final = (-1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One whole batch; its checksum holds."""
+
+    path: str
+    """The file it was read from."""
+    position: int
+    """Where it starts in that file, in bytes."""
+    data: bytes = field(repr=False)
+    """All of it, header included."""
+    header: tuple[int, ...] = field(repr=False)
+    """As :data:`HEADER` unpacks it."""
+
+    @property
+    def size(self) -> int:
+        """All its bytes, header included."""
+        return len(self.data)
+
+    @property
+    def base_offset(self) -> int:
+        """Offset its records count from."""
+        return self.header[0]
+
+    @property
+    def leader_epoch(self) -> int:
+        """Epoch of the partition's leader, -1 if unknown; in the metadata log the epoch of the quorum."""
+        return self.header[2]
+
+    @property
+    def magic(self) -> int:
+        """Always 2."""
+        return self.header[3]
+
+    @property
+    def crc(self) -> int:
+        """The checksum, which holds."""
+        return self.header[4]
+
+    @property
+    def attributes(self) -> int:
+        """The bits of the header."""
+        return self.header[5]
+
+    @property
+    def last_offset_delta(self) -> int:
+        """Its last offset, counted from the first; compaction leaves it as it was."""
+        return self.header[6]
+
+    @property
+    def base_timestamp(self) -> int:
+        """Epoch milliseconds that its records count from."""
+        return self.header[7]
+
+    @property
+    def max_timestamp(self) -> int:
+        """Epoch milliseconds."""
+        return self.header[8]
+
+    @property
+    def producer_id(self) -> int:
+        """-1 if there is none."""
+        return self.header[9]
+
+    @property
+    def producer_epoch(self) -> int:
+        """-1 if there is none."""
+        return self.header[10]
+
+    @property
+    def base_sequence(self) -> int:
+        """-1 if there is none."""
+        return self.header[11]
+
+    @property
+    def count(self) -> int:
+        """Records in it; 0 is possible after compaction."""
+        return self.header[12]
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of its last record, as far as it was ever written."""
+        return self.header[0] + self.header[6]
+
+    @property
+    def is_control(self) -> bool:
+        """Tell whether it holds control records."""
+        return bool(self.header[5] & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Tell whether it is part of a producer's transaction."""
+        return bool(self.header[5] & TRANSACTIONAL)
+
+    @property
+    def codec(self) -> Codec:
+        """How its records are compressed.
+
+        Raises:
+            CorruptBatchError: by no codec there is.
+        """
+        number = self.header[5] & _CODEC
+        try:
+            return Codec(number)
+        except ValueError:
+            raise self.corrupt("a codec from 0 to 4", number, CRC_START) from None
+
+    def records(self, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
+        """Yield its records, offsets rising.
+
+        Args:
+            limit: Bytes they may have when decompressed.
+
+        Raises:
+            WireError: they cannot be decompressed, are not as many as the header says, or are none; of a compressed
+                batch the position is that of its records' start.
+            CodecMissingError: a library for its codec is not installed.
+        """
+        try:
+            codec = self.codec
+            compressed = codec is not Codec.NONE
+            data = decompress(codec, self.data[HEADER.size :], limit) if compressed else self.data
+            base = 0 if compressed else HEADER.size
+            yield from read_records(self.header, data, base)
+        except CorruptBatchError:
+            raise
+        except WireError as error:
+            if self.header[5] & _CODEC:
+                raise WireError(
+                    self.path, expected=error.expected, found=error.found, position=self.position + HEADER.size
+                ) from None
+            raise error.within(self.path, self.position) from None
+
+    def corrupt(self, expected: str, found: object, position: int) -> CorruptBatchError:
+        """Return the error of a byte of this batch; ``position`` is counted from its start."""
+        return CorruptBatchError(self.path, expected=expected, found=found, position=self.position + position)
+
+
+def read_batches(data: bytes | memoryview, path: str = "", *, start: int = 0) -> Iterator[Batch]:
+    """Yield the whole batches of a file, in its order.
+
+    Stops without a word where fewer bytes remain than a batch needs: the last batch's position and size tell where.
+
+    Args:
+        data: The file; of a mapped one its view.
+        path: Where it lies, for the errors.
+        start: Byte to start at; a batch must start there.
+
+    Raises:
+        CorruptBatchError: a length below the least (zeros behind the end of a preallocated file are that), another
+            magic than 2, a checksum that does not hold.
+    """
+    end = len(data)
+    position = start
+    while (room := end - position) >= _PREFIX.size:
+        whole = room >= HEADER.size
+        header = HEADER.unpack_from(data, position) if whole else _PREFIX.unpack_from(data, position)
+        length, magic = header[1], header[3]
+        if length < _LEAST_LENGTH:
+            raise CorruptBatchError(
+                path, expected=f"a batch length of at least {_LEAST_LENGTH}", found=length, position=position + 8
+            )
+        size = _LENGTH_FROM + length
+        if size > room:
+            return
+        if magic != MAGIC:
+            raise CorruptBatchError(path, expected=f"a batch of magic {MAGIC}", found=magic, position=position + 16)
+        if size < HEADER.size:
+            raise CorruptBatchError(
+                path, expected=f"a batch of at least {HEADER.size} bytes", found=size, position=position + 8
+            )
+        batch = bytes(data[position : position + size])
+        crc = crc32c(batch[CRC_START:])
+        if crc != header[4]:
+            raise CorruptBatchError(
+                path, expected=f"checksum {header[4]:08x}", found=f"{crc:08x}", position=position + 17
+            )
+        yield Batch(path, position, batch, header)
+        position += size
+
+
+def read_values(batch: Batch) -> Iterator[tuple[int, memoryview]]:
+    """Yield offset and value of each record of a metadata batch.
+
+    Raises:
+        WireError: the batch is none; see :func:`value_spans`.
+    """
+    view = memoryview(batch.data)
+    for offset, start, end in value_spans(batch):
+        yield offset, view[start:end]
+
+
+def value_spans(batch: Batch) -> Iterator[tuple[int, int, int]]:
+    """Yield offset, start and end in ``batch.data`` of each value of a metadata batch, offsets rising.
+
+    Raises:
+        WireError: the batch breaks a constraint of metadata batches, so it is none, or not whole: a control batch,
+            compressed, of a producer, with keys, headers, empty values or timestamps of their own.
+    """
+    header, data = batch.header, batch.data
+    base, last, count = header[0], header[6], header[12]
+    if header[5]:
+        raise batch.corrupt("a metadata batch, without attributes", header[5], CRC_START)
+    if header[9:12] != _NO_PRODUCER:
+        raise batch.corrupt("a metadata batch, without a producer", header[9:12], PRODUCER_START)
+    if not 0 <= count * LEAST_RECORD <= len(data) - HEADER.size:
+        raise batch.corrupt("as many records as there is room for", count, COUNT_START)
+    position, previous = HEADER.size, -1
+    try:
+        for _ in range(count):
+            first = position
+            # A varint has one byte in nearly every case: read in place, and by the general reader if not.
+            raw = data[position]
+            if raw < 0x80:
+                size, start = (raw >> 1) ^ -(raw & 1), position + 1
+            else:
+                size, start = read_varint(data, position)
+            if data[start] or data[start + 1]:
+                found = data[start : start + 2].hex()
+                raise WireError(expected="a record of its batch's time, no attributes", found=found, position=start)
+            raw = data[start + 2]
+            if raw < 0x80:
+                delta, position = (raw >> 1) ^ -(raw & 1), start + 3
+            else:
+                delta, position = read_varint(data, start + 2)
+            if not previous < delta <= last:
+                raise WireError(expected=f"an offset delta of {previous + 1} to {last}", found=delta, position=start)
+            if data[position] != 1:
+                raise WireError(expected="no key", found=f"{data[position]:02x}", position=position)
+            raw = data[position + 1]
+            if raw < 0x80:
+                length, value = (raw >> 1) ^ -(raw & 1), position + 2
+            else:
+                length, value = read_varint(data, position + 1)
+            end = value + length
+            position = end + 1
+            if length < 1 or position != start + size or data[end]:
+                found = f"{length} bytes in a record of {size}"
+                raise WireError(expected="a value, and nothing behind it", found=found, position=first)
+            previous = delta
+            yield base + delta, value, end
+        if position != len(data):
+            found = f"{len(data) - position} more bytes"
+            raise WireError(expected="the end of the batch", found=found, position=position)
+    except IndexError:
+        raise too_short(data, first, "a record").within(batch.path, batch.position) from None
+    except WireError as error:
+        raise error.within(batch.path, batch.position) from None

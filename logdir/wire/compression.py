@@ -1,0 +1,159 @@
+"""The four codecs of record batches, each stopped at a limit while it decompresses.
+
+gzip comes with Python; the others need ``cramjam``, imported when first met. Metadata logs are never compressed.
+Snappy is Kafka's framing (xerial) or, as its reader takes it too, one raw block.
+
+Spec: kafka-formats §7.3; org.apache.kafka.common.compress.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import zlib
+from enum import IntEnum
+from types import ModuleType
+from typing import Any, Final
+
+from logdir.wire.errors import CodecMissingError, WireError
+from logdir.wire.primitives import read_unsigned_varint, too_short
+
+DEFAULT_LIMIT: Final = 256 * 1024 * 1024
+"""Bytes that one batch may have when decompressed."""
+
+_XERIAL: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = 16
+_FIRST_ROOM: Final = 64 * 1024
+
+_FULL: Final = "whole buffer"
+"""What ``cramjam`` says when the data is longer than the buffer."""
+
+
+class Codec(IntEnum):
+    """The number in a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def decompress(codec: Codec, data: bytes, limit: int = DEFAULT_LIMIT) -> bytes:
+    """Return what was compressed.
+
+    Args:
+        codec: How.
+        data: All of it.
+        limit: Bytes the result may have; no more than that (and a buffer) is ever made.
+
+    Raises:
+        WireError: it cannot be decompressed, or has more bytes; positions are in ``data``.
+        CodecMissingError: ``cramjam`` is needed and not installed.
+    """
+    match codec:
+        case Codec.NONE:
+            return data
+        case Codec.GZIP:
+            return _gunzip(data, limit)
+        case Codec.SNAPPY:
+            return _unsnap(data, limit)
+        case Codec.LZ4 | Codec.ZSTD:
+            return _into_room(_library(codec), codec, data, limit)
+
+
+def _library(codec: Codec) -> Any:
+    try:
+        library: ModuleType = importlib.import_module("cramjam")
+    except ImportError:
+        raise CodecMissingError(
+            f"codec {codec.name.lower()}",
+            expected="the library cramjam",
+            found="none",
+            fix="pip install 'logdird[compression]'",
+        ) from None
+    return library
+
+
+def _too_large(limit: int) -> WireError:
+    return WireError(expected=f"at most {limit} bytes when decompressed", found="more", position=0)
+
+
+def _gunzip(data: bytes, limit: int) -> bytes:
+    pieces: list[bytes] = []
+    size, start = 0, 0
+    while start < len(data) or not pieces:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            piece = member.decompress(data[start:], limit - size + 1)
+        except zlib.error as error:
+            raise WireError(expected="gzip data", found=str(error), position=start) from None
+        size += len(piece)
+        if size > limit:
+            raise _too_large(limit)
+        if not member.eof:
+            raise too_short(data, len(data), "the end of gzip data")
+        pieces.append(piece)
+        start = len(data) - len(member.unused_data)
+    return b"".join(pieces)
+
+
+def _unsnap(data: bytes, limit: int) -> bytes:
+    library = _library(Codec.SNAPPY)
+    if not data.startswith(_XERIAL):
+        return _unsnap_block(library, data, 0, 0, limit)
+    out = bytearray()
+    position = _XERIAL_HEADER
+    if len(data) < position:
+        raise too_short(data, len(data), "a snappy header")
+    while position < len(data):
+        if data.startswith(_XERIAL, position):
+            # Streams may stand one behind the other.
+            position += _XERIAL_HEADER
+            continue
+        try:
+            (size,) = struct.unpack_from(">i", data, position)
+        except struct.error:
+            raise too_short(data, position, "the length of a snappy block") from None
+        start = position + 4
+        if not 0 <= size <= len(data) - start:
+            raise WireError(expected=f"a snappy block of at most {len(data) - start} bytes", found=size, position=start)
+        out += _unsnap_block(library, data[start : start + size], start, len(out), limit)
+        position = start + size
+    return bytes(out)
+
+
+def _unsnap_block(library: Any, block: bytes, position: int, before: int, limit: int) -> bytes:
+    try:
+        size, _ = read_unsigned_varint(block, 0)
+    except WireError as error:
+        raise error.within("", position) from None
+    # A raw block says its length; nothing is made before it is compared.
+    if before + size > limit:
+        raise _too_large(limit)
+    try:
+        return bytes(library.snappy.decompress_raw(block))
+    except library.DecompressionError as error:
+        raise WireError(expected="a snappy block", found=str(error), position=position) from None
+
+
+def _into_room(library: Any, codec: Codec, data: bytes, limit: int) -> bytes:
+    """Decompress into a buffer that is never larger than the limit.
+
+    Frames that Kafka writes do not say how much is in them: the buffer grows until the data fits.
+    """
+    name = codec.name.lower()
+    decompress_into = getattr(library, name).decompress_into
+    room = min(limit, max(_FIRST_ROOM, 8 * len(data)))
+    while True:
+        buffer = bytearray(room)
+        try:
+            size = decompress_into(data, buffer)
+        except library.DecompressionError as error:
+            if _FULL not in str(error):
+                raise WireError(expected=f"{name} data", found=str(error), position=0) from None
+            if room >= limit:
+                raise _too_large(limit) from None
+            room = min(limit, room * 8)
+        else:
+            return bytes(memoryview(buffer)[:size])

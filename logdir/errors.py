@@ -121,6 +121,12 @@ class RefusedError(DiskError):
     code: ClassVar[str] = "refused"
 
 
+class NameTooLongError(RefusedError):
+    """What something would be called when it is set aside is longer than a file system takes."""
+
+    code: ClassVar[str] = "name-too-long"
+
+
 class ReadOnlyDiskError(DiskError):
     """A disk that takes no changes, or from which we accept none any more."""
 

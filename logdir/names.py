@@ -277,3 +277,13 @@ def render_work_dir(parts: WorkDir) -> str:
     head = f"no-id.{parts.topic}" if parts.topic_id is None else str(parts.topic_id)
     counter = "" if parts.counter == 1 else f".{parts.counter}"
     return f"{head}_{parts.partition}{counter}" + (f".{parts.mark}" if parts.mark else "")
+
+
+def fits_set_aside(topic_id: TopicId | None, topic: str | None, partition: int) -> bool:
+    """Whether a replica can be set aside, and what is set aside be claimed for removal: its longest name fits.
+
+    >>> fits_set_aside(None, "a" * 239, 0), fits_set_aside(None, "a" * 240, 0)
+    (True, False)
+    """
+    parts = WorkDir(topic_id, None if topic_id is not None else topic, partition, 1, "purging")
+    return len(render_work_dir(parts)) <= MAX_NAME

@@ -11,11 +11,12 @@ Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logdir.clock import Instant
 from logdir.decide.deadline import Due, Held, NotYet, due
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
@@ -35,6 +36,8 @@ class PurgeRequest:
     """The operator does not want to wait for the deadline of what an operator set aside."""
     includes_held: bool = False
     """With ``is_early``: nor for one that never comes."""
+    closed: Mapping[str, Problem] = field(default_factory=dict)
+    """By log dir: why nothing of it may be changed; of a disk that was away nobody knows what was restored since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
 
 def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
     where = item.log_dir, f"deleting/{item.name}"
+    if (closed := refuse_closed(*where, request.closed.get(item.log_dir))) is not None:
+        return closed
     if item.kind is Kind.INCOMING:
         return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
     if item.kind is Kind.PURGING:

@@ -1,6 +1,6 @@
 """Why a decider does not do with a replica what was asked: one enumeration for all of them.
 
-Spec: design §2 law 8, §3.3; attacks A4, A13, A15, A25, A33, A44.
+Spec: design §2 law 8, §3.3, §4; attacks A1, A3, A4, A13, A15, A25, A33, A44, A46.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class Why(Enum):
     """A deadline without proof of removal."""
     CHECKPOINT = "checkpoint"
     UNREADABLE_LOG_DIR = "unreadable-log-dir"
+    CLOSED = "closed"
+    """Its disk failed a sync in this boot, or was away while the others lived on (A25)."""
+    NAME_TOO_LONG = "name-too-long"
+    """What it would be called when set aside is longer than a file system takes."""
     PURGING = "purging"
     FOREIGN = "foreign"
     LIVE_TWIN = "live-twin"
@@ -41,6 +45,14 @@ class Why(Enum):
     OTHER_CLASS = "other-class"
     OTHER_LAYOUT = "other-layout"
     NOT_DUE = "not-due"
+    TOO_YOUNG = "too-young"
+    """The image is not surely younger than the directory (A1)."""
+    LAST_COPY = "last-copy"
+    """It may be the only one left of what was committed (A46)."""
+    CONFLICT = "conflict"
+    """What lies there and what the cluster says contradict each other: a person has to look."""
+    STALE = "stale"
+    """It was asked for by an id that was set aside here before (A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,13 @@ def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: st
     return Refusal(
         log_dir=log_dir, path=path, why=why, problem=Problem("refused", f"{log_dir}/{path}", expected, found, fix)
     )
+
+
+def refuse_closed(log_dir: str, path: str, closed: Problem | None) -> Refusal | None:
+    """Return the refusal of anything on a disk of which nothing may be changed; ``None`` if it may."""
+    if closed is None:
+        return None
+    return Refusal(log_dir=log_dir, path=path, why=Why.CLOSED, problem=closed._replace(path=f"{log_dir}/{path}"))
 
 
 def is_protected(topic: str, patterns: Sequence[str]) -> bool:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from logdir.decide import brake
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.errors import InvalidNameError
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
@@ -191,6 +192,8 @@ def _decide(
     request: RestoreRequest, facts: Sequence[LogDirFacts], known: Known, one: LogDirFacts, item: SetAside
 ) -> Restore | Refusal:
     where = item.log_dir, item.name
+    if (closed := refuse_closed(*where, one.closed)) is not None:
+        return closed
     if item.kind is Kind.PURGING:
         return refuse(*where, Why.PURGING, "something set aside", "its removal has begun: parts of it are gone")
     marker = item.marker
@@ -244,6 +247,10 @@ def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> 
     if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
         found = f"a marker of {marker.topic_id}_{marker.partition}"
         return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, "held: look at it")
+    if _may_be_cut(marker):
+        found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
+        fix = "a topic made anew can adopt it (class b), or it can be exported"
+        return refuse(*where, Why.NO_NAME, "the whole name of its topic", found, fix)
     path = live_path(marker)
     if path is None:
         expected = "a path of its own topic and partition"
@@ -258,7 +265,8 @@ def live_path(marker: ReplicaMarker) -> str | None:
     """Return where something set aside lives when taken back, relative to its log dir.
 
     Returns:
-        ``None`` if the path in its marker is not one of its topic, id and partition.
+        ``None`` if the path in its marker is not one of its topic, id and partition, or nothing says its topic whole:
+        of a name that Kafka may have cut to fit, what is left of it is not the topic.
     """
     prefix, slash, name = marker.path.rpartition("/")
     if slash:
@@ -268,9 +276,21 @@ def live_path(marker: ReplicaMarker) -> str | None:
     parts = parse_partition_dir(name)
     if parts is None or parts.partition != marker.partition or parts.form is DirForm.FUTURE:
         return None
-    # Kafka cuts the topic in a ``-delete`` or ``-stray`` name that would not fit.
-    is_same = marker.topic.startswith(parts.topic) if parts.is_truncated else parts.topic == marker.topic
-    return name_for(marker.topic, marker.partition, DirForm.CURRENT) if is_same else None
+    if _may_be_cut(marker):
+        return None
+    try:
+        # Where Kafka cut the name, the topic was told by somebody: of it Kafka makes this name.
+        if name_for(marker.topic, parts.partition, parts.form, parts.unique) != name:
+            return None
+        return name_for(marker.topic, marker.partition, DirForm.CURRENT)
+    except InvalidNameError:
+        return None
+
+
+def _may_be_cut(marker: ReplicaMarker) -> bool:
+    """Whether its topic may be what Kafka left of the name when it cut that to fit, and nothing says the rest."""
+    parts = parse_partition_dir(marker.path)
+    return parts is not None and parts.is_truncated and marker.topic == parts.topic
 
 
 def _identity(item: SetAside, marker: ReplicaMarker) -> Identity:

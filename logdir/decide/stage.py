@@ -5,7 +5,7 @@ operator. Every action stands for itself, so that stopping after any of them is 
 
 Not here: doing it (``disk.staging``), where the evidence comes from (``desired``), when it is purged (``deadline``).
 
-Spec: design §2 law 1, §3.3, §4; attacks A4, A13, A33, A36, A38, A44.
+Spec: design §2 law 1, §3.3, §4; attacks A4, A13, A25, A33, A36, A38, A44.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from logdir.clock import Instant
 from logdir.decide import brake
 from logdir.decide.deadline import DelayPolicy
-from logdir.decide.refusal import Refusal, Why, is_protected, refuse
+from logdir.decide.refusal import Refusal, Why, is_protected, refuse, refuse_closed
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Present, Removed, Unknown
 from logdir.formats.brake_file import Count
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
-from logdir.names import METADATA_TOPIC
+from logdir.names import METADATA_TOPIC, fits_set_aside
 from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
 from logdir.reasons import Reason
 
@@ -106,7 +106,7 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
         if found is None:
             refusals.append(refuse(log_dir, path, Why.NOT_THERE, "a partition directory", "none", "look again"))
             continue
-        decided = _decide(request, known, *found)
+        decided = stage_one(request, known, *found)
         if isinstance(decided, Refusal):
             refusals.append(decided)
         else:
@@ -152,9 +152,18 @@ def _wish(request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence
     )
 
 
-def _decide(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Stage | Refusal:
+def stage_one(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Stage | Refusal:
+    """Decide about one replica; the brake is not asked.
+
+    Args:
+        request: What is asked; what it selects does not matter.
+        known: What lies on all disks.
+        one: The log dir.
+        replica: In it.
+    """
     return (
-        _against_evidence(request, replica)
+        refuse_closed(replica.log_dir, replica.path, one.closed)
+        or _against_evidence(request, replica)
         or _against_replica(request, known, one, replica)
         or _stage(request, one, replica)
     )
@@ -201,6 +210,15 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
         return refuse(
             *where, Why.NO_NAME, "a topic name in partition.metadata", "none", "write the true name back first"
         )
+    if not fits_set_aside(replica.topic_id, replica.topic, replica.partition):
+        problem = Problem(
+            "name-too-long",
+            f"{replica.log_dir}/{replica.path}",
+            "a topic id to call it by, or a topic name that fits under deleting/",
+            f"no id, and {len(replica.topic)} characters",
+            "its broker gives it an id from inter.broker.protocol.version 2.8 on; set it aside then",
+        )
+        return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NAME_TOO_LONG, problem=problem)
     if is_protected(replica.topic, request.protected):
         return refuse(*where, Why.PROTECTED, "a topic that is not protected", replica.topic)
     futures = known.replicas(identity_of(replica), Kind.FUTURE)

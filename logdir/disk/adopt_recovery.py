@@ -1,10 +1,10 @@
-"""What a start makes of an adoption that was interrupted; to be called before ``recover``, for all log dirs at once.
+"""What a start makes of an adoption that was interrupted; before ``recover``, for all log dirs at once.
 
 ``.ready`` and no live replica: the one made anew was set aside for it, so the rest is done. ``.ready`` beside a live
 replica: that one was not yet set aside, or a broker has made yet another, so the links are taken away and all is as
 before; the operator may adopt again. No ``.ready``: nothing to do here, ``recover`` takes away what was only begun.
 
-Repeatable; a second run changes nothing.
+Repeatable; a second run changes nothing. Not here: the one way in, which keeps that order (``recovery``).
 
 Spec: design §2 laws 2, 3, 5, §3.3; attacks A16.
 """

@@ -113,7 +113,11 @@ class Directory(Protocol):
         """Make a directory. Fails with ``EEXIST``; a failure after that leaves an empty directory."""
 
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
-        """Make a new file with this content. Fails with ``EEXIST``; a failure after that leaves a part of a file."""
+        """Make a new file with this content, whole and given away before it has its name.
+
+        Fails with ``EEXIST``. A failure leaves nothing; on a file system that makes no file without a name, a part of a
+        file.
+        """
 
     def rename(self, name: str, to: Directory, new_name: str) -> None:
         """Rename an entry, also into another directory of the same disk. Never replaces: ``EEXIST``."""

@@ -262,7 +262,8 @@ def _entries(site: Site, replica: _Replica) -> Checkpoints:
     # The entries go by name: once the topic is made again, they speak of the new one.
     live = f"{replica.topic}-{replica.parts.partition}"
     try:
-        if not is_there(site.top, live):
+        # Of a name that may be cut they would be another topic's.
+        if replica.is_topic_sure and not is_there(site.top, live):
             points = read_entries(site, partition)
             if is_there(site.top, live):
                 points = Checkpoints()

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logdir.disk.calls import Directory
-from logdir.errors import RefusedError
-from logdir.names import WorkDir, render_work_dir
+from logdir.errors import NameTooLongError, RefusedError
+from logdir.names import MAX_NAME, WorkDir, render_work_dir
 
 MARKS = frozenset(("", "purging", "ready"))
 """All that a name under ``deleting/`` or ``incoming/`` may end in."""
+TOO_LONG = "a topic with so long a name needs a topic id to be called by"
 _COUNTERS = 10_000
 
 
@@ -31,12 +32,18 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
         The name.
 
     Raises:
+        NameTooLongError: what is free is too long a name, in one of its marks.
         RefusedError: thousands are taken.
         OSError: as ``claim``.
     """
+    others = marks - {parts.mark}
     for counter in range(1, _COUNTERS):
         name = render_work_dir(parts._replace(counter=counter))
-        others = marks - {parts.mark}
+        longest = max(len(render_work_dir(parts._replace(counter=counter, mark=mark))) for mark in (*marks, parts.mark))
+        if longest > MAX_NAME:
+            raise NameTooLongError(
+                f"{directory.path}/{name}", expected=f"a name of at most {MAX_NAME} bytes", found=longest, fix=TOO_LONG
+            )
         if any(is_there(directory, render_work_dir(parts._replace(counter=counter, mark=mark))) for mark in others):
             continue
         try:

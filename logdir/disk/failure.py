@@ -9,12 +9,14 @@ Spec: design §3.4, law 6; reliability §4.3; attacks A10.
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from logdir.disk.calls import Directory
 from logdir.errors import ReadOnlyDiskError
+from logdir.observe.classify import RESERVE, SPARE, Type
 
 _T = TypeVar("_T")
 
@@ -33,7 +35,7 @@ _SICK = frozenset(
     }
 )
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-RESERVE = "reserve"
+_WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def is_sick(error: OSError) -> bool:
@@ -86,21 +88,74 @@ def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDi
 
 
 def with_reserve(work: Directory, call: Callable[[], _T]) -> _T:
-    """Make a call; on a full disk give up the reserve and make it once more.
+    """Make a call; on a full disk give up what is kept for that, an inode or the reserve, and make it once more.
+
+    Where both are short, it is made once more after each.
 
     Args:
-        work: The work root that holds the reserve.
+        work: The work root that holds the reserve and the spare inodes.
         call: Changes nothing when it fails.
 
     Raises:
-        OSError: as the call, the second time too.
+        OSError: as the call, with nothing left to give up.
     """
+    kept: Iterator[Callable[[Directory], bool]] | None = None
+    while True:
+        try:
+            return call()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            kept = _kept(work, error) if kept is None else kept
+            if not any(give_up(work) for give_up in kept):
+                raise
+
+
+def _kept(work: Directory, error: OSError) -> Iterator[Callable[[Directory], bool]]:
+    """Yield what may help, in the order in which it is to be given up."""
+    # Only where it is inodes that are short: what is short of bytes would eat them all.
+    if error.errno == errno.EDQUOT or not _has_inodes(work):
+        yield give_up_inode
+    yield give_up_reserve
+
+
+def _has_inodes(work: Directory) -> bool:
     try:
-        return call()
-    except OSError as error:
-        if not is_full(error) or not give_up_reserve(work):
-            raise
-        return call()
+        return work.space().free_inodes > 0
+    except OSError:
+        return True
+
+
+def give_up_inode(work: Directory) -> bool:
+    """Remove one of the files that are kept for their inodes; return whether there was one."""
+    try:
+        with work.open(SPARE) as directory:
+            found = spares(directory)
+            if not found:
+                return False
+            directory.unlink(found[-1])
+        _await_inode(work)
+    except OSError:
+        return False
+    return True
+
+
+def _await_inode(work: Directory) -> None:
+    """Wait until a removed file's inode is free: XFS sees to that a moment later, and being asked hastens it."""
+    for wait_ms in _WAITS_MS:
+        if work.space().free_inodes:
+            return
+        time.sleep(wait_ms / 1000)
+
+
+def spares(directory: Directory) -> tuple[str, ...]:
+    """Return the names of the files that are kept for their inodes: empty, with no other name, called by a number.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    numbered = [(name, directory.stat(name)) for name in directory.names() if name.isdecimal()]
+    return tuple(n for n, found in numbered if (found.type, found.links, found.size_bytes) == (Type.FILE, 1, 0))
 
 
 def give_up_reserve(work: Directory) -> bool:

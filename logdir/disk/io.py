@@ -2,7 +2,7 @@
 
 Everything is relative to an open descriptor and names one path component; links are refused, not followed; a directory
 is entered only on the device and mount of the one it lies in. ``renameat2`` always carries ``RENAME_NOREPLACE``; one
-call replaces a small file.
+call replaces a small file. A file gets its name last: whole, and given to whom it belongs.
 
 Not here: what to call and in which order (the operations beside this module), locks (``locks``).
 
@@ -15,16 +15,21 @@ import ctypes
 import errno
 import os
 import stat as st
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
-from logdir.observe.classify import Type
+from logdir.disk.kernel_stat import PERMISSIONS, stat_of
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NOREPLACE = 1
 _EMPTY_PATH = 0x1000
+_SYMLINK_FOLLOW = 0x400
+_AT_FDCWD = -100
+_NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR})
+"""What a file system says that makes no file without a name; ``EISDIR`` a kernel that does not know the flag."""
 _STATX_MNT_ID = 0x1000
 _STATX_SIZE = 256
 _MNT_ID_AT = 0x90
@@ -32,7 +37,6 @@ _MNT_ID_AT = 0x90
 _STATX_MASK = _STATX_MNT_ID
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_PERMISSIONS = 0o7777
 
 
 class Call(NamedTuple):
@@ -61,27 +65,6 @@ def _component(name: str) -> str:
     return name
 
 
-def _type_of(mode: int) -> Type:
-    if st.S_ISDIR(mode):
-        return Type.DIRECTORY
-    if st.S_ISREG(mode):
-        return Type.FILE
-    return Type.SYMLINK if st.S_ISLNK(mode) else Type.OTHER
-
-
-def _stat_of(found: os.stat_result) -> Stat:
-    return Stat(
-        _type_of(found.st_mode),
-        found.st_dev,
-        found.st_ino,
-        found.st_nlink,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        Owner(found.st_uid, found.st_gid, found.st_mode & _PERMISSIONS),
-    )
-
-
 def _mount_id(descriptor: int, path: str) -> int:
     buffer = ctypes.create_string_buffer(_STATX_SIZE)
     if _LIBC.statx(descriptor, b"", _EMPTY_PATH, _STATX_MASK, buffer) != 0:
@@ -96,12 +79,12 @@ def _mount_id(descriptor: int, path: str) -> int:
 class HostDirectory:
     """An open directory of this host."""
 
-    __slots__ = ("_fd", "_identity", "_observer", "_path")
+    __slots__ = ("_disk", "_fd", "_identity", "_path")
 
-    def __init__(self, descriptor: int, path: str, observer: Observer) -> None:
+    def __init__(self, descriptor: int, path: str, disk: HostDisk) -> None:
         self._fd = descriptor
         self._path = path
-        self._observer = observer
+        self._disk = disk
         self._identity: Identity | None = None
 
     @property
@@ -132,7 +115,7 @@ class HostDirectory:
         return f"{self._path}/{_component(name)}"
 
     def _tell(self, call: str, name: str, to: str = "") -> None:
-        self._observer(Call(call, self._at(name), to))
+        self._disk.observer(Call(call, self._at(name), to))
 
     # Looking.
 
@@ -144,11 +127,11 @@ class HostDirectory:
 
     def stat(self, name: str) -> Stat:
         """Return what an entry is; a link is not followed."""
-        return _stat_of(os.stat(_component(name), dir_fd=self._fd, follow_symlinks=False))
+        return stat_of(os.stat(_component(name), dir_fd=self._fd, follow_symlinks=False))
 
     def own_stat(self) -> Stat:
         """Return what this directory is."""
-        return _stat_of(os.fstat(self._fd))
+        return stat_of(os.fstat(self._fd))
 
     def identity(self) -> Identity:
         """Return which directory this is."""
@@ -182,7 +165,7 @@ class HostDirectory:
     def open(self, name: str) -> HostDirectory:
         """Open a directory in this one, on the same device and mount."""
         descriptor = os.open(_component(name), _OPEN_DIRECTORY, dir_fd=self._fd)
-        opened = HostDirectory(descriptor, self._at(name), self._observer)
+        opened = HostDirectory(descriptor, self._at(name), self._disk)
         try:
             inner, outer = opened.identity(), self.identity()
             if (inner.device, inner.mount_id) != (outer.device, outer.mount_id):
@@ -210,8 +193,7 @@ class HostDirectory:
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
         """Make a new file with this content that belongs to ``owner``."""
         self._tell("write", name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(_component(name), flags, owner.mode & 0o600, dir_fd=self._fd)
+        descriptor, is_named = self._new_file(name, owner, os.O_WRONLY)
         try:
             _give(descriptor, owner)
             view = memoryview(data)
@@ -219,8 +201,38 @@ class HostDirectory:
                 view = view[os.write(descriptor, view) :]
             if mtime_ns is not None:
                 os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+            if not is_named:
+                self._name(descriptor, name)
         finally:
             os.close(descriptor)
+
+    def _new_file(self, name: str, owner: Owner, access: int) -> tuple[int, bool]:
+        """Open a new file; return its descriptor and whether it has its name already.
+
+        It has none, so that nobody meets it before it is given away (attacks A9), but on file systems that make no
+        file without a name: none of those we change unasked.
+        """
+        flags = access | os.O_CLOEXEC
+        try:
+            return os.open(".", flags | os.O_TMPFILE, owner.mode & 0o600, dir_fd=self._fd), False
+        except OSError as error:
+            if error.errno not in _NO_UNNAMED:
+                # ext4 calls it a matter of rights that the directory is removed.
+                is_gone = error.errno == errno.EPERM and os.fstat(self._fd).st_nlink == 0
+                number = errno.ENOENT if is_gone else error.errno or errno.EIO
+                raise OSError(number, os.strerror(number), name) from None
+        flags |= os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        return os.open(name, flags, owner.mode & 0o600, dir_fd=self._fd), True
+
+    def _name(self, descriptor: int, name: str) -> None:
+        """Give a file without a name one, never over another."""
+        link, goal = f"/proc/self/fd/{descriptor}".encode("ascii"), os.fsencode(name)
+        if _LIBC.linkat(_AT_FDCWD, link, self._fd, goal, _SYMLINK_FOLLOW) == 0:
+            return
+        # Without /proc, the descriptor itself will do for root, since Linux 6.10 for everybody.
+        is_missing = ctypes.get_errno() == errno.ENOENT
+        if not is_missing or _LIBC.linkat(descriptor, b"", self._fd, goal, _EMPTY_PATH) != 0:
+            raise _failed(name)
 
     def rename(self, name: str, to: Directory, new_name: str) -> None:
         """Rename an entry, never over another."""
@@ -288,12 +300,16 @@ class HostDirectory:
                     raise
             self._tell("create", name)
             try:
-                new = flags | os.O_CREAT | os.O_EXCL
-                descriptor = os.open(name, new, owner.mode & 0o600, dir_fd=self._fd)
+                descriptor, is_named = self._new_file(name, owner, os.O_RDWR)
             except FileExistsError:
                 continue  # a broker came first: it is its file
             try:
                 _give(descriptor, owner)
+                if not is_named:
+                    self._name(descriptor, name)
+            except FileExistsError:
+                os.close(descriptor)
+                continue
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -301,25 +317,42 @@ class HostDirectory:
 
     # Making durable.
 
+    @contextmanager
+    def _syncing(self) -> Iterator[None]:
+        """Keep in mind that a sync failed, whatever becomes of the error."""
+        # Asked before: a file system that is gone may not even say which it was.
+        device = self.identity().device
+        try:
+            yield
+        except OSError as error:
+            self._disk.failed.setdefault(device, f"{self._path}: {error.strerror or error}")
+            raise
+
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
-        self._tell("fsync", name)
+        with self._syncing():
+            self._tell("fsync", name)
         descriptor = self._open_file(name)
         try:
-            os.fsync(descriptor)
+            with self._syncing():
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def sync(self) -> None:
         """Make the entries of this directory durable."""
-        self._observer(Call("fsync-dir", self._path))
-        os.fsync(self._fd)
+        with self._syncing():
+            self._disk.observer(Call("fsync-dir", self._path))
+            os.fsync(self._fd)
+            # An XFS that has shut down says yes to that, of entries it has lost; to this it says no.
+            os.fstat(self._fd)
 
     def sync_disk(self) -> None:
         """Make everything on this file system durable."""
-        self._observer(Call("syncfs", self._path))
-        if _LIBC.syncfs(self._fd) != 0:
-            raise _failed(self._path)
+        with self._syncing():
+            self._disk.observer(Call("syncfs", self._path))
+            if _LIBC.syncfs(self._fd) != 0:
+                raise _failed(self._path)
 
 
 def _host(directory: Directory) -> HostDirectory:
@@ -332,7 +365,7 @@ def _give(descriptor: int, owner: Owner) -> None:
     found = os.fstat(descriptor)
     if (found.st_uid, found.st_gid) != (owner.uid, owner.gid):
         os.fchown(descriptor, owner.uid, owner.gid)
-    if found.st_mode & _PERMISSIONS != owner.mode:
+    if found.st_mode & PERMISSIONS != owner.mode:
         os.fchmod(descriptor, owner.mode)
 
 
@@ -350,10 +383,12 @@ class HostDisk:
         Args:
             observer: Told every call that changes something or makes it durable, before it is made.
         """
-        self._observer = observer
+        self.observer = observer
+        self.failed: dict[int, str] = {}
+        """Devices on which a sync failed, and what was said of the first: nothing may be written there any more."""
 
     def open_top(self, path: str) -> HostDirectory:
         """Open a directory by its absolute path; its last component may not be a link."""
         if not path.startswith("/"):
             raise ValueError(f"not an absolute path: {path!r}")
-        return HostDirectory(os.open(path, _OPEN_DIRECTORY), path, self._observer)
+        return HostDirectory(os.open(path, _OPEN_DIRECTORY), path, self)

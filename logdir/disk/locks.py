@@ -18,12 +18,14 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
+from logdir.disk.calls import Directory
+from logdir.disk.failure import is_full, with_reserve
 from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
 from logdir.disk.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
@@ -42,6 +44,7 @@ BATCH_MS = 2 * 1000
 OUTSIDE = "a process outside this container"
 
 _FLOCK = struct.Struct("hhqqi4x")
+_NO_SUCH_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
 _TRIES = 16
 """A broker that stops takes its file away once; more than a few times is something else."""
 
@@ -137,12 +140,19 @@ def _has_name(directory: HostDirectory, name: str, descriptor: int) -> bool:
     return (found.device, found.inode) == (held.st_dev, held.st_ino)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, path: str) -> bool:
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             return False
+        if error.errno in _NO_SUCH_LOCKS:
+            raise RefusedError(
+                path,
+                expected="a file system with locks of open file descriptions (F_OFD_SETLK)",
+                found=error.strerror,
+                fix="use ext4, XFS or btrfs",
+            ) from error
         raise
     return True
 
@@ -153,7 +163,7 @@ def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool
     for _ in range(_TRIES):
         descriptor = directory.open_lock(name, owner)
         try:
-            is_locked = _try_lock(descriptor)
+            is_locked = _try_lock(descriptor, f"{directory.path}/{name}")
             if not is_locked or _has_name(directory, name, descriptor):
                 return descriptor, is_locked
         except BaseException:
@@ -194,6 +204,15 @@ class KafkaLock(HeldLock):
         )
 
 
+def _note_pid(descriptor: int) -> None:
+    try:
+        note_in_lock(descriptor, str(os.getpid()).encode("ascii").ljust(len(OWNER_LOCK_TEXT) - 1))
+    except OSError as error:
+        # It is for people. On btrfs even writing over what is there takes room.
+        if not is_full(error):
+            raise
+
+
 class OwnerLock(HeldLock):
     """Our lock of one work root: whoever holds it is the only one of us who works there."""
 
@@ -218,7 +237,7 @@ class OwnerLock(HeldLock):
             ) from error
         try:
             if is_locked:
-                note_in_lock(descriptor, str(os.getpid()).encode("ascii").ljust(len(OWNER_LOCK_TEXT) - 1))
+                _note_pid(descriptor)
                 return cls(work_root, descriptor)
             written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
             who = _named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
@@ -271,7 +290,12 @@ def _offline(path: str, error: OSError) -> LogDirOfflineError:
 
 @contextmanager
 def hold_all(
-    disk: HostDisk, log_dirs: Iterable[str], *, without: Collection[str] = (), now_boottime_ms: int
+    disk: HostDisk,
+    log_dirs: Iterable[str],
+    *,
+    without: Collection[str] = (),
+    works: Mapping[str, Directory] | None = None,
+    now_boottime_ms: int,
 ) -> Iterator[Batch]:
     """Hold Kafka's lock of every log dir of a broker that answers.
 
@@ -281,6 +305,7 @@ def hold_all(
         disk: The file systems of this host.
         log_dirs: All absolute paths configured for the broker.
         without: Those of them that are said to have failed. One that answers is locked all the same.
+        works: The work roots of those that have one: where the disk is full, a lock file is made out of its reserve.
         now_boottime_ms: The boot-time clock now, milliseconds; the batch counts from here.
 
     Yields:
@@ -307,7 +332,7 @@ def hold_all(
                         fix="list it once",
                     )
                 seen[identity] = path
-                locks.append(stack.enter_context(_locked(directory)))
+                locks.append(stack.enter_context(_locked(directory, (works or {}).get(path))))
             except LogDirOfflineError:
                 if path not in without:
                     raise
@@ -323,8 +348,11 @@ def hold_all(
         yield Batch(tuple(locks), tuple(held), now_boottime_ms)
 
 
-def _locked(directory: HostDirectory) -> KafkaLock:
+def _locked(directory: HostDirectory, work: Directory | None) -> KafkaLock:
     try:
-        return KafkaLock.take(directory)
+        if work is None:
+            return KafkaLock.take(directory)
+        # Brokers from 3.8 on remove the file when they stop, and a new one takes an inode.
+        return with_reserve(work, lambda: KafkaLock.take(directory))
     except OSError as error:
         raise _offline(directory.path, error) from error

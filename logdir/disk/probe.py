@@ -1,9 +1,10 @@
 """Whether a replica can be renamed from its log dir into the work root and back: proven by doing it to a probe.
 
 The probe is an empty directory. It goes from the work root to the log dir, to ``deleting/``, to ``incoming/`` and home,
-never over anything. In the log dir it carries a name that stock brokers pass over, so that one that starts meanwhile,
-or after we died, is not harmed. Wherever we died, the next proof first brings it home. Nothing is synced: begin and
-end are one state.
+never over anything; at each of them it is asked for in letters of the other case, for topic ids may differ in that
+alone. In the log dir it carries a name that stock brokers pass over, so that one that starts meanwhile, or after we
+died, is not harmed. Wherever we died, the next proof first brings it home. Nothing is synced: begin and end are one
+state.
 
 Not here: when to ask (at ``init`` and at each start), what is done about a no (``work_root_init``).
 
@@ -45,6 +46,14 @@ class _Stop(NamedTuple):
     def send(self, to: _Stop) -> None:
         self.directory.rename(self.name, to.directory, to.name)
 
+    def folds_case(self) -> bool:
+        """Whether the probe, which is here, is found under a name in other letters."""
+        try:
+            self.directory.stat(self.name.swapcase())
+        except FileNotFoundError:
+            return False
+        return True
+
     @property
     def path(self) -> str:
         return f"{self.directory.path}/{self.name}"
@@ -78,11 +87,17 @@ def bring_home(kind: WorkRootKind, site: Site) -> bool:
     return is_home
 
 
-def round_trip(kind: WorkRootKind, site: Site) -> None:
+def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> None:
     """Rename the probe everywhere a replica goes, and back.
+
+    Args:
+        kind: Of the work root.
+        site: Its directories.
+        unsupported_fs: The operator's word that its file system may be any.
 
     Raises:
         OSError: of the rename that failed, its path in ``filename``; the probe was brought home, if that was possible.
+        RefusedError: a directory folds case; the probe was brought home.
         NoWorkRootError: there is no probe.
     """
     if not bring_home(kind, site):
@@ -99,6 +114,15 @@ def round_trip(kind: WorkRootKind, site: Site) -> None:
                 with suppress(OSError):  # the next proof brings it home
                     here.send(stops[0])
             raise OSError(error.errno, error.strerror, f"{here.path} -> {there.path}") from error
+        if not unsupported_fs and there.folds_case():
+            if there is not stops[0]:
+                there.send(stops[0])
+            raise RefusedError(
+                there.directory.path,
+                expected="a directory in which names that differ in case are two, as topic ids are",
+                found="one that folds case",
+                fix="take one that does not; --unsupported-fs at init changes that at your own risk",
+            )
 
 
 def refusal(site: Site, error: OSError) -> DiskError:
@@ -132,15 +156,20 @@ def _mounts(site: Site) -> str:
     return f"devices {log_dir.device} and {work.device}" if log_dir.device != work.device else "one mount"
 
 
-def prove(kind: WorkRootKind, site: Site) -> None:
+def prove(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> None:
     """Rename the probe everywhere a replica goes, and back.
 
+    Args:
+        kind: Of the work root.
+        site: Its directories.
+        unsupported_fs: As for ``round_trip``.
+
     Raises:
-        RefusedError: a rename is not possible; nothing was changed.
+        RefusedError: a rename is not possible, or a directory folds case; nothing was changed.
         ReadOnlyDiskError: the disk takes no changes.
         NoWorkRootError: there is no probe.
     """
     try:
-        round_trip(kind, site)
+        round_trip(kind, site, unsupported_fs=unsupported_fs)
     except OSError as error:
         raise refusal(site, error) from error

@@ -3,7 +3,8 @@
 The claim is a rename to ``….purging`` on the marker just read again, made durable before the first file goes; from
 there on restore refuses. A big file that nobody else holds is truncated in steps, so that a neighbour's writes do not
 wait for one huge removal; one with a second name or an open descriptor is only unlinked. The marker goes last but for
-the directory itself, so an interrupted purge says what it was.
+the directory itself, so an interrupted purge says what it was. Several together share the sync of their claims and that
+of their removal.
 
 Not here: when a deadline has passed (``decide.deadline``), the sleeping between steps (``pace`` is the caller's).
 
@@ -12,14 +13,17 @@ Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tre
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from logdir.disk.calls import Directory
-from logdir.disk.failure import calling, syncing, with_reserve
+from logdir.disk.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.outcome import Outcome, done, undone
 from logdir.disk.replica_dir import rename, require_marker, require_plain
 from logdir.disk.site import Site
-from logdir.disk.staging import require_staged
-from logdir.errors import RefusedError
+from logdir.disk.staging import as_error, require_staged
+from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
 from logdir.names import parse_work_dir, render_work_dir
 from logdir.observe.classify import Type
@@ -28,6 +32,18 @@ STEP_BYTES = 8 << 20
 """What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
 Pace = Callable[[int, int], None]
 """Told bytes and files freed by the step just made; may wait."""
+InUse = Callable[[Directory, str], bool]
+"""Whether somebody has a file of a directory open or mapped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeItem:
+    """What is to go."""
+
+    name: str
+    """Under ``deleting/``."""
+    marker: ReplicaMarker | None
+    """On which the deadline was judged; ``None``: it was claimed before, and is only finished."""
 
 
 def _at_once(freed_bytes: int, files: int) -> None:
@@ -50,26 +66,30 @@ def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
         ReadOnlyDiskError: the sync failed, or the disk is sick.
         OSError: another error; it is still staged.
     """
-    parts = parse_work_dir(name)
-    if parts is None or parts.mark:
-        raise ValueError(f"not the name of a staged replica: {name!r}")
-    claimed = render_work_dir(parts._replace(mark="purging"))
     with calling(site.deleting):
-        with site.deleting.open(name) as directory:
-            found = require_marker(site, directory)
-            require_staged(found, directory.path)
-            if found != marker:
-                raise RefusedError(
-                    directory.path, expected="the marker that was judged", found="another", fix="look again"
-                )
-            require_plain(directory)
-        rename(site, site.deleting, name, site.deleting, claimed)
+        claimed = _claim(site, name, marker)
         with syncing(site.deleting):
             site.deleting.sync()
     return claimed
 
 
-def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: Callable[[Directory, str], bool]) -> int:
+def _claim(site: Site, name: str, marker: ReplicaMarker) -> str:
+    """Rename; not durable yet."""
+    parts = parse_work_dir(name)
+    if parts is None or parts.mark:
+        raise ValueError(f"not the name of a staged replica: {name!r}")
+    claimed = render_work_dir(parts._replace(mark="purging"))
+    with site.deleting.open(name) as directory:
+        found = require_marker(site, directory)
+        require_staged(found, directory.path)
+        if found != marker:
+            raise RefusedError(directory.path, expected="the marker that was judged", found="another", fix="look again")
+        require_plain(directory)
+    rename(site, site.deleting, name, site.deleting, claimed)
+    return claimed
+
+
+def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: InUse) -> int:
     """Remove a claimed replica; repeatable from wherever it stopped.
 
     Args:
@@ -86,24 +106,78 @@ def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: Callable[
         ReadOnlyDiskError: the sync failed, or the disk is sick.
         OSError: another error; what is left is still claimed.
     """
-    parts = parse_work_dir(claimed)
-    if parts is None or parts.mark != "purging":
-        raise ValueError(f"not the name of a claimed replica: {claimed!r}")
-    freed = 0
     with calling(site.deleting):
-        with site.deleting.open(claimed) as directory:
-            names = require_plain(directory)
-            for name in sorted(names, key=lambda name: name == FILE_NAME):
-                freed += _remove_file(site, directory, name, pace, in_use)
-        with_reserve(site.work, lambda: site.deleting.remove(claimed))
+        freed = _remove(site, claimed, pace, in_use)
         with syncing(site.deleting):
             site.deleting.sync()
     return freed
 
 
-def _remove_file(
-    site: Site, directory: Directory, name: str, pace: Pace, in_use: Callable[[Directory, str], bool]
-) -> int:
+def _remove(site: Site, claimed: str, pace: Pace, in_use: InUse) -> int:
+    """Remove files and directory; not durable yet."""
+    parts = parse_work_dir(claimed)
+    if parts is None or parts.mark != "purging":
+        raise ValueError(f"not the name of a claimed replica: {claimed!r}")
+    freed = 0
+    with site.deleting.open(claimed) as directory:
+        names = require_plain(directory)
+        for name in sorted(names, key=lambda name: name == FILE_NAME):
+            freed += _remove_file(site, directory, name, pace, in_use)
+    with_reserve(site.work, lambda: site.deleting.remove(claimed))
+    return freed
+
+
+def purge_all(site: Site, items: Sequence[PurgeItem], pace: Pace = _at_once, *, in_use: InUse) -> tuple[Outcome, ...]:
+    """Claim several and remove them: every claim is durable before the first file of any of them goes.
+
+    Args:
+        site: Their log dir.
+        items: No name twice.
+        pace: Called after every step.
+        in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
+
+    Returns:
+        One outcome per item, in their order; what is not done is staged still, or claimed.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed, or the disk is sick; a scan tells what became of each.
+    """
+    outcomes: dict[str, Outcome] = {}
+    claimed: dict[str, str] = {}
+    with calling(site.deleting):
+        for item in items:
+            with _noting(site, item.name, outcomes):
+                claimed[item.name] = item.name if item.marker is None else _claim(site, item.name, item.marker)
+        # Also where all were claimed before: whoever did it may have been stopped before the sync.
+        if claimed:
+            with syncing(site.deleting):
+                site.deleting.sync()
+        for name, at in claimed.items():
+            with _noting(site, name, outcomes):
+                _remove(site, at, pace, in_use)
+                outcomes[name] = done(f"deleting/{name}", None)
+        if claimed:
+            with syncing(site.deleting):
+                site.deleting.sync()
+    return tuple(outcomes[item.name] for item in items)
+
+
+@contextmanager
+def _noting(site: Site, name: str, outcomes: dict[str, Outcome]) -> Iterator[None]:
+    """Note an error that concerns one alone."""
+    try:
+        yield
+    except ReadOnlyDiskError:
+        raise
+    except LogDirError as error:
+        outcomes[name] = undone(f"deleting/{name}", error)
+    except OSError as error:
+        if is_sick(error):
+            raise
+        outcomes[name] = undone(f"deleting/{name}", as_error(f"{site.deleting.path}/{name}", error))
+
+
+def _remove_file(site: Site, directory: Directory, name: str, pace: Pace, in_use: InUse) -> int:
     found = directory.stat(name)
     if found.type is not Type.FILE:
         raise RefusedError(f"{directory.path}/{name}", expected="a regular file", found=found.type.value)

@@ -1,4 +1,4 @@
-"""What a start makes of whatever an interruption left: names decide, nothing is guessed.
+"""What a start makes of whatever an interruption left in one log dir: names decide, nothing is guessed.
 
 A live directory with a marker was never staged: the marker goes. ``incoming/`` without ``.ready`` is an unfinished copy
 whose source is as it was: it goes, but for a capture, whose source may be gone: that one stays, as *partial*, until an
@@ -7,7 +7,8 @@ made file of ours beside a whole one goes.
 
 Repeatable; a second run changes nothing, and what the first removed need not be durable: the next removes it again.
 
-Not here: layouts half changed (``relayout``) and disks half barred (``bar``), which know their own way on and back.
+Not here: the one way in, which looks at adoptions first (``recovery``); layouts half changed (``relayout``) and disks
+half barred (``bar``), which know their own way on and back.
 
 Spec: design §2 laws 2, 3, §3.3; attacks A8, A11, A17.
 """

@@ -1,6 +1,10 @@
-"""The room a work root keeps for the day the disk is full: written, so that it is really there.
+"""What a work root keeps for the day the disk is full: room, written so that it is really there, and inodes.
 
-It is given up by ``failure.give_up_reserve`` and put back here.
+A marker needs an inode as well as a few bytes, and a file system may run out of either: so beside the reserve lie some
+empty files, one of which is removed where one of ours is to be made. Where a file system makes inodes as they are
+needed and so counts none (btrfs), there are no such files.
+
+Both are given up by ``failure.with_reserve`` and put back here.
 
 Spec: design §3.2, §3.4; attacks A10.
 """
@@ -10,11 +14,13 @@ from __future__ import annotations
 import hashlib
 
 from logdir.disk.calls import Directory, Owner, Space
-from logdir.disk.failure import is_full
+from logdir.disk.failure import is_full, syncing
 from logdir.disk.small_file import read_file, replace_file
-from logdir.observe.classify import RESERVE
+from logdir.observe.classify import RESERVE, SPARE
 
 RESERVE_BYTES = 4 * 1024 * 1024
+_BYTES_PER_INODE = 64 * 1024
+"""For so much of the reserve there is one spare inode: 64 of them for the whole."""
 REFILL_PERCENT = 5
 """How much of the disk must be free before the room is taken again."""
 
@@ -72,3 +78,39 @@ def refill_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_B
             return False
         raise
     return True
+
+
+def spare_names(reserve_bytes: int) -> tuple[str, ...]:
+    """Return the names of the files that are kept for their inodes beside a reserve of this size.
+
+    >>> len(spare_names(RESERVE_BYTES))
+    64
+    """
+    return tuple(map(str, range(reserve_bytes // _BYTES_PER_INODE)))
+
+
+def put_inodes(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> int:
+    """Make the spare inodes that are missing, as far as as many are left for others. Durable.
+
+    Args:
+        root: The work root; it holds the directory for them.
+        owner: To whom they belong.
+        reserve_bytes: Size of the reserve beside them.
+
+    Returns:
+        How many there are now.
+
+    Raises:
+        ReadOnlyDiskError: the sync failed.
+        OSError: no rights, or no room.
+    """
+    with root.open(SPARE) as spare:
+        known = set(spare.names())
+        missing = [name for name in spare_names(reserve_bytes) if name not in known]
+        made = missing[: root.space().free_inodes // 2]
+        for name in made:
+            spare.write(name, b"", owner)
+        if made:
+            with syncing(spare):
+                spare.sync()
+    return len(known) + len(made)

@@ -41,11 +41,12 @@ from logdir.observe.classify import (
     OWNER_LOCK,
     PROBE,
     RESERVE,
+    SPARE,
     WORK_ROOT_FILE,
 )
 
 BESIDE_SUFFIX = ".logdird"
-DIRECTORIES = (DELETING, INCOMING, PROBE)
+DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)
 """What is made in a work root, in this order."""
 OWNER_LOCK_TEXT = b" " * 20 + b"\n"
 """An ``owner.lock`` nobody ever held. A pid is written over it, so that a full disk has room for that."""
@@ -223,6 +224,8 @@ class WorkRoot:
     belongs: Belonging
     """As ``meta.properties`` says now."""
     opened: ExitStack
+    unsupported_fs: bool = False
+    """The operator's word that its file system may be any."""
 
     def __enter__(self) -> Self:
         return self
@@ -240,11 +243,11 @@ class WorkRoot:
         """Rename the probe everywhere a replica goes, and back; to be asked at each start.
 
         Raises:
-            RefusedError: a rename is not possible; nothing was changed.
+            RefusedError: a rename is not possible, or a directory folds case; nothing was changed.
             ReadOnlyDiskError: the disk takes no changes.
             NoWorkRootError: there is no probe.
         """
-        probe.prove(self.kind, self.site)
+        probe.prove(self.kind, self.site, unsupported_fs=self.unsupported_fs)
 
     def require_same(self, disk: Disk) -> None:
         """Return if all paths still lead to the directories that are open; to be asked before each batch.
@@ -312,7 +315,8 @@ def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_i
             )
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
         site = open_site(stack, disk, located.found, log_dir, top, belongs)
-        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all())
+        word = located.file.unsupported_fs
+        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)
 
 
 def open_site(

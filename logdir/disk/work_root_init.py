@@ -1,9 +1,9 @@
 """Making the work root of a log dir; when that is cut off, doing it again finishes it.
 
 Order: the directory, synced into its parent; ``deleting/``, ``incoming/`` and the probe in it; the proof that a replica
-can be renamed there; ``owner.lock`` and the reserve; last ``work-root.json``, whose presence says that all the rest is
-there. A place that does not do is left as it was found, and the next one tried. Nothing of it needs Kafka's lock: what
-is made has names that stock brokers pass over, or lies where none can start.
+can be renamed there; ``owner.lock``, the reserve and the spare inodes; last ``work-root.json``, whose presence says
+that all the rest is there. A place that does not do is left as it was found, and the next one tried. Nothing of it
+needs Kafka's lock: what is made has names that stock brokers pass over, or lies where none can start.
 
 Not here: which places are tried (``work_root_plan``), taking one away (``work_root_removal``).
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from logdir.disk import probe
 from logdir.disk.calls import Directory, Disk, Owner
 from logdir.disk.failure import calling, is_full, is_sick, read_only, syncing
-from logdir.disk.reserve import RESERVE_BYTES, put_reserve, refill_reserve
+from logdir.disk.reserve import RESERVE_BYTES, put_inodes, put_reserve, refill_reserve, spare_names
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file, replace_file
 from logdir.disk.work_root import DIRECTORIES, OWNER_LOCK_TEXT, failed_at, open_log_dir, open_site, open_work_root
@@ -29,7 +29,7 @@ from logdir.errors import DiskError, RefusedError, WorkRootConflictError
 from logdir.formats import work_root_file
 from logdir.formats.work_root_file import WorkRootFile, WorkRootKind
 from logdir.names import HIDDEN_WORK_ROOT
-from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, PROBE, RESERVE, WORK_ROOT_FILE, Type
+from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, PROBE, RESERVE, SPARE, WORK_ROOT_FILE, Type
 
 _NOT_HERE = probe.NOT_HERE | {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG}
 
@@ -120,7 +120,11 @@ def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, t
         with syncing(site.work):
             site.work.sync()
         ready = site
-        probe.round_trip(kind, ready)
+        probe.round_trip(kind, ready, unsupported_fs=plan.unsupported_fs)
+    except RefusedError as error:
+        if not plan.is_whole:
+            _undo(disk, kind, plan.log_dir, top)
+        raise _UnsuitableError(error) from error
     except OSError as error:
         refused = _refusal(candidate.path, top, error) if ready is None else probe.refusal(ready, error)
         if error.errno not in _NOT_HERE:
@@ -194,10 +198,16 @@ def _finish(plan: InitPlan, kind: WorkRootKind, site: Site, made_at_ms: int, res
         refill_reserve(work, owner, reserve_bytes)
     else:
         put_reserve(work, owner, reserve_bytes)
+    if spare_names(reserve_bytes):
+        _ensure_directory(work, SPARE, site.owner)
+        with syncing(work):
+            work.sync()
+        put_inodes(work, owner, reserve_bytes)
     before = read_file(work, WORK_ROOT_FILE)
     file = WorkRootFile(kind, plan.belongs, plan.log_dir, made_at_ms)
     if before is not None:
         file = work_root_file.parse(before, f"{work.path}/{WORK_ROOT_FILE}")._replace(belongs=plan.belongs)
+    file = file._replace(unsupported_fs=plan.unsupported_fs)
     replace_file(work, WORK_ROOT_FILE, work_root_file.render(file), before=before, owner=owner, work=work, keep=False)
     for name in (OWNER_LOCK, RESERVE, WORK_ROOT_FILE):
         _give(work, name, owner)

@@ -44,6 +44,8 @@ class InitPlan(NamedTuple):
     """What cannot do."""
     is_whole: bool
     """The root is there; what is missing in it is made."""
+    unsupported_fs: bool = False
+    """The operator's word that the file system may be any; kept in the root."""
 
 
 def layout_of(top: Directory) -> str:
@@ -165,7 +167,8 @@ def plan_init(
                     fix="keep work.root as it was, or logdirctl uninstall first",
                 )
             there = Candidate(located.found, path, "it is there")
-            return InitPlan(log_dir, belongs, layout, (there,), (), is_whole=True)
+            word = unsupported_fs or located.file.unsupported_fs
+            return InitPlan(log_dir, belongs, layout, (there,), (), is_whole=True, unsupported_fs=word)
         against = _against_beside(disk, log_dir, top)
     candidates = _candidates(log_dir, layout, requested)
     passed = tuple(c._replace(why=against) for c in candidates if against and c.kind is WorkRootKind.BESIDE)
@@ -174,7 +177,7 @@ def plan_init(
         raise RefusedError(
             passed[0].path, expected="a place on the mount of its log dir", found=against, fix="work.root: in-place"
         )
-    return InitPlan(log_dir, belongs, layout, left, passed, is_whole=False)
+    return InitPlan(log_dir, belongs, layout, left, passed, is_whole=False, unsupported_fs=unsupported_fs)
 
 
 def _candidates(log_dir: str, layout: str, requested: WorkRootKind | None) -> tuple[Candidate, ...]:

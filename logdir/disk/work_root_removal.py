@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logdir.disk.calls import Directory, Disk
-from logdir.disk.failure import calling, syncing
+from logdir.disk.failure import calling, spares, syncing
 from logdir.disk.small_file import TEMPORARY
 from logdir.disk.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root
 from logdir.disk.work_root_plan import opened_parent
@@ -27,10 +27,11 @@ from logdir.observe.classify import (
     PROBE,
     PROBE_IN_LOG_DIR,
     RESERVE,
+    SPARE,
     WORK_ROOT_FILE,
 )
 
-_WITHOUT_WORTH = ("heartbeat.json", "brake.json", RESERVE, OWNER_LOCK)
+_WITHOUT_WORTH = ("heartbeat.json", "brake.json", "suspect.json", RESERVE, OWNER_LOCK)
 """Files that mean nothing without the root. Any other says something is going on, or is somebody else's."""
 _FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))
 
@@ -84,6 +85,9 @@ def _require_empty(work: Directory, kind: WorkRootKind) -> None:
     for name in sorted(names & {DELETING, INCOMING}):
         with work.open(name) as directory:
             worth += [f"{name}/{inner}" for inner in directory.names() if inner != PROBE]
+    if SPARE in names:
+        with work.open(SPARE) as directory:
+            worth += [f"{SPARE}/{inner}" for inner in sorted(set(directory.names()) - set(spares(directory)))]
     if worth:
         raise WorkRootConflictError(
             work.path,
@@ -108,6 +112,10 @@ def _remove(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> Non
                 with work.open(name) as directory:
                     _remove_probe(directory, PROBE)
         _remove_probe(top, PROBE_IN_LOG_DIR)
+        if SPARE in names:
+            with work.open(SPARE) as directory:
+                for name in spares(directory):
+                    directory.unlink(name)
         for name in DIRECTORIES:
             if name in names:
                 work.remove(name)

@@ -126,6 +126,10 @@ class Values:
             raise MalformedFileError(path, expected=f"an object in {within}", found=values)
         self._values, self._path, self._within = values, path, within
 
+    def has(self, key: str) -> bool:
+        """Whether there is such a key: one that came later may be missing."""
+        return key in self._values
+
     def refused(self, key: str, expected: str) -> MalformedFileError:
         """Return the error for a key that holds something else."""
         found = self._values.get(key, "no such key")

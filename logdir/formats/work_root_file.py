@@ -61,6 +61,8 @@ class WorkRootFile(NamedTuple):
     log_dir: str
     """Absolute path as configured when the root was made: for people; a disk may be mounted elsewhere."""
     made_at_ms: int
+    unsupported_fs: bool = False
+    """The operator's word, when it was made, that its file system may be any."""
 
 
 def parse(data: bytes, path: str = "") -> WorkRootFile:
@@ -84,7 +86,8 @@ def parse(data: bytes, path: str = "") -> WorkRootFile:
         None if directory_id is None else DirectoryId.parse(directory_id, path),
     )
     kind = values.one_of("kind", WorkRootKind)
-    return WorkRootFile(kind, belongs, values.text("log_dir"), values.number("made_at_ms"))
+    unsupported_fs = values.has("unsupported_fs") and values.flag("unsupported_fs")
+    return WorkRootFile(kind, belongs, values.text("log_dir"), values.number("made_at_ms"), unsupported_fs)
 
 
 def render(value: WorkRootFile) -> bytes:
@@ -104,5 +107,6 @@ def render(value: WorkRootFile) -> bytes:
             "directory_id": None if belongs.directory_id is None else str(belongs.directory_id),
             "log_dir": value.log_dir,
             "made_at_ms": value.made_at_ms,
+            **({"unsupported_fs": True} if value.unsupported_fs else {}),
         },
     )

@@ -28,6 +28,8 @@ PROBE_IN_LOG_DIR = "__cluster_metadata-2147483646"
 WORK_ROOT_FILE = "work-root.json"
 OWNER_LOCK = "owner.lock"
 RESERVE = "reserve"
+SPARE = "spare-inodes"
+"""The directory in a work root that holds files for their inodes."""
 
 _KAFKA = (
     ".lock",
@@ -155,12 +157,12 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
     if name == INCOMING:
         return Inside.INCOMING
     if place is Place.WORK_TOP:
-        return Named(Kind.FILE) if name == PROBE else UNKNOWN
+        return Named(Kind.FILE) if name in (PROBE, SPARE) else UNKNOWN
     if name == names.HIDDEN_WORK_ROOT:
         return Inside.WORK_ROOT
     if name == names.METADATA_DIR:
         return Named(Kind.METADATA, names.METADATA_TOPIC, None, 0, is_replica=True)
-    if name in (INDEX_CACHE, PROBE, PROBE_IN_LOG_DIR):
+    if name in (INDEX_CACHE, PROBE, PROBE_IN_LOG_DIR, SPARE):
         return Named(Kind.FILE)
     if names.is_prefix(name):
         return Inside.PREFIX

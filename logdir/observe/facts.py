@@ -80,6 +80,8 @@ class LogDirFacts:
     """Kafka's ``.kafka_cleanshutdown``: all its logs were cleanly closed, and a broker will trust their indexes."""
     checkpoint_problem: Problem | None = None
     """A checkpoint file that is not in its form."""
+    closed: Problem | None = None
+    """Why nothing of it may be changed, though it can be read: it failed a sync in this boot, or it was away."""
     replicas: tuple[Replica, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
 

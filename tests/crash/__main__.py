@@ -10,12 +10,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from logdir.disk.io import Call
 from tests.crash.enumerate import ERRNOS, Result, explore, explore_failures, replay
+from tests.crash.families import CASES, case
+from tests.crash.families.case import Case, loud
 from tests.crash.operations import FACTORIES, operation
 from tests.crash.recording import MODELS, Recording, record, shown
-from tests.crash.steps import Operation, recover_all
+from tests.crash.steps import recover_all
 
 
 def results(
@@ -24,19 +27,20 @@ def results(
     """Yield what came of each operation.
 
     Args:
-        picked: Names of operations; none for all.
+        picked: Names of operations and of families' cases; none for all.
         models: Of ``recording.MODELS``.
         depth: 1, or 2 to crash the recovery too.
         failures: The errnos with which to fail every call instead.
     """
     for one in _picked(picked):
+        about = (one.start, one.run, one.recover, one.judge)
         if failures:
-            yield explore_failures(one.start, one.run, recover_all, one.judge, failures, operation=one.name)
+            yield explore_failures(*about, failures, operation=one.name, quiet=one.quiet)
         else:
-            yield explore(one.start, one.run, recover_all, one.judge, models, depth, operation=one.name)
+            yield explore(*about, models, depth, operation=one.name, quiet=one.quiet)
 
 
-def unsynced_renames(recording: Recording) -> list[str]:
+def unsynced_renames(recording: Recording, quiet: Callable[[Call], bool] = loud) -> list[str]:
     """Return each rename of which a parent was not made durable before something was acknowledged, or the end.
 
     Where a rename is atomic one parent would do; that it is, is what cannot be tested away (reliability §4.2).
@@ -44,7 +48,7 @@ def unsynced_renames(recording: Recording) -> list[str]:
     wrong = []
     calls = [made.call for made in recording.records]
     for at, made in enumerate(recording.records):
-        if made.call.name not in ("rename", "replace") or made.errno:
+        if made.call.name not in ("rename", "replace") or made.errno or quiet(made.call):
             continue
         until = min([said for said in recording.acks.after if said > at], default=len(calls))
         later = calls[at + 1 : until]
@@ -59,8 +63,13 @@ def unsynced_renames(recording: Recording) -> list[str]:
     return wrong
 
 
-def _picked(names: Sequence[str]) -> list[Operation]:
-    return [operation(name) for name in names or FACTORIES]
+def _picked(names: Sequence[str]) -> Iterator[Case]:
+    for name in names or (*FACTORIES, *CASES):
+        if name in CASES:
+            yield case(name)
+        else:
+            one = operation(name)
+            yield Case(name, one.start, one.run, recover_all, one.judge)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,18 +84,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the operations")
     asked = parser.parse_args(arguments)
     if asked.list:
-        print("\n".join(FACTORIES))
+        print("\n".join((*FACTORIES, *CASES)))
         return 0
     if asked.replay:
         (one,) = _picked(asked.operation)
-        messages = replay(one.start, one.run, recover_all, one.judge, asked.replay)
+        messages = replay(one.start, one.run, one.recover, one.judge, asked.replay)
         print("\n".join(messages) or "nothing is wrong")
         return bool(messages)
     states = violations = 0
     for result in results(asked.operation, asked.models, asked.depth, failures=ERRNOS if asked.failures else ()):
         print(result, end="\n\n", flush=True)
         (one,) = _picked([result.operation])
-        order = unsynced_renames(record(one.start.world(), one.run))
+        order = unsynced_renames(record(one.start.world(), one.run), one.quiet)
         print("\n".join([*order, ""]), end="")
         states += result.states
         violations += result.violating + len(order)

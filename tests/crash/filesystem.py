@@ -2,7 +2,9 @@
 
 Every method checks what the kernel checks, in its order, raises the kernel's errno, and otherwise makes a few edits.
 ``write``, ``make`` and ``adopt`` are several edits, because they are several system calls: a process can be killed
-between them.
+between them. A file is written before it has its name, as ``logdir.disk.io`` does it; to whom an inode belongs that had
+no name until then is never lost without the name: on ext4 and XFS both go through one journal in order, on btrfs what
+logs a name logs the inode as it then is.
 
 Not here: numbering, recording and failing of calls (``model``).
 
@@ -48,6 +50,7 @@ class FileSystem:
         self._last: dict[tuple[int, str], int] = {}
         self._born: dict[int, int] = {}
         self._moved: dict[int, int] = {}
+        self._removals = 0
         for number, edit in enumerate(self.edits):
             self._note(number, edit)
         self._next = max(generation * _INODES_OF_GENERATION, *self.nodes) + 1
@@ -82,6 +85,12 @@ class FileSystem:
         """Return the size of all files that have a name."""
         return sum(len(node.data) for node in self.nodes.values() if node.data and self.links.get(node.inode))
 
+    def free_inodes(self) -> int:
+        """Return how many more files and directories can be made."""
+        if self._volume.capacity_inodes is None:
+            return 1 << 20
+        return max(0, self._volume.capacity_inodes - 1 - sum(map(bool, self.links.values())))
+
     # Looking.
 
     def is_removed(self, directory: int) -> bool:
@@ -92,10 +101,16 @@ class FileSystem:
         """Return the node of an entry."""
         if len(os.fsencode(name)) > _NAME_BYTES:
             raise failure(errno.ENAMETOOLONG, path)
-        inode = self.nodes[directory].entries.get(name)
+        inode = self._entry(directory, name)
         if inode is None:
             raise failure(errno.ENOENT, path)
         return self.nodes[inode]
+
+    def _entry(self, directory: int, name: str) -> int | None:
+        entries = self.nodes[directory].entries
+        if self._volume.folds_case:
+            return next((inode for known, inode in entries.items() if known.lower() == name.lower()), None)
+        return entries.get(name)
 
     def regular(self, directory: int, name: str, path: str) -> Node:
         """Return the node of a regular file."""
@@ -123,7 +138,7 @@ class FileSystem:
         """Require that a new name can be made."""
         if len(os.fsencode(name)) > _NAME_BYTES:
             raise failure(errno.ENAMETOOLONG, path)
-        if name in self.nodes[directory].entries:
+        if self._entry(directory, name) is not None:
             raise failure(errno.EEXIST, path)
 
     def _alive(self, directory: int, path: str) -> None:
@@ -131,6 +146,8 @@ class FileSystem:
             raise failure(errno.ENOENT, path)
 
     def _note(self, number: int, edit: Edit) -> None:
+        if edit.slots and not any(child for _, _, child in edit.slots):
+            self._removals |= 1 << number
         for parent, name, child in edit.slots:
             self._last[parent, name] = number
             if child and self.nodes.get(child, self.births.get(child)) is not None:
@@ -153,6 +170,9 @@ class FileSystem:
         for parent, name, child in slots:
             if (last := self._last.get((parent, name))) is not None:
                 needs |= 1 << last
+            if child and self._volume.capacity_inodes is not None and child in self.births and child not in self._born:
+                # There is room for what is made because something else is gone.
+                needs |= self._removals
             if child:
                 roots |= union(1 << self._born[above] for above in self._ancestors(parent) if above in self._born)
         edit = Edit(self.tick_ns, frozenset({*parents, *touches}), slots, needs=needs, roots=roots)
@@ -175,7 +195,9 @@ class FileSystem:
         self._note(len(self.edits), edit)
         self.edits.append(edit)
 
-    def _birth(self, kind: Type, owner: Owner) -> int:
+    def _birth(self, kind: Type, owner: Owner, path: str = "") -> int:
+        if not self.free_inodes():
+            raise failure(errno.ENOSPC, path)
         self._next += 1
         node = Node(kind, self._next, owner, self.tick_ns, self.tick_ns)
         self.nodes[self._next] = self.births[self._next] = node
@@ -195,7 +217,7 @@ class FileSystem:
         self._free(at, name, path)
         self._writable(path)
         self._alive(at, path)
-        made = self._birth(Type.DIRECTORY, process._replace(mode=owner.mode & 0o700))
+        made = self._birth(Type.DIRECTORY, process._replace(mode=owner.mode & 0o700), path)
         self._set((at, name, made), touches=[made])
         if short:
             raise failure(short, path)
@@ -214,20 +236,31 @@ class FileSystem:
         short: int = 0,
     ) -> None:
         """Make a file; with ``short``, fail with that errno once half of it is there."""
-        self._free(at, name, path)
         self._writable(path)
-        self._alive(at, path)
-        made = self._birth(Type.FILE, process._replace(mode=owner.mode & 0o600))
-        self._set((at, name, made), touches=[made])
-        self._give(made, owner, process.uid, path)
         left = self.capacity_bytes - self.used_bytes()
         fits = data[: len(data) // 2] if short else data[: max(0, left)]
+        if self._volume.makes_unnamed:
+            if owner[:2] != process[:2] and process.uid != 0:
+                raise failure(errno.EPERM, path)
+            if short or len(fits) < len(data):
+                raise failure(short or errno.ENOSPC, path)
+            self._free(at, name, path)
+            self._alive(at, path)
+            made = self._birth(Type.FILE, owner, path)
+        else:
+            self._free(at, name, path)
+            self._alive(at, path)
+            made = self._birth(Type.FILE, process._replace(mode=owner.mode & 0o600), path)
+            self._set((at, name, made), touches=[made])
+            self._give(made, owner, process.uid, path)
         if fits:
             self._change(Edit(inode=made, data=fits))
         if short or len(fits) < len(data):
             raise failure(short or errno.ENOSPC, path)
         if mtime_ns is not None:
             self._change(Edit(inode=made, mtime_ns=mtime_ns))
+        if self._volume.makes_unnamed:
+            self._set((at, name, made), touches=[made])
 
     def rename(self, at: int, name: str, path: str, to: int, new_name: str, new_path: str) -> None:
         """Rename an entry, never over another."""
@@ -350,6 +383,7 @@ class FileSystem:
         self._volume = self.volume().durable()
         for table in (self.births, self._last, self._born, self._moved):
             table.clear()
+        self._removals = 0
         self.edits.clear()
         self.syncs.clear()
 

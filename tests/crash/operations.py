@@ -27,6 +27,7 @@ from logdir.formats import replica_marker
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from tests.crash.model import ModelHost
 from tests.crash.starts import (
     A_BY_ID,
     C_BY_ID,
@@ -107,6 +108,16 @@ def _purge(name: str, parts: tuple[Part, ...], *, step_bytes: int, files: tuple[
 
     replicas = (replica_of(part, "staged", "claimed", "gone", is_staged=True) for part in parts)
     return operation_of(name, staged(*parts, files=files), do, *replicas, step_bytes=step_bytes)
+
+
+def _purge_together(name: str, parts: tuple[Part, ...]) -> Operation:
+    """Their claims share a sync, and their removals."""
+
+    def do(steps: Steps) -> None:
+        steps.purge_all(*parts)
+
+    replicas = (replica_of(part, "staged", "claimed", "gone", is_staged=True) for part in parts)
+    return operation_of(name, staged(*parts, files=ONE), do, *replicas, step_bytes=16)
 
 
 def _replace(name: str, file: str, before: bytes | None, after: bytes | None) -> Operation:
@@ -342,6 +353,7 @@ FACTORIES: dict[str, Callable[[str], Operation]] = {
     "claim what came from another disk": _foreign,
     "purge a small one": partial(_purge, parts=(A,), step_bytes=8, files=ONE),
     "purge": partial(_purge, parts=(A,), step_bytes=4),
+    "purge two together": partial(_purge_together, parts=(A, B)),
     "purge on two disks": partial(_purge, parts=(A, C), step_bytes=16, files=ONE),
     "purge in steps on two disks": partial(_purge, parts=(A, C), step_bytes=8, files=ONE),
     "purge after a killed claim": _purge_after_a_killed_claim,
@@ -354,6 +366,22 @@ FACTORIES: dict[str, Callable[[str], Operation]] = {
     **{f"race: {', '.join(order)}": partial(_race, order=order) for order in _RACES},
 }
 """Name to what makes it."""
+_NAMED = ", named at once"
+"""Of the same where a file has its name first: killed in the making, it is there, in part, and root's (A9)."""
+
+
+def _named_at_once(name: str) -> Operation:
+    one = FACTORIES[name.removesuffix(_NAMED)](name)
+    world = one.start.world()
+    volumes = tuple(volume._replace(makes_unnamed=False) for volume in world.volumes)
+    expected = replace(one.expected, is_named_at_once=True)
+    return one._replace(name=name, start=ModelHost(world._replace(volumes=volumes)), expected=expected)
+
+
+FACTORIES |= {
+    f"{name}{_NAMED}": _named_at_once
+    for name in ("stage 1", "stage 2", "restore", "hold", "make a file", "stage; restore")
+}
 
 
 @functools.cache

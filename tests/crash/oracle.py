@@ -15,6 +15,8 @@ step to it was refused and undone. Then, after recovery:
   marker; what is claimed cannot be removed, or what is staged not be restored (``operations.rollback`` tries).
 - *trap*: live again, not cleanly closed, with the index files of its last segment (kafka-behaviour §10.6).
 - *foreign*: what we made does not belong to whom the log dir belongs, or is something nobody asked for.
+- *unreadable*: a file we made has a name and is not yet, or not wholly, given to whom the log dir belongs; also before
+  any recovery, for a broker may come first (attacks A9).
 
 The markers are read here by ``json`` and ``hashlib`` alone, names by two regular expressions.
 
@@ -73,6 +75,8 @@ class Expected:
     """What may be made."""
     owner: tuple[int, int, int] = (0, 0, 0)
     """Of the log dir."""
+    is_named_at_once: bool = False
+    """Its file system makes no file without a name: one may be left unreadable, but nothing else may go wrong."""
     errors: tuple[str, ...] = ("ReadOnlyDiskError",)
     """With what the operation may end when calls fail."""
 
@@ -85,6 +89,7 @@ def judge(expected: Expected, start: World, state: State, acks: Acks) -> list[st
 def _judge(expected: Expected, start: World, state: State, acks: Acks) -> Iterator[str]:
     if state.error and not state.error.startswith(expected.errors):
         yield f"half: the operation ends with {state.error}"
+    yield from _unreadable(expected, start, state.crashed)
     before, after = start.tree(), state.recovered.tree()
     usable = {
         volume.mount: status
@@ -106,6 +111,19 @@ def _judge(expected: Expected, start: World, state: State, acks: Acks) -> Iterat
             yield from _replica(replica, before, after, found, acks, is_read_only)
     yield from _twice_live(after)
     yield from _rest(expected, before, after, explained, acks)
+
+
+def _unreadable(expected: Expected, start: World, crashed: World) -> Iterator[str]:
+    uid, gid, mode = expected.owner
+    if expected.is_named_at_once:
+        return
+    for was, volume in zip(start.volumes, crashed.volumes, strict=True):
+        made = (node for node in volume.nodes.values() if node.type is Type.FILE and node.inode not in was.nodes)
+        wrong = {node.inode for node in made if node.owner != (uid, gid, mode & 0o666)}
+        if wrong:
+            yield from (
+                f"unreadable: {path} belongs to {node.owner}" for path, node in volume.tree() if node.inode in wrong
+            )
 
 
 def _mount(path: str) -> str:

@@ -168,19 +168,29 @@ def test_a_mount_inside_a_disk_is_not_entered() -> None:
         top.open("inner")
 
 
-def test_a_full_disk_takes_what_fits_and_gives_it_back() -> None:
-    host = ModelHost.with_disks("/d1", uid=UID, gid=GID)
-    world = host.world()
-    host = ModelHost(world._replace(volumes=(world.volumes[0]._replace(capacity_bytes=10),)))
+def _limited(capacity_bytes: int = 1 << 40, *, makes_unnamed: bool) -> ModelHost:
+    world = ModelHost.with_disks("/d1", uid=UID, gid=GID).world()
+    volume = world.volumes[0]._replace(capacity_bytes=capacity_bytes, makes_unnamed=makes_unnamed)
+    return ModelHost(world._replace(volumes=(volume,)))
+
+
+@pytest.mark.parametrize("makes_unnamed", [True, False])
+def test_a_full_disk_takes_what_fits_and_gives_it_back(makes_unnamed: bool) -> None:
+    host = _limited(10, makes_unnamed=makes_unnamed)
     with host.open_top("/d1") as top:
         top.write("reserve", b"12345678", FILE)
         with pytest.raises(OSError) as caught:
             top.write("f", b"1234", FILE)
         assert caught.value.errno == errno.ENOSPC
-        assert top.read("f", 10) == b"12"
-        assert top.space().free_bytes == 0
+        if makes_unnamed:
+            assert top.names() == ["reserve"]
+            assert top.space().free_bytes == 2
+        else:
+            assert top.read("f", 10) == b"12"
+            assert top.space().free_bytes == 0
+            top.unlink("f")
         top.truncate("reserve", 0)
-        top.write("g", b"1234", FILE)
+        top.write("g", b"123456", FILE)
         assert top.space() == (4, 1 << 20, 10)
 
 
@@ -212,12 +222,14 @@ def test_the_call_planned_fails(failure: Failure, made: list[str]) -> None:
     assert [record.errno for record in host.records if record.errno] == [errno.EROFS] * (3 - len(made))
 
 
-def test_a_short_write_leaves_half_a_file() -> None:
-    host = ModelHost.with_disks("/d1", uid=UID, gid=GID).fail(Failure(0, errno.EIO, is_short=True))
+@pytest.mark.parametrize("makes_unnamed", [True, False])
+def test_a_short_write_leaves_nothing_or_half_a_file(makes_unnamed: bool) -> None:
+    host = _limited(makes_unnamed=makes_unnamed).fail(Failure(0, errno.EIO, is_short=True))
     with host.open_top("/d1") as top:
         with pytest.raises(OSError, match="Input/output"):
             top.write("f", b"1234", FILE)
-        assert top.read("f", 10) == b"12"
+        assert top.names() == ([] if makes_unnamed else ["f"])
+        assert makes_unnamed or top.read("f", 10) == b"12"
 
 
 def test_a_failed_sync_is_said_once() -> None:

@@ -194,11 +194,20 @@ def test_two_crossing_moves_close_no_circle() -> None:
         assert sum(path.endswith("/inside") for path in files) == 1
 
 
-def test_a_file_is_first_the_makers_and_killed_in_between_it_stays_so() -> None:
+@pytest.mark.parametrize("makes_unnamed", [True, False])
+def test_a_file_killed_in_its_making_is_not_there_or_first_the_makers(makes_unnamed: bool) -> None:
     world = ModelHost.with_disks("/d").world()
+    world = world._replace(volumes=(world.volumes[0]._replace(makes_unnamed=makes_unnamed),))
     recording = record(world, lambda host, _: host.open_top("/d").write("f", b"1234", FILE._replace(uid=7), 5))
     nodes = [recording.world(crash).tree().get("/d/f") for crash in recording.crashes("K", 0)]
-    assert [(n.data, n.owner) if n else None for n in nodes] == [
+    seen = [(n.data, n.owner) if n else None for n in nodes]
+    (whole,) = recording.crashes("K", 1)
+    done = recording.world(whole).tree()["/d/f"]
+    assert (done.data, done.owner, done.mtime_ns) == (b"1234", Owner(7, 0, 0o644), 5)
+    if makes_unnamed:
+        assert set(seen) == {None}
+        return
+    assert seen == [
         None,
         (b"", Owner(0, 0, 0o600)),
         (b"", Owner(7, 0, 0o600)),

@@ -115,6 +115,12 @@ class Volume(NamedTuple):
     status: str = "ok"
     """``ok``, ``absent``, ``read-only`` or ``empty`` (another, empty file system in its place)."""
     capacity_bytes: int = 1 << 40
+    capacity_inodes: int | None = None
+    """How many files and directories it holds, its top included; ``None``: no end of them."""
+    makes_unnamed: bool = True
+    """Whether it makes files without a name: all do that we change unasked."""
+    folds_case: bool = False
+    """Whether names that differ in case are one."""
 
     def digest(self) -> int:
         """Return a digest of everything reachable from its root."""

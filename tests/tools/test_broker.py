@@ -46,7 +46,7 @@ def disks(tmp_path: Path) -> tuple[Path, Path]:
     return found
 
 
-def test_a_server_properties_that_is_edited_stops_the_next_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a45_a_server_properties_that_is_edited_stops_the_next_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     whole = f"node.id=1\nlog.dirs={disks[0]},{disks[1]}\nbroker.rack=a\n"
     properties.write_text(whole)
@@ -70,7 +70,7 @@ def test_a_server_properties_that_is_edited_stops_the_next_batch(disks: tuple[Pa
             pytest.fail("a batch without a configuration")
 
 
-def test_owner_locks_are_for_life_and_kafkas_for_a_batch(disks: tuple[Path, Path]) -> None:
+def test_a19_owner_locks_are_for_life_and_kafkas_for_a_batch(disks: tuple[Path, Path]) -> None:
     with opened(arguments(*disks), changes=True) as broker:
         with pytest.raises(WorkRootOwnedError), opened(arguments(*disks), changes=True):
             pytest.fail("two owners")
@@ -89,7 +89,7 @@ def test_owner_locks_are_for_life_and_kafkas_for_a_batch(disks: tuple[Path, Path
         pass
 
 
-def test_a_log_dir_that_was_replaced_stops_the_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a26_a_log_dir_that_was_replaced_stops_the_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
     with opened(arguments(*disks), changes=True) as broker:
         disks[1].rename(tmp_path / "away")
         log_dir(disks[1])
@@ -97,7 +97,7 @@ def test_a_log_dir_that_was_replaced_stops_the_batch(disks: tuple[Path, Path], t
             pytest.fail("on another directory")
 
 
-def test_log_dirs_of_two_brokers_and_dead_ones_are_refused(disks: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a25_log_dirs_of_two_brokers_and_dead_ones_are_refused(disks: tuple[Path, Path], tmp_path: Path) -> None:
     other = log_dir(tmp_path / "other", node=2)
     ctl("init", "--log-dirs", other, "--apply")
     with pytest.raises(ForeignLogDirError), opened(arguments(disks[0], other), changes=True):
@@ -111,6 +111,20 @@ def test_log_dirs_of_two_brokers_and_dead_ones_are_refused(disks: tuple[Path, Pa
         pytest.fail("no disk at all")
     with opened(arguments(disks[0], dead, without=(str(dead),)), changes=True) as broker:
         assert (broker.missing, [site.log_dir for site in broker.sites]) == ((str(dead),), [str(disks[0])])
+
+
+def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
+    disks: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A work root does not vouch for the disk it was carried to, but for the operator's word at its making."""
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    monkeypatch.setattr("tools.logdirctl.broker.fs_type_at", lambda path: "nfs4")
+    before = tree(*disks)
+    said = ctl("stage", "pay", *named, "--apply")
+    assert (said.status, "--unsupported-fs" in said.err) == (Exit.REFUSED, True)
+    assert tree(*disks) == before
+    assert ctl("init", *named, "--unsupported-fs", "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
 
 
 @pytest.mark.parametrize("name", ["heartbeat.json", "brake.json", "work-root.json"])

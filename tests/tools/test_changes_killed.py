@@ -16,6 +16,8 @@ from tools.cli import Exit
 pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("LOGDIRD_SEED", "11"))
 KILLS = 14
+ROUNDS = 40
+"""At most so many until enough kills came in time: how long a command takes, a busy machine does not say beforehand."""
 REPLICAS = 60
 
 
@@ -45,8 +47,11 @@ def test_stage_and_restore_killed_at_any_moment_lose_nothing(tmp_path: Path) -> 
     takes = (_timed(*staging), _timed(*restoring))
     assert tree(*disks) == before
     draw = random.Random(SEED)
-    came_early, between = 0, set()
-    for _ in range(KILLS // 2):
+    between: set[int] = set()
+    came_early = rounds = 0
+    while rounds < KILLS // 2 or came_early < KILLS // 2 or len(between) < 2:
+        rounds += 1
+        assert rounds <= ROUNDS, f"{came_early} kills came before the end, at {len(between)} different steps"
         came_early += _killed(draw, takes[0], *staging)
         status, result = ctl_json("staged", "ls", *named)
         assert status == Exit.DONE
@@ -55,8 +60,6 @@ def test_stage_and_restore_killed_at_any_moment_lose_nothing(tmp_path: Path) -> 
         said = ctl(*restoring)
         assert said.status == Exit.DONE or "nothing-selected" in said.err, said
         assert tree(*disks) == before
-    assert came_early >= KILLS // 2
-    assert len(between) > 1, "every kill came at the same step"
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE
     assert tree(*disks) == before
 

@@ -55,7 +55,7 @@ def test_made_where_asked_for_with_a_brake_and_a_heartbeat(tmp_path: Path, kind:
 
 @pytest.mark.root
 @pytest.mark.skipif(not IS_ROOT, reason="needs root, to give files away")
-def test_root_gives_everything_it_makes_to_the_owner_of_the_log_dir(tmp_path: Path) -> None:
+def test_a09_root_gives_everything_it_makes_to_the_owner_of_the_log_dir(tmp_path: Path) -> None:
     top = log_dir(tmp_path / "d1")
     partition(top / "pay-0")
     for path in (top, *top.rglob("*")):

@@ -122,7 +122,7 @@ def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
     )
 
 
-def test_a_running_broker_is_named_and_nothing_is_touched(named: Named, tmp_path: Path) -> None:
+def test_a22_a_running_broker_is_named_and_nothing_is_touched(named: Named, tmp_path: Path) -> None:
     ctl("stage", "other", *named, "--apply", "--delay-ms", 0)
     before = tree(tmp_path)
     with held(tmp_path / "d2" / ".lock") as pid:
@@ -140,7 +140,7 @@ def test_a_running_broker_is_named_and_nothing_is_touched(named: Named, tmp_path
     assert names(tmp_path) == []
 
 
-def test_another_of_us_is_refused(named: Named, tmp_path: Path) -> None:
+def test_a19_another_of_us_is_refused(named: Named, tmp_path: Path) -> None:
     before = tree(tmp_path)
     with held(tmp_path / "d2.logdird" / "owner.lock"):
         for argv in (("stage", "pay"), ("staged", "purge"), ("init",), ("uninstall",)):
@@ -186,7 +186,7 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
         assert tree(tmp_path).keys() == before.keys()
 
 
-def test_the_brake_holds_until_it_is_confirmed(named: Named, tmp_path: Path) -> None:
+def test_a38_the_brake_holds_until_it_is_confirmed(named: Named, tmp_path: Path) -> None:
     live = sorted(os.listdir(tmp_path / "d1"))
     status, result = ctl_json("stage", "*", *named, "--apply")
     assert (status, set(states(result))) == (Exit.REFUSED, {"waiting"})
@@ -233,7 +233,7 @@ def test_hold_takes_the_deadline_away(named: Named, tmp_path: Path) -> None:
     assert ctl("staged", "restore", "pay", *named, "--apply").status == Exit.DONE
 
 
-def test_a_live_twin_and_a_second_copy_are_refused_and_shown(named: Named, tmp_path: Path) -> None:
+def test_a15_a_live_twin_and_a_second_copy_are_refused_and_shown(named: Named, tmp_path: Path) -> None:
     ctl("stage", "pay-0", *named, "--apply")
     partition(tmp_path / "d2" / "pay-0", segments={0: 5})
     before = tree(tmp_path / "d1", tmp_path / "d2")
@@ -249,7 +249,7 @@ def test_a_live_twin_and_a_second_copy_are_refused_and_shown(named: Named, tmp_p
     assert names(tmp_path, "d2") == [f"{TOPIC_ID}_0"]
 
 
-def test_what_was_altered_copied_or_is_newer_is_shown_and_left_alone(named: Named, tmp_path: Path) -> None:
+def test_a25_what_was_altered_copied_or_is_newer_is_shown_and_left_alone(named: Named, tmp_path: Path) -> None:
     ctl("stage", "pay", *named, "--apply", "--delay-ms", 0)
     deleting = tmp_path / "d1.logdird" / "deleting"
     shutil.copytree(deleting / f"{TOPIC_ID}_0", deleting / f"{TOPIC_ID}_0.2")
@@ -284,7 +284,7 @@ def test_a_lost_heartbeat_holds_every_purge_until_init(named: Named, tmp_path: P
     assert ctl("staged", "purge", "pay-0", *named, "--apply").status == Exit.DONE
 
 
-def test_a_dead_disk_is_named_and_the_others_are_worked_on(named: Named, tmp_path: Path) -> None:
+def test_a23_a_dead_disk_is_named_and_the_others_are_worked_on(named: Named, tmp_path: Path) -> None:
     (tmp_path / "d2").rename(tmp_path / "away")
     assert ctl("stage", "pay-0", *named, "--apply").status == Exit.PROBLEMS
     assert (tmp_path / "d1" / "pay-0").is_dir()

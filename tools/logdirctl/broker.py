@@ -2,46 +2,36 @@
 
 Opening reads only. A command that changes something takes the owner lock of every work root for as long as it runs, and
 Kafka's lock of every log dir in batches of at most two seconds; before each batch the broker's configuration is read
-again and every path is compared with what was opened. What an interruption left is finished or undone first.
+again and every path is compared with what was opened. What an interruption left is finished or undone first. A log dir
+may be closed (``closed``): it is looked at, and nothing of it is changed.
 
 Not here: what is changed, and whether it may be (``logdir.decide``).
 
-Spec: design §2 laws 4, 6, 9; attacks A19, A22, A23, A26, A31, A45.
+Spec: design §2 laws 4, 6, 9; attacks A19, A22, A23, A25, A26, A31, A45.
 """
 
 from __future__ import annotations
 
 import argparse
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from logdir import clock
 from logdir.clock import Instant
-from logdir.disk import bar, heartbeat
-from logdir.disk.adopt_recovery import recover_adoptions
-from logdir.disk.calls import Directory
-from logdir.disk.failure import is_sick, read_only
+from logdir.disk import heartbeat
+from logdir.disk.failure import is_full, is_sick, read_only
+from logdir.disk.file_system import fs_type_at, require_supported_fs
 from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.locks import Batch, OwnerLock, hold_all
-from logdir.disk.recover import recover
+from logdir.disk.recovery import recover_broker
 from logdir.disk.site import Site
-from logdir.disk.small_file import read_file
-from logdir.disk.work_root import (
-    WorkRoot,
-    locate,
-    open_log_dir,
-    open_root,
-    open_site,
-    path_of,
-    require_accepted,
-)
+from logdir.disk.work_root import WorkRoot
 from logdir.errors import (
     ConfigError,
     DiskError,
-    ForeignLogDirError,
     LogDirError,
     LogDirOfflineError,
     NoWorkRootError,
@@ -50,13 +40,13 @@ from logdir.errors import (
     RefusedError,
     UnsupportedVersionError,
 )
-from logdir.formats import bar_file, brake_file, layout_file, meta_properties, work_root_file
+from logdir.formats import brake_file
 from logdir.formats.inventory import Entry
-from logdir.formats.layout_file import LayoutState
-from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.replicas import look
+from tools.logdirctl.closed import closed_of, keep_in_mind
 from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
+from tools.logdirctl.root import open_true_root, require_one_broker
 
 _RIGHTS = (errno.EACCES, errno.EPERM)
 
@@ -68,15 +58,23 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
         parser.add_argument(
             "--without", metavar="DIR", action="append", default=[], help="a log dir that has failed and may not answer"
         )
+        parser.add_argument(
+            "--returned",
+            metavar="DIR",
+            action="append",
+            default=[],
+            help="a log dir that was away and is back: you have looked at what is on it",
+        )
         parser.add_argument("--apply", action="store_true", help="do it; without this the plan is printed")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
 def next_words(arguments: argparse.Namespace) -> str:
-    """Return the broker as it was named, and which of its log dirs have failed, for the next command to type."""
+    """Return the broker as it was named, and which of its log dirs have failed or returned, for the next command."""
     from tools.render import quoted
 
-    return " ".join([words_of(arguments), *(f"--without {quoted(one)}" for one in getattr(arguments, "without", ()))])
+    said = [f"--{flag} {quoted(one)}" for flag in ("without", "returned") for one in getattr(arguments, flag, ())]
+    return " ".join([words_of(arguments), *said])
 
 
 def without_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
@@ -85,11 +83,24 @@ def without_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
     Raises:
         ConfigError: one of them is none of the broker's.
     """
+    return _of_the_brokers("--without", arguments.without, named)
+
+
+def returned_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
+    """Return the log dirs that were away, and that an operator has looked at since.
+
+    Raises:
+        ConfigError: one of them is none of the broker's.
+    """
+    return _of_the_brokers("--returned", getattr(arguments, "returned", ()), named)
+
+
+def _of_the_brokers(flag: str, paths: Sequence[str], named: Broker) -> frozenset[str]:
     import os
 
-    said = [os.path.abspath(path) for path in arguments.without]
+    said = [os.path.abspath(path) for path in paths]
     problems = tuple(
-        Problem("config-error", "--without", "one of the broker's log dirs", path)
+        Problem("config-error", flag, "one of the broker's log dirs", path)
         for path in said
         if path not in named.log_dirs
     )
@@ -128,6 +139,8 @@ class OpenBroker:
     """Of ``without``: those that did not answer."""
     rootless: tuple[str, ...] = ()
     """Those without a whole work root, where that is allowed."""
+    closed: Mapping[str, Problem] = field(default_factory=dict)
+    """Log dirs that answer and of which nothing may be changed, and why."""
     notes: list[Problem] = field(default_factory=list)
     """What is to be told beside the outcome."""
 
@@ -135,6 +148,11 @@ class OpenBroker:
     def sites(self) -> tuple[Site, ...]:
         """Return the log dirs that answer, in the order of the configuration."""
         return tuple(root.site for root in self.roots)
+
+    @property
+    def changeable(self) -> tuple[Site, ...]:
+        """Return those of them that may be changed."""
+        return tuple(site for site in self.sites if site.log_dir not in self.closed)
 
     def site_of(self, log_dir: str) -> Site:
         """Return one of them.
@@ -148,7 +166,9 @@ class OpenBroker:
         """Look at every configured log dir; of one that is barred node and cluster are the true ones."""
         true = {root.site.log_dir: root.belongs for root in self.roots}
         return tuple(
-            replace(one, node_id=true[one.log_dir].node_id) if one.log_dir in true else one
+            replace(one, node_id=true[one.log_dir].node_id, closed=self.closed.get(one.log_dir))
+            if one.log_dir in true
+            else one
             for one in look_at(self.named, closely)
         )
 
@@ -177,7 +197,8 @@ class OpenBroker:
         """
         self.require_unchanged()
         began = clock.boottime_ms()
-        with hold_all(self.disk, self.named.log_dirs, without=self.without, now_boottime_ms=began) as held:
+        works = {root.site.log_dir: root.site.work for root in self.roots}
+        with hold_all(self.disk, self.named.log_dirs, without=self.without, works=works, now_boottime_ms=began) as held:
             for root in self.roots:
                 root.require_same(self.disk)
             yield held
@@ -190,32 +211,33 @@ class OpenBroker:
         """
         with self.batch():
             for root in self.roots:
-                root.prove()
-            if self.roots and not self.missing and not self.rootless:
-                # A log dir that is not there may hold the replica that speaks against finishing an adoption.
-                with told(self.roots[0].site.log_dir):
-                    adoptions = recover_adoptions(self.sites)
-                self._note("", adoptions.troubled)
-            for site in self.sites:
-                with told(site.log_dir):
-                    self._note(f"{site.log_dir}/", recover(site).troubled)
+                if root.site.log_dir not in self.closed:
+                    require_supported_fs(
+                        root.site.log_dir, fs_type_at(root.site.log_dir), unsupported_fs=root.unsupported_fs
+                    )
+                    root.prove()
+            # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
+            is_whole = not self.missing and not self.rootless and not self.closed
+            for path, why in recover_broker(self.changeable, is_whole=is_whole, told=told).troubled:
+                self.notes.append(Problem("refused", path, "something to recover", why, "it is as it was: look at it"))
 
-    def _note(self, base: str, troubled: Sequence[tuple[str, str]]) -> None:
-        for path, why in troubled:
-            self.notes.append(
-                Problem("refused", f"{base}{path}", "something to recover", why, "it is as it was: look at it")
-            )
-
-    def beat(self, now: Instant, sites: Sequence[Site] | None = None) -> None:
-        """Fold every heartbeat forward; one that is lost is told of, for nothing is purged there.
+    def beat(self, now: Instant) -> None:
+        """Fold every heartbeat forward but those of closed disks; of one that is lost is told: nothing is purged there.
 
         Raises:
             UnsupportedVersionError: a newer release wrote one.
             DiskError: one cannot be written.
         """
-        for site in self.sites if sites is None else sites:
+        for site in self.changeable:
             with told(site.work.path):
-                if heartbeat.beat(site, now) is None:
+                try:
+                    is_lost = heartbeat.beat(site, now) is None
+                except OSError as error:
+                    # One that stays behind only makes deadlines later, and to purge is how a full disk gets room.
+                    if not is_full(error):
+                        raise
+                    continue
+                if is_lost:
                     path = f"{site.work.path}/heartbeat.json"
                     fix = "nothing there is purged until logdirctl init writes it anew"
                     self.notes.append(Problem("state-error", path, "a heartbeat", "none that can be read", fix))
@@ -259,6 +281,7 @@ def opened(
     """
     named = broker_of(arguments)
     without = without_of(arguments, named)
+    accepted = returned_of(arguments, named)
     disk = HostDisk()
     roots: list[WorkRoot] = []
     missing: list[str] = []
@@ -286,31 +309,24 @@ def opened(
             if changes:
                 stack.enter_context(_owned(root.site))
             _require_known_versions(root.site)
-        yield OpenBroker(
-            disk=disk,
-            arguments=arguments,
-            named=named,
-            without=without,
-            roots=tuple(roots),
-            missing=tuple(missing),
-            rootless=tuple(rootless),
-        )
-
-
-def require_one_broker(
-    named: Broker, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
-) -> None:
-    """Return if a log dir is of the broker that was named and of the cluster and node of the first one.
-
-    Raises:
-        ForeignLogDirError: it is not.
-    """
-    wanted = found.node_id if named.node_id is None else named.node_id
-    if found.node_id != wanted or (first is not None and found[:2] != first[:2]):
-        expected = f"node {wanted}" if first is None else str(first)
-        raise ForeignLogDirError(
-            f"{log_dir}/{META_PROPERTIES}", expected=expected, found=str(found), fix="a disk of another host?"
-        )
+        sites = tuple(root.site for root in roots)
+        with told(named.log_dirs[0]):
+            closed = closed_of(sites, accepted)
+        try:
+            yield OpenBroker(
+                disk=disk,
+                arguments=arguments,
+                named=named,
+                without=without,
+                roots=tuple(roots),
+                missing=tuple(missing),
+                rootless=tuple(rootless),
+                closed=closed,
+                notes=list(closed.values()),
+            )
+        finally:
+            if changes:
+                keep_in_mind(disk, sites, closed)
 
 
 def _owned(site: Site) -> OwnerLock:
@@ -318,50 +334,6 @@ def _owned(site: Site) -> OwnerLock:
         raise TypeError(f"no directory of this host: {site.work!r}")
     with told(site.work.path):
         return OwnerLock.take(site.work)
-
-
-def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
-    """Open the work root of a log dir, also of one that is barred; reads only.
-
-    Args:
-        disk: The file systems.
-        log_dir: Absolute path as configured.
-        is_bar_allowed: Also while a change of layout is under way; one that is final always may.
-
-    Returns:
-        The open root; the caller closes it.
-
-    Raises:
-        RefusedError: a change of layout is under way.
-        LogDirError: as ``open_root`` and ``bar.true_properties``.
-        OSError: a part of it cannot be opened.
-    """
-    with ExitStack() as stack:
-        top = stack.enter_context(open_log_dir(disk, log_dir))
-        data = bar.true_properties(top)
-        path = f"{log_dir}/{META_PROPERTIES}"
-        if data is None or not bar_file.is_barred(top.read(META_PROPERTIES, 1 << 20), path):
-            return open_root(disk, log_dir)
-        if not is_bar_allowed and not _is_final(top):
-            raise RefusedError(
-                log_dir,
-                expected="log dirs that are not barred",
-                found="a bar: a change of layout is under way",
-                fix="logdirctl layout status",
-            )
-        belongs = work_root_file.belonging(meta_properties.parse(data, path))
-        located = locate(disk, log_dir, top)
-        if located.found is None or located.file is None:
-            raise NoWorkRootError(log_dir, expected="a work root", found="none", fix="is the right disk mounted?")
-        require_accepted(located.file, belongs, path_of(located.found, log_dir))
-        site = open_site(stack, disk, located.found, log_dir, top, belongs)
-        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all())
-
-
-def _is_final(top: Directory) -> bool:
-    data = read_file(top, layout_file.FILE_NAME)
-    path = f"{top.path}/{layout_file.FILE_NAME}"
-    return data is not None and layout_file.parse(data, path).state is LayoutState.FINAL
 
 
 def _require_known_versions(site: Site) -> None:

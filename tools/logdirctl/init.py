@@ -9,7 +9,7 @@ Spec: design §3.2, §6; attacks A5, A6, A7, A19.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -29,8 +29,10 @@ from logdir.formats import brake_file, heartbeat_file
 from logdir.formats.work_root_file import WorkRootKind
 from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
-from tools.logdirctl.broker import add_change, next_words, require_one_broker, told, without_of
+from tools.logdirctl.broker import add_change, next_words, returned_of, told, without_of
+from tools.logdirctl.closed import closed_of, keep_in_mind, require_none_closed
 from tools.logdirctl.naming import broker_of
+from tools.logdirctl.root import require_one_broker
 
 _KEPT = """\
 What is kept on this host, and where (logdirctl uninstall takes it back):
@@ -134,7 +136,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     if is_first:
         say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
     if arguments.apply:
-        made = _make_all(disk, plans)
+        made = _make_all(disk, plans, returned_of(arguments, broker_of(arguments)))
     else:
         made = [_Made(plan, "planned", plan.candidates[0].kind, plan.candidates[0].path, plan.passed) for plan in plans]
     status = Exit.PROBLEMS if notes else Exit.DONE
@@ -153,20 +155,27 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _make_all(disk: HostDisk, plans: Sequence[InitPlan]) -> list[_Made]:
+def _make_all(disk: HostDisk, plans: Sequence[InitPlan], accepted: Collection[str]) -> list[_Made]:
     with ExitStack() as stack:
-        owned = {}
+        owned: dict[str, Site] = {}
         for plan in plans:
             if plan.is_whole:  # somebody may be working there
                 with told(plan.log_dir):
                     owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
-        return [_make(stack, disk, plan, owned.get(plan.log_dir)) for plan in plans]
+        with told(plans[0].log_dir):
+            require_none_closed(closed_of(tuple(owned.values()), accepted))
+        try:
+            return [_make(stack, disk, plan, owned) for plan in plans]
+        finally:
+            keep_in_mind(disk, tuple(owned.values()))
 
 
-def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: Site | None) -> _Made:
+def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> _Made:
     with told(plan.log_dir):
         done = init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
-        _begin(owned or _own(stack, disk, plan.log_dir))
+        if plan.log_dir not in owned:
+            owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
+        _begin(owned[plan.log_dir])
     return _Made(plan, "done", done.kind, done.path, done.passed)
 
 
@@ -179,7 +188,7 @@ def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> Site:
 
 
 def _begin(site: Site) -> None:
-    """Write the first record of the brake and the first heartbeat; the heartbeat comes last."""
+    """Write the first record of the brake and the first heartbeat, or fold that forward; the heartbeat comes last."""
     has_counted = read_file(site.work, brake_file.FILE_NAME) is not None
     has_lived = read_file(site.work, heartbeat_file.FILE_NAME) is not None
     # A record lost from a root that has been used stays lost: the brake holds until an operator confirms.

@@ -25,6 +25,7 @@ from logdir.formats.plan_document import PlanDocument
 from tools import render
 from tools.cli import Streams, say
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
+from tools.logdirctl.closed import require_none_closed
 from tools.logdirctl.layout_report import Told, finish
 from tools.logdirctl.layout_status import act as act_status
 
@@ -146,6 +147,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         if not arguments.apply:
             told = Told(decision=decision, notes=tuple(broker.notes))
             return finish(arguments, streams, told, _next(arguments, told))
+        require_none_closed(broker.closed)
         if arguments.verb == "apply" and is_first and decision.phases:
             say(streams, _KEPT)
         broker.recover()

@@ -167,7 +167,7 @@ def _apply(
             if not is_counted:
                 if plan.record is not None:
                     with told("brake.json of every work root"):
-                        brake.write_record(broker.sites, plan.record)
+                        brake.write_record(broker.changeable, plan.record)
                 if plan.braked is not None:
                     return _planned(plan)
                 problems += plan.unseen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from logdir.clock import Instant
@@ -27,9 +27,11 @@ from logdir.formats.inventory import Entry, Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.broker import add_change, look_at, open_true_root, told
+from tools.logdirctl.broker import add_change, look_at, told
+from tools.logdirctl.closed import closed_of
 from tools.logdirctl.naming import Broker, broker_of, words_of
 from tools.logdirctl.report import evidence_json, nothing_selected, utc
+from tools.logdirctl.root import open_true_root
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
@@ -149,18 +151,23 @@ def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: K
     return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
 
 
-def heartbeats_of(named: Broker) -> dict[str, Heartbeat | None]:
-    """Return the heartbeat of every log dir that has one to read."""
-    found: dict[str, Heartbeat | None] = {}
+def read_roots(named: Broker) -> tuple[dict[str, Heartbeat | None], list[Problem]]:
+    """Return the heartbeat of every log dir that has one to read, and which log dirs may not be changed."""
+    beats: dict[str, Heartbeat | None] = {}
     disk = HostDisk()
-    for log_dir in named.log_dirs:
-        with ExitStack() as stack:
-            try:
-                with told(log_dir):
-                    found[log_dir] = heartbeat.read(stack.enter_context(open_true_root(disk, log_dir)).site)
-            except LogDirError:
-                found[log_dir] = None
-    return found
+    with ExitStack() as stack:
+        sites = []
+        for log_dir in named.log_dirs:
+            beats[log_dir] = None
+            with suppress(LogDirError), told(log_dir):
+                site = stack.enter_context(open_true_root(disk, log_dir)).site
+                beats[log_dir] = heartbeat.read(site)
+                sites.append(site)
+        try:
+            with told(named.log_dirs[0]):
+                return beats, list(closed_of(sites).values())
+        except LogDirError as error:
+            return beats, [error.problem()]
 
 
 def listed(item: SetAside, beat: Heartbeat | None, now: Instant) -> Listed:
@@ -189,9 +196,9 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     named = broker_of(arguments)
     facts = look_at(named, none_closely)
     items = set_aside(facts, selector, Kind.STAGED, Kind.PURGING, Kind.INCOMING)
-    beats, now = heartbeats_of(named), read_instant()
+    (beats, closed), now = read_roots(named), read_instant()
     lines = [listed(item, beats.get(item.log_dir), now) for item in items]
-    problems = [one.problem for one in facts if one.problem is not None]
+    problems = [*closed, *(one.problem for one in facts if one.problem is not None)]
     # Of one whose removal was cut off the marker may be gone already.
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     status = Exit.PROBLEMS if problems else Exit.DONE

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from logdir.clock import Instant
 from logdir.decide.purge import Purge, PurgeRequest, plan_purge
+from logdir.decide.refusal import Refusal, refuse_closed
 from logdir.decide.restore import Restore, RestorePlan, RestoreRequest, plan_restore
 from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.disk import heartbeat, staging
@@ -231,13 +232,20 @@ def hold(arguments: argparse.Namespace, streams: Streams) -> int:
         if not items:
             return found_nothing(arguments, streams, facts, broker)
         says = "kept until an operator restores or purges it"
+        refusals = [_closed(broker, item) for item in items]
+        items = tuple(item for item, refusal in zip(items, refusals, strict=True) if refusal is None)
         rows = [row_of(item, PLANNED, says) for item in items]
         problems: list[Problem] = []
         if arguments.apply:
             rows, problems = each(
                 broker, [(row, _holding(item)) for row, item in zip(rows, items, strict=True)], streams
             )
+        rows += refused(refusal for refusal in refusals if refusal is not None)
         return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))
+
+
+def _closed(broker: OpenBroker, item: SetAside) -> Refusal | None:
+    return refuse_closed(item.log_dir, f"deleting/{item.name}", broker.closed.get(item.log_dir))
 
 
 def _holding(item: SetAside) -> Callable[[Site], Outcome]:
@@ -291,7 +299,9 @@ def _request(arguments: argparse.Namespace, broker: OpenBroker, now: Instant) ->
     for site in broker.sites:
         with told(site.work.path):
             beats[site.log_dir] = heartbeat.read(site)
-    return PurgeRequest(now=now, heartbeats=beats, is_early=arguments.now, includes_held=arguments.held)
+    return PurgeRequest(
+        now=now, heartbeats=beats, is_early=arguments.now, includes_held=arguments.held, closed=broker.closed
+    )
 
 
 def _purged(action: Purge) -> Row:

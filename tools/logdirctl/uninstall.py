@@ -25,6 +25,7 @@ from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, told
+from tools.logdirctl.closed import require_none_closed
 from tools.logdirctl.report import DONE, PLANNED, REFUSED, WAITING, Row, finish, refused
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_change import planned_restore, restore_all
@@ -50,6 +51,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     with opened(arguments, changes=arguments.apply, is_bar_allowed=True, is_root_needed=False) as broker:
         if arguments.apply:
+            require_none_closed(broker.closed)
             broker.recover()
         facts = broker.look(none_closely)
         _require_names(broker, facts)

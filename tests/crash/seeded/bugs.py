@@ -1,7 +1,6 @@
 """Bugs sown into a copy of the source, and by which model each must be caught.
 
-Not here: those of operations that have their own tests (the bar, the brake, a hung worker, a deadline taken from
-mtimes: ``decide.deadline`` never sees one).
+Not here: those of operations that have families of their own (``family_bugs``).
 
 Spec: Build 6(d) of the storage layer; reliability §4.4, §4.3.
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
-SYNCS = frozenset({"sync", "sync_disk", "sync_file"})
+SYNCS = frozenset({"fsync", "sync", "sync_disk", "sync_file"})
 _TIMEOUT_S = 280
 
 

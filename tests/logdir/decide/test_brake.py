@@ -37,7 +37,7 @@ def test_a_tenth_goes(partitions: int, goes: bool) -> None:
     assert is_released(judge(wish(partitions), (), NOW)) is goes
 
 
-def test_nine_percent_an_hour_stops_at_the_second(  # A38
+def test_a38_nine_percent_an_hour_stops_at_the_second(  # A38
 ) -> None:
     first = judge(wish(9), (), NOW)
     assert isinstance(first, Released)
@@ -48,14 +48,14 @@ def test_nine_percent_an_hour_stops_at_the_second(  # A38
     assert is_released(judge(wish(9, live=91), first.record, day_later))
 
 
-def test_one_topic_may_always_go_on_a_tiny_broker_but_not_two() -> None:
+def test_a38_one_topic_may_always_go_on_a_tiny_broker_but_not_two() -> None:
     assert is_released(judge(wish(3, topics=1, live=3), (), NOW))
     assert isinstance(judge(wish(3, topics=2, live=3), (), NOW), Braked)
     assert isinstance(judge(wish(1, topics=1, live=2), (count(HOUR_MS, 1, 1),), NOW), Braked)
 
 
 @pytest.mark.parametrize("proof", list(Proof))
-def test_a_whole_topic_needs_the_stronger_proof(proof: Proof) -> None:
+def test_a38_a_whole_topic_needs_the_stronger_proof(proof: Proof) -> None:
     strong = proof is not Proof.FULL_REQUEST
     assert is_released(judge(wish(1, whole=("orders",), evidence=proven(proof)), (), NOW)) is strong
     weak = judge(wish(1, whole=("orders",), evidence=Absent(as_of_ms=1)), (), NOW)

@@ -97,13 +97,13 @@ def test_held(marker: object, heartbeat: Heartbeat | None, word: str) -> None:
     assert word in verdict.why
 
 
-def test_within_a_boot_only_boot_time_counts() -> None:
+def test_a24_within_a_boot_only_boot_time_counts() -> None:
     almost = later(NOW, 4 * HOUR_MS - 1, wall_ms=10 * 365 * DAY_MS)
     assert due(MARKER, STEADY, almost) == NotYet(remaining_ms=1, at_earliest_wall_ms=almost.wall_ms + 1)
     assert due(MARKER, STEADY, later(NOW, 4 * HOUR_MS, wall_ms=-10 * 365 * DAY_MS)) == Due(elapsed_ms=4 * HOUR_MS)
 
 
-def test_a_gap_is_credited_once_after_a_quarter_of_an_hour() -> None:
+def test_a24_a_gap_is_credited_once_after_a_quarter_of_an_hour() -> None:
     start = booted(NOW, HOUR_MS)
     heartbeat, now = beats(STEADY, start, 14)
     assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 14 * MINUTE_MS
@@ -116,7 +116,7 @@ def test_a_gap_is_credited_once_after_a_quarter_of_an_hour() -> None:
     assert heartbeat.boots[-1].credited_ms == credited
 
 
-def test_a_gap_is_not_credited_by_a_clock_nobody_keeps() -> None:
+def test_a24_a_gap_is_not_credited_by_a_clock_nobody_keeps() -> None:
     heartbeat, now = beats(STEADY, booted(NOW, HOUR_MS, synchronised=False), 60)
     assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 60 * MINUTE_MS
     # But as soon as somebody keeps it.
@@ -131,7 +131,7 @@ def test_a_gap_is_not_credited_if_the_boot_before_had_no_steady_clock() -> None:
     assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 60 * MINUTE_MS
 
 
-def test_a_clock_that_just_jumped_credits_nothing_however_often_it_is_asked() -> None:
+def test_a24_a_clock_that_just_jumped_credits_nothing_however_often_it_is_asked() -> None:
     heartbeat, now = beats(STEADY, booted(NOW, HOUR_MS, synchronised=False), 60)
     jumped = later(now, MINUTE_MS, wall_ms=10 * 365 * DAY_MS)
     for _ in range(100):

@@ -9,6 +9,7 @@ import pytest
 from logdir.decide.deadline import begin
 from logdir.decide.purge import Purge, PurgeRequest, plan_purge
 from logdir.decide.refusal import Refusal, Why
+from logdir.errors import Problem
 from logdir.evidence import Absent, Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
@@ -74,6 +75,18 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
     plan = plan_purge(request, items)
     assert plan.actions == ()
     assert [one.why for one in plan.refusals] == [Why.HELD, Why.ON_ITS_WAY, Why.ON_ITS_WAY]
+
+
+def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:
+    closed = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+    request = PurgeRequest(
+        now=LATER, heartbeats={"/d1": BEAT}, is_early=True, includes_held=True, closed={"/d1": closed}
+    )
+    items = [set_aside(REMOVED), set_aside(HELD), set_aside(kind=Kind.PURGING)]
+    plan = plan_purge(request, items)
+    assert plan.actions == ()
+    assert [refusal.why for refusal in plan.refusals] == [Why.CLOSED] * 3
+    assert len(plan_purge(replace(request, closed={"/d2": closed}), items).actions) == 3
 
 
 def test_a_claimed_one_is_finished() -> None:

@@ -13,7 +13,7 @@ from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
-from logdir.names import render_id_dir
+from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
 from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, facts, future, replica, set_aside
@@ -22,6 +22,7 @@ STAGED = set_aside()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
 BY_ID = render_id_dir(ID, 3)
 IN_OTHER_LAYOUT = replace(replica(), log_dir="/d2", path=BY_ID, topic=None)
+CLOSED = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
 DEAD = LogDirFacts(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a log dir", "io-error"))
 
 
@@ -51,13 +52,13 @@ def test_it_goes_back_to_where_it_was_and_says_its_class_first() -> None:
     ("clean", "trusts", "drops"),
     [(True, True, False), (True, False, False), (False, True, True), (False, False, False)],
 )
-def test_indexes_are_dropped_only_where_a_broker_would_trust_zeros(clean: bool, trusts: bool, drops: bool) -> None:
+def test_a36_indexes_are_dropped_only_where_a_broker_would_trust_zeros(clean: bool, trusts: bool, drops: bool) -> None:
     item = set_aside(replace(MARKER, clean=clean))
     (action,) = plan_restore(request(), [facts(set_aside=(item,), has_clean_marker=trusts)]).actions
     assert action.drop_last_indexes is drops
 
 
-def test_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
+def test_a33_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
     item = set_aside(replace(MARKER, tiered=True))
     (action,) = plan_restore(request(), [facts(set_aside=(item,))]).actions
     assert "local part only" in action.says
@@ -74,7 +75,7 @@ def test_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
     ],
     ids=["same name here", "same name there", "same id there", "other layout", "a link"],
 )
-def test_a_live_twin_on_any_disk_refuses(disks: tuple[LogDirFacts, ...]) -> None:  # A15
+def test_a15_a_live_twin_on_any_disk_refuses(disks: tuple[LogDirFacts, ...]) -> None:  # A15
     assert why(request(), *disks) is Why.LIVE_TWIN
 
 
@@ -83,13 +84,13 @@ def test_a_live_neighbour_is_no_twin() -> None:
     assert plan_restore(request(), [facts(set_aside=(STAGED,)), d2]).actions
 
 
-def test_a_log_dir_that_cannot_be_read_refuses() -> None:
+def test_a15_a_log_dir_that_cannot_be_read_refuses() -> None:
     assert why(request(), facts(set_aside=(STAGED,)), DEAD) is Why.UNREADABLE_LOG_DIR
     assert why(request("nothing_0"), facts(), DEAD) is Why.UNREADABLE_LOG_DIR
 
 
 @pytest.mark.parametrize("there", [future("orders-3", topic_id=None), future("new-3", topic_id=ID)])
-def test_a_future_on_any_disk_refuses(there: Any) -> None:  # A13
+def test_a13_a_future_on_any_disk_refuses(there: Any) -> None:  # A13
     assert why(request(), facts(set_aside=(STAGED,)), facts(there, log_dir="/d2")) is Why.FUTURE
 
 
@@ -119,7 +120,7 @@ def test_a_copy_on_its_way_in_refuses() -> None:
     ],
     ids=str,
 )
-def test_a_marker_must_be_of_this_host_log_dir_and_name(
+def test_a25_a_marker_must_be_of_this_host_log_dir_and_name(
     changed: dict[str, Any], disk: dict[str, Any], expected: Why | None
 ) -> None:  # A25
     disks = [facts(set_aside=(set_aside(replace(MARKER, **changed)),), **disk)]
@@ -129,7 +130,7 @@ def test_a_marker_must_be_of_this_host_log_dir_and_name(
         assert why(request(), *disks) is expected
 
 
-def test_a_copied_directory_does_not_speak_for_itself() -> None:
+def test_a25_a_copied_directory_does_not_speak_for_itself() -> None:
     assert why(request(), facts(set_aside=(set_aside(inode=78),))) is Why.FOREIGN
 
 
@@ -174,7 +175,7 @@ def test_two_of_one_name_with_different_ids_cannot_both_go_back() -> None:
         (replace(MARKER, reason=Reason.ABSENT, evidence=Absent(as_of_ms=1), delay_ms=None), Unknown(), "a"),
     ],
 )
-def test_the_class_is_what_the_cluster_says_else_the_marker(
+def test_a16_the_class_is_what_the_cluster_says_else_the_marker(
     marker: ReplicaMarker, wanted: Evidence, expected: str
 ) -> None:  # A16
     assert class_of(marker, wanted) is RestoreClass(expected)
@@ -194,10 +195,58 @@ def test_another_class_is_refused_with_its_words_unless_the_operator_insists() -
 def test_a_captured_directory_lives_under_its_plain_name() -> None:
     captured = replace(MARKER, path=f"orders-3.{'a' * 32}-delete", intent=Intent.CAPTURED)
     assert live_path(captured) == "orders-3"
-    long = "o" * 230
-    cut = replace(captured, topic=long, path=f"{'o' * (255 - 41)}-3.{'a' * 32}-delete"[-255:])
-    assert live_path(cut) == f"{long}-3"
     assert live_path(replace(MARKER, path=f"orders-3.{'a' * 32}-future")) is None
+
+
+LONG = "o" * 230
+CUT = name_for(LONG, 3, DirForm.DELETE, "a" * 32)
+"""What Kafka makes of it: 255 characters, of which 213 are the topic's."""
+
+
+@pytest.mark.parametrize(
+    ("topic", "path", "expected"),
+    [
+        (LONG, CUT, f"{LONG}-3"),
+        (LONG[:213], CUT, None),
+        (LONG[:214], CUT, f"{LONG[:214]}-3"),
+        (f"{LONG[:213]}x", CUT, f"{LONG[:213]}x-3"),
+        (f"x{LONG}", CUT, None),
+        (LONG[:212], CUT, None),
+        (f"{LONG[:213]}/..", CUT, None),
+        (LONG + LONG, CUT, None),
+        (LONG[:213], name_for(LONG[:213], 3, DirForm.STRAY, "a" * 32), f"{LONG[:213]}-3"),
+        (LONG[:214], name_for(LONG, 3, DirForm.STRAY, "a" * 32), None),
+    ],
+    ids=["told", "cut", "told, one more", "told, another", "another", "shorter", "illegal", "too long", "not cut",
+         "cut stray"],
+)  # fmt: skip
+def test_a17_of_a_name_kafka_cut_only_a_topic_told_whole_is_the_topic(
+    topic: str, path: str, expected: str | None
+) -> None:
+    assert live_path(replace(MARKER, topic=topic, path=path, intent=Intent.CAPTURED)) == expected
+
+
+def test_a17_a_capture_of_which_nobody_knows_the_topic_never_gets_a_live_name() -> None:
+    marker = replace(MARKER, topic=LONG[:213], path=CUT, intent=Intent.CAPTURED, reason=Reason.CAPTURED, delay_ms=None)
+    disks = [facts(set_aside=(set_aside(marker),))]
+    for asked in (request(), request(insists=True), request(wanted=Present(as_of_ms=1), is_choice=True)):
+        assert why(asked, *disks) is Why.NO_NAME
+    told = replace(marker, topic=LONG)
+    (action,) = plan_restore(request(insists=True), [facts(set_aside=(set_aside(told),))]).actions
+    assert action.path == f"{LONG}-3"
+
+
+def test_a25_a_closed_disk_is_looked_at_and_nothing_of_it_taken_back() -> None:
+    there = facts(set_aside=(STAGED,), closed=CLOSED)
+    plan = plan_restore(request(insists=True, is_choice=True), [there])
+    assert plan.actions == ()
+    assert plan.refusals[0].why is Why.CLOSED
+    assert plan.refusals[0].problem == CLOSED._replace(path=f"/d1/{STAGED.name}")
+    # What lives there keeps its name, and what another disk holds may come back.
+    twin = facts(replica("orders-3", log_dir="/d2"), log_dir="/d2", closed=CLOSED)
+    assert why(request(), facts(set_aside=(STAGED,)), twin) is Why.LIVE_TWIN
+    other = facts(replica("t-1", log_dir="/d2"), log_dir="/d2", closed=CLOSED)
+    assert plan_restore(request(), [facts(set_aside=(STAGED,)), other]).actions
 
 
 def test_without_an_id_the_name_is_all_there_is() -> None:

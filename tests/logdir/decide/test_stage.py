@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide.deadline import DelayPolicy, begin
+from logdir.decide.purge import PurgeRequest, plan_purge
 from logdir.decide.refusal import Why
 from logdir.decide.stage import StageRequest, plan_stage
 from logdir.errors import Problem
@@ -18,7 +19,7 @@ from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Checkpoints
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import HOUR_MS, ID, MARKER, NOW, OTHER_ID, WALL_MS, facts, future, replica
+from tests.logdir.decide.builders import HOUR_MS, ID, MARKER, NOW, OTHER_ID, WALL_MS, facts, future, replica, set_aside
 
 OPERATOR = Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS)
 ORDERS = replica()
@@ -94,7 +95,7 @@ def test_what_is_not_there_is_refused() -> None:
     assert why(request("t-0", log_dir="/d9"), facts(*OTHERS)) is Why.NOT_THERE
 
 
-def test_a_log_dir_whose_log_starts_cannot_be_kept_is_refused() -> None:
+def test_a30_a_log_dir_whose_log_starts_cannot_be_kept_is_refused() -> None:
     assert why(request("orders-3"), facts(ORDERS, checkpoint_problem=BROKEN)) is Why.CHECKPOINT
 
 
@@ -122,11 +123,53 @@ def test_only_proof_of_removal_sets_a_deadline(evidence: Evidence, is_held: bool
 @pytest.mark.parametrize(
     ("proof", "has_deadline"), [(Proof.FULL_REQUEST, False), (Proof.STOP_REPLICA, True), (Proof.METADATA_LOG, True)]
 )
-def test_a_mismatch_has_a_deadline_only_on_the_stronger_proof(proof: Proof, has_deadline: bool) -> None:  # A4
+def test_a04_a_mismatch_has_a_deadline_only_on_the_stronger_proof(proof: Proof, has_deadline: bool) -> None:  # A4
     evidence = Removed(proof=proof, as_of_ms=1)
     asked = request("t-0", evidence=evidence, reason=Reason.TOPIC_ID_MISMATCH)
     (action,) = plan_stage(asked, [facts(*OTHERS)]).actions
     assert (action.marker.delay_ms is not None) is has_deadline
+
+
+def test_a04_three_partitions_of_a_reminted_id_pass_the_brake_and_are_never_purged() -> None:
+    """Old tools give a live topic a new id on every broker: no tenth of it, and nobody's removal."""
+    live = tuple(replica(f"orders-{number}", topic_id=ID, inode=number) for number in range(4))
+    asked = request(
+        *(f"orders-{number}" for number in range(3)),
+        evidence=Removed(proof=Proof.FULL_REQUEST, as_of_ms=1),
+        reason=Reason.TOPIC_ID_MISMATCH,
+    )
+    plan = plan_stage(asked, [facts(*live, *OTHERS, *(replica(f"u-{n}") for n in range(20)))])
+    assert [action.marker.delay_ms for action in plan.actions] == [None] * 3
+    items = [set_aside(action.marker) for action in plan.actions]
+    years = 10 * 365 * 24 * HOUR_MS
+    late = replace(NOW, boottime_ms=NOW.boottime_ms + years, wall_ms=WALL_MS + years)
+    for early in (False, True):
+        purge = plan_purge(PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, is_early=early), items)
+        assert purge.actions == ()
+        assert {refusal.why for refusal in purge.refusals} == {Why.HELD}
+
+
+@pytest.mark.parametrize("length", [239, 240, 249])
+def test_a_topic_without_id_whose_name_does_not_fit_is_refused_by_name(length: int) -> None:
+    topic = "t" * length
+    found = replica(f"{topic}-0", topic_id=None)
+    plan = plan_stage(request(f"{topic}-0"), [facts(found, *OTHERS)])
+    if length == 239:
+        assert len(plan.actions) == 1
+    else:
+        (refusal,) = plan.refusals
+        assert (refusal.why, refusal.problem.slug) == (Why.NAME_TOO_LONG, "name-too-long")
+    by_id = plan_stage(request(f"{topic}-0"), [facts(replace(found, topic_id=ID), *OTHERS)])
+    assert len(by_id.actions) == 1
+
+
+def test_a25_nothing_of_a_closed_disk_is_set_aside() -> None:
+    closed = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+    d1, d2 = facts(ORDERS, *OTHERS, closed=closed), facts(replica("t-30", log_dir="/d2"), log_dir="/d2")
+    asked = request(selected=(("/d1", "orders-3"), ("/d2", "t-30")), is_held=True, is_confirmed=True)
+    plan = plan_stage(asked, [d1, d2])
+    assert [action.path for action in plan.actions] == ["t-30"]
+    assert [(one.why, one.problem) for one in plan.refusals] == [(Why.CLOSED, closed._replace(path="/d1/orders-3"))]
 
 
 def test_each_topic_has_its_delay() -> None:
@@ -139,7 +182,9 @@ def test_each_topic_has_its_delay() -> None:
     ("log_start", "first", "topics", "tiered"),
     [(40, 40, (), False), (39, 40, (), True), (None, 40, (), False), (40, 40, ("t",), True), (40, None, (), False)],
 )
-def test_tiered_is_said(log_start: int | None, first: int | None, topics: tuple[str, ...], tiered: bool) -> None:  # A33
+def test_a33_tiered_is_said(
+    log_start: int | None, first: int | None, topics: tuple[str, ...], tiered: bool
+) -> None:  # A33
     found = replica("t-0", checkpoints=Checkpoints(log_start=log_start), first_offset=first)
     asked = request("t-0", tiered_topics=frozenset(topics), is_confirmed=True)
     (action,) = plan_stage(asked, [facts(found)]).actions
@@ -167,7 +212,7 @@ def test_a_missing_record_holds() -> None:
     assert plan_stage(request("t-0", record=None), [facts(*OTHERS)]).braked is not None
 
 
-def test_a_whole_topic_is_one_with_no_replica_left_on_any_disk() -> None:
+def test_a38_a_whole_topic_is_one_with_no_replica_left_on_any_disk() -> None:
     weak = Removed(proof=Proof.FULL_REQUEST, as_of_ms=1)
     d1, d2 = facts(ORDERS, *OTHERS), facts(replica("orders-4", log_dir="/d2"), log_dir="/d2")
     asked = request("orders-3", evidence=weak, reason=Reason.ABSENT)

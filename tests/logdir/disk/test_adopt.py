@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.adopt import AdoptItem, adopt
-from logdir.disk.adopt_recovery import RecoveredAdoptions, recover_adoptions
+from logdir.disk.adopt_recovery import RecoveredAdoptions
 from logdir.disk.capture import CaptureItem, capture
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Outcome, Result
-from logdir.disk.recover import recover
+from logdir.disk.recovery import recover_broker
 from logdir.disk.replica_dir import read_marker
 from logdir.disk.site import Site
 from logdir.errors import ReadOnlyDiskError
@@ -99,13 +99,10 @@ class Host:
     def recover(self) -> RecoveredAdoptions:
         with ExitStack() as stack:
             sites = self.sites(stack)
-            found = recover_adoptions(sites)
-            for site in sites:
-                recover(site)
+            found = recover_broker(sites, is_whole=True).adoptions
             self.calls = []
-            assert recover_adoptions(sites) == RecoveredAdoptions(finished=(), withdrawn=(), troubled=())
-            for site in sites:
-                recover(site)
+            again = recover_broker(sites, is_whole=True)
+            assert again.adoptions == RecoveredAdoptions(finished=(), withdrawn=(), troubled=())
             assert [call for call in self.calls if call.name not in SYNCS] == []
             return found
 

@@ -18,8 +18,9 @@ from logdir.disk.recover import recover
 from logdir.disk.replica_dir import read_marker
 from logdir.errors import ReadOnlyDiskError
 from logdir.evidence import Absent, Proof, Removed
+from logdir.formats.offset_checkpoint import NAMES
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
-from logdir.names import DirForm, name_for
+from logdir.names import DirForm, name_for, parse_partition_dir
 from logdir.reasons import Reason
 from tests.logdir.disk.rescue import (
     DELAY_MS,
@@ -156,10 +157,16 @@ def test_a17_a_name_kafka_cut_is_no_topic(host: Host, known: bool) -> None:
     name = name_for(topic, 0, DirForm.DELETE, UNIQUE)
     assert topic not in name
     (host.top / DELETED).rename(host.top / name)
+    cut = parse_partition_dir(name)
+    assert cut is not None
+    for number, checkpoint in enumerate(NAMES):  # a topic may be called as what is left of the other's name
+        (host.top / checkpoint).write_text(f"0\n2\n{cut.topic} 0 {number}\n{topic} 0 {number + 10}\n")
     (outcome,) = host.capture(replace(ITEM, name=name, topic=topic if known else None))
     assert outcome.place == WHOLE
     marker = host.marker(WHOLE)
     assert (marker.topic_id, marker.topic == topic, marker.delay_ms) == (OLD, known, DELAY_MS if known else None)
+    own = Checkpoints(recovery_point=10, log_start=11, high_watermark=12, cleaner=13)
+    assert marker.checkpoints == (own if known else Checkpoints())
 
 
 def test_what_the_api_said_of_the_log_start_counts_before_the_file(host: Host) -> None:

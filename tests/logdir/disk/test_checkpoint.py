@@ -69,7 +69,7 @@ def test_a_file_kafka_left_empty_is_one_without_entries(site: Site) -> None:
 
 
 @pytest.mark.parametrize("data", [b"0\n2\nb 0 7\n", b"1\n0\n", b"0\n1\nb 0 -1\n", b"\xff"])
-def test_a_file_that_is_not_whole_is_never_rewritten(data: bytes, site: Site) -> None:
+def test_a30_a_file_that_is_not_whole_is_never_rewritten(data: bytes, site: Site) -> None:
     path = Path(site.log_dir, NAMES[1])
     path.write_bytes(data)
     before = seen(Path(site.log_dir))

@@ -93,13 +93,38 @@ def test_a_refused_attempt_does_not_take_the_lock_of_the_holder(top: HostDirecto
                 KafkaLock.take(top)
 
 
-def test_a_pid_of_another_namespace_is_said_to_be_outside(top: HostDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a32_a_pid_of_another_namespace_is_said_to_be_outside(
+    top: HostDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     descriptor = top.open_lock(".lock", top.own_stat().owner.for_file())
     for pid in (0, -1):
         answer = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, pid)
         monkeypatch.setattr("logdir.disk.locks.fcntl.fcntl", lambda *_, answer=answer: answer)
         assert locks.holder(descriptor) == "a process outside this container"
     os.close(descriptor)
+
+
+@pytest.mark.root
+def test_a32_a_broker_in_another_container_is_noticed_and_said_to_be_outside(top: HostDirectory) -> None:
+    """Really: the one who asks lives in a pid namespace in which the holder has no number."""
+    code = (
+        "import sys\n"
+        "from logdir.disk.io import HostDisk\n"
+        "from logdir.disk.locks import KafkaLock\n"
+        "from logdir.errors import LockHeldError\n"
+        "try:\n"
+        "    KafkaLock.take(HostDisk().open_top(sys.argv[1]))\n"
+        "except LockHeldError as error:\n"
+        "    print(error)\n"
+    )
+    inside = ("unshare", "--pid", "--fork", "--mount", "--mount-proc")
+    argv = (*inside, sys.executable, "-c", code, top.path)
+    if subprocess.run((*inside, "true"), capture_output=True, check=False).returncode:
+        pytest.skip("needs root and unshare (util-linux): makes a pid namespace")
+    with held_by_child("posix", Path(top.path, ".lock")):
+        done = subprocess.run(argv, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "a process outside this container" in done.stdout
 
 
 def test_kafka_and_others_are_kept_out_while_we_hold_it(top: HostDirectory) -> None:
@@ -120,7 +145,7 @@ def test_a_program_we_start_does_not_inherit_it(top: HostDirectory) -> None:
         child.kill()
 
 
-def test_a_lock_unlinked_between_opening_and_locking_is_noticed(
+def test_a31_a_lock_unlinked_between_opening_and_locking_is_noticed(
     top: HostDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = Path(top.path, ".lock")
@@ -157,7 +182,7 @@ def test_a_lock_replaced_again_and_again_is_refused(top: HostDirectory, monkeypa
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["unlinked", "replaced"])
-def test_a_lock_whose_file_goes_while_held_is_held_no_more(top: HostDirectory, replaced: bool) -> None:
+def test_a31_a_lock_whose_file_goes_while_held_is_held_no_more(top: HostDirectory, replaced: bool) -> None:
     path = Path(top.path, ".lock")
     with KafkaLock.take(top) as lock:
         path.unlink()
@@ -181,7 +206,7 @@ def _with_owner_lock(path: Path) -> Path:
     return path
 
 
-def test_the_owner_is_named_to_a_second_one(tmp_path: Path) -> None:
+def test_a19_the_owner_is_named_to_a_second_one(tmp_path: Path) -> None:
     with HostDisk().open_top(str(_with_owner_lock(tmp_path / "w"))) as root:
         with OwnerLock.take(root) as lock:
             assert lock.still_held()
@@ -241,7 +266,7 @@ def test_all_locks_are_taken_in_order_and_released_in_reverse(dirs: list[str], m
     assert all(Path(path, ".lock").is_file() for path in dirs)
 
 
-def test_one_that_is_held_releases_all(dirs: list[str]) -> None:
+def test_a22_one_that_is_held_releases_all(dirs: list[str]) -> None:
     with held_by_child("posix", Path(dirs[2], ".lock")) as pid:
         with (
             pytest.raises(LockHeldError, match=rf"{dirs[2]}/\.lock.*pid {pid}"),
@@ -252,7 +277,7 @@ def test_one_that_is_held_releases_all(dirs: list[str]) -> None:
         assert _is_free(dirs[1])
 
 
-def test_a_log_dir_that_does_not_answer_is_refused_unless_named(dirs: list[str], tmp_path: Path) -> None:
+def test_a23_a_log_dir_that_does_not_answer_is_refused_unless_named(dirs: list[str], tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
     with (
         pytest.raises(LogDirOfflineError, match=rf"{gone}.*No such file.*--without"),
@@ -265,7 +290,7 @@ def test_a_log_dir_that_does_not_answer_is_refused_unless_named(dirs: list[str],
     assert not Path(gone).exists()
 
 
-def test_a_log_dir_whose_lock_does_not_answer_is_refused_unless_named(dirs: list[str]) -> None:
+def test_a23_a_log_dir_whose_lock_does_not_answer_is_refused_unless_named(dirs: list[str]) -> None:
     Path(dirs[1], ".lock").mkdir()
     with pytest.raises(LogDirOfflineError, match=dirs[1]), hold_all(HostDisk(), dirs, now_boottime_ms=0):
         pytest.fail("held")
@@ -273,7 +298,7 @@ def test_a_log_dir_whose_lock_does_not_answer_is_refused_unless_named(dirs: list
         assert batch.log_dirs == (dirs[0], dirs[2])
 
 
-def test_a_running_broker_is_seen_in_a_log_dir_said_to_have_failed(dirs: list[str]) -> None:
+def test_a23_a_running_broker_is_seen_in_a_log_dir_said_to_have_failed(dirs: list[str]) -> None:
     with (
         held_by_child("posix", Path(dirs[1], ".lock")),
         pytest.raises(LockHeldError),
@@ -282,7 +307,7 @@ def test_a_running_broker_is_seen_in_a_log_dir_said_to_have_failed(dirs: list[st
         pytest.fail("held")
 
 
-def test_without_any_log_dir_nothing_says_that_no_broker_runs(tmp_path: Path) -> None:
+def test_a23_without_any_log_dir_nothing_says_that_no_broker_runs(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
     with (
         pytest.raises(RefusedError, match="at least one log dir"),
@@ -297,14 +322,14 @@ def test_two_paths_to_one_log_dir_are_refused(dirs: list[str]) -> None:
         pytest.fail("held")
 
 
-def test_a_lock_that_goes_during_a_batch_ends_it(dirs: list[str]) -> None:
+def test_a31_a_lock_that_goes_during_a_batch_ends_it(dirs: list[str]) -> None:
     with hold_all(HostDisk(), dirs, now_boottime_ms=0) as batch:
         Path(dirs[1], ".lock").unlink()
         with pytest.raises(LogDirReplacedError, match=dirs[1]):
             batch.require_held()
 
 
-def test_a_batch_ends_after_two_seconds() -> None:
+def test_a22_a_batch_ends_after_two_seconds() -> None:
     batch = Batch((), (), 10_000)
     assert [batch.expired(now) for now in (10_000, 11_999, 12_000, 99_999)] == [False, False, True, True]
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from logdir.disk import purge
 from logdir.disk.calls import Directory
 from logdir.disk.io import Call, HostDisk
+from logdir.disk.outcome import Outcome, Result
 from logdir.disk.purge import claim, remove
-from logdir.disk.staging import hold
+from logdir.disk.staging import RestoreItem, hold, restore
 from logdir.errors import RefusedError
 from logdir.formats.replica_marker import FILE_NAME, Intent, render
 from tests.builders import TOPIC_ID
@@ -56,7 +61,7 @@ def test_what_is_claimed_is_removed_and_nothing_else(d1: Path) -> None:
     assert sum(files for _, files in steps) == 7
 
 
-def test_the_claim_is_on_the_marker_as_it_is(d1: Path) -> None:
+def test_a18_the_claim_is_on_the_marker_as_it_is(d1: Path) -> None:
     with opened(d1) as site:
         judged = staged_marker(deleting(d1) / NAME)
         hold(site, NAME)
@@ -81,11 +86,46 @@ def test_what_is_on_its_way_in_is_not_claimed(d1: Path) -> None:
             claim(site, NAME, marker)
 
 
-def test_a_claim_never_goes_over_another(d1: Path) -> None:
+def test_a18_a_claim_never_goes_over_another(d1: Path) -> None:
     (deleting(d1) / CLAIMED).mkdir()
     with opened(d1) as site, pytest.raises(FileExistsError):
         claim(site, NAME, staged_marker(deleting(d1) / NAME))
     assert (deleting(d1) / NAME / FILE_NAME).exists()
+
+
+def test_a18_of_two_who_claim_or_restore_at_once_one_has_it(tmp_path: Path) -> None:
+    """Both have seen the same marker; what one takes the other finds gone, and changes nothing."""
+    made = make_log_dir(tmp_path / "d2", "a-0")
+    wins = set()
+    for _ in range(40):
+        with opened(made) as site, opened(made) as other:
+            set_aside(site, "a-0")
+            marker = staged_marker(deleting(made) / NAME)
+            back = RestoreItem(name=NAME, marker=marker, path="a-0", drop_last_indexes=False)
+            barrier = Barrier(3)
+
+            def run(what: Callable[[], object], barrier: Barrier = barrier) -> bool:
+                barrier.wait()
+                try:
+                    found = what()
+                except (OSError, RefusedError):
+                    return False
+                return not isinstance(found, Outcome) or found.result is Result.DONE
+
+            calls = (
+                partial(claim, site, NAME, marker),
+                partial(claim, other, NAME, marker),
+                partial(restore, other, back),
+            )
+            with ThreadPoolExecutor(3) as pool:
+                done = list(pool.map(run, calls))
+            assert done.count(True) == 1, done
+            wins.add(done.index(True) == 2)
+            left = sorted([*os.listdir(deleting(made)), *(name for name in os.listdir(made) if name == "a-0")])
+            assert left == (["a-0"] if done[2] else [CLAIMED])
+            if not done[2]:
+                (deleting(made) / CLAIMED).rename(made / "a-0")
+    assert wins  # either way is right
 
 
 @pytest.mark.parametrize("name", ["stranger", CLAIMED, "a-0"])

@@ -49,7 +49,7 @@ def test_of_what_was_not_interrupted_nothing_changes(d1: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a-0", BY_ID], ids=["by name", "by id"])
 @pytest.mark.parametrize("name", [FILE_NAME, "replica.new.json"])
-def test_a_live_one_loses_its_marker(path: str, name: str, tmp_path: Path) -> None:
+def test_a08_a_live_one_loses_its_marker(path: str, name: str, tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", path)
     before = seen(tmp_path, markers=True)
     (made / path / name).write_bytes(b"whatever")

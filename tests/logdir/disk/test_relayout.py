@@ -106,7 +106,7 @@ def test_what_cannot_be_made_again_is_kept(top: Path, site: Site, data: bytes | 
     assert snapshot(top) == before
 
 
-def test_a8_our_names_in_a_partition_directory_end_in_json() -> None:
+def test_a08_our_names_in_a_partition_directory_end_in_json() -> None:
     assert relayout_file.FILE_NAME.endswith(".json")
     assert NEW_METADATA.endswith(".json")
 
@@ -353,7 +353,7 @@ def test_a10_a_full_disk_gives_up_its_reserve() -> None:
         assert site.work.stat("reserve").size_bytes == 0
 
 
-def test_a9_everything_made_belongs_to_the_owner_of_the_log_dir() -> None:
+def test_a09_everything_made_belongs_to_the_owner_of_the_log_dir() -> None:
     host = start("a-0", "b-0")
     host = ModelHost(host.world()._replace(uid=0, gid=0, generation=1))
     with opened(host, ["/d1/k"]) as (site,):

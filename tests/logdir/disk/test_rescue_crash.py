@@ -13,11 +13,11 @@ from contextlib import ExitStack
 import pytest
 
 from logdir.disk.adopt import AdoptItem, adopt
-from logdir.disk.adopt_recovery import recover_adoptions
 from logdir.disk.calls import Owner
 from logdir.disk.capture import CaptureItem, capture
 from logdir.disk.outcome import Result
 from logdir.disk.recover import recover
+from logdir.disk.recovery import recover_broker
 from logdir.disk.replica_dir import read_marker
 from logdir.disk.site import Site
 from logdir.errors import LogDirError
@@ -253,10 +253,7 @@ def _adopt_on(present: int, *, keep: bool) -> Callable[[ModelHost, Acks], None]:
 
 def _recover_adopt(host: ModelHost) -> None:
     with ExitStack() as stack:
-        sites = _sites(host, stack)
-        recover_adoptions(sites)
-        for site in sites:
-            recover(site)
+        recover_broker(_sites(host, stack), is_whole=True)
 
 
 def _judge_adopt(present: int, *, keep: bool) -> Callable[[World, State, Acks], list[str]]:

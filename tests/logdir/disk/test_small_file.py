@@ -40,7 +40,7 @@ def listing(top: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in top.iterdir()}
 
 
-def test_the_new_is_there_whole_and_the_old_kept(top: Path) -> None:
+def test_a30_the_new_is_there_whole_and_the_old_kept(top: Path) -> None:
     before = listing(top)
     put(top, b"new", b"old")
     assert listing(top) == before | {FILE: b"new", f"{FILE}.old": b"old"}

@@ -14,7 +14,7 @@ from logdir.disk.calls import Directory
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Result
 from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.errors import MalformedFileError, RefusedError
+from logdir.errors import MalformedFileError, NameTooLongError, RefusedError
 from logdir.formats import offset_checkpoint
 from logdir.formats.offset_checkpoint import TopicPartition
 from logdir.formats.replica_marker import FILE_NAME, Checkpoints, render
@@ -95,7 +95,7 @@ def test_a_replica_that_holds_what_is_no_file_stays_as_it_is(kind: str, d1: Path
     assert seen(d1.parent, markers=True) == before
 
 
-def test_a_link_with_a_live_name_is_not_followed(d1: Path, tmp_path: Path) -> None:
+def test_a44_a_link_with_a_live_name_is_not_followed(d1: Path, tmp_path: Path) -> None:
     elsewhere = partition(tmp_path / "elsewhere")
     (d1 / "b-0").symlink_to(elsewhere)
     before = seen(tmp_path, markers=True)
@@ -118,7 +118,7 @@ def test_a_directory_that_is_another_by_now_is_refused_and_the_rest_of_the_batch
     assert not (made / "b-0" / FILE_NAME).exists()
 
 
-def test_markers_left_over_are_replaced_and_strangers_not_touched(d1: Path) -> None:
+def test_a11_markers_left_over_are_replaced_and_strangers_not_touched(d1: Path) -> None:
     for name in ("stranger.txt", "zz"):
         (d1 / name).write_bytes(b"unknown")
     (deleting(d1) / "not-one-of-ours").mkdir()
@@ -149,11 +149,24 @@ def test_an_error_of_one_rename_leaves_its_replica_without_a_marker(d1: Path) ->
         # no-id.{249}_0.purging is longer than a name may be.
         (found,) = stage(site, [item])
     assert found.result is Result.UNDONE
-    assert "File name too long" in str(found.error)
+    assert isinstance(found.error, NameTooLongError)
     assert not (d1 / "a-0" / FILE_NAME).exists()
 
 
-def test_restore_drops_the_last_indexes_only_if_asked(d1: Path) -> None:
+def test_a_long_name_without_id_that_is_taken_is_refused_where_the_next_does_not_fit(tmp_path: Path) -> None:
+    topic = "t" * 239
+    made = make_log_dir(tmp_path / "d1", f"{topic}-0")
+    with opened(made) as site:
+        assert set_aside(site, f"{topic}-0", topic, None).place == f"deleting/no-id.{topic}_0"
+        partition(made / f"{topic}-0")
+        found = set_aside(site, f"{topic}-0", topic, None)
+        assert isinstance(found.error, NameTooLongError)
+        assert found.error.code == "name-too-long"
+    assert os.listdir(deleting(made)) == [f"no-id.{topic}_0"]
+    assert FILE_NAME not in os.listdir(made / f"{topic}-0")
+
+
+def test_a36_restore_drops_the_last_indexes_only_if_asked(d1: Path) -> None:
     before = seen(d1 / "a-0")
     with opened(d1) as site:
         set_aside(site, "a-0")
@@ -166,7 +179,7 @@ def test_restore_drops_the_last_indexes_only_if_asked(d1: Path) -> None:
     assert all(before[name] == facts for name, facts in left.items())
 
 
-def test_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: Path) -> None:
+def test_a30_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: Path) -> None:
     points = Checkpoints(recovery_point=3, log_start=2, high_watermark=4, cleaner=1)
     other = {TopicPartition("other", 1): 9}
     for name in offset_checkpoint.NAMES[:3]:
@@ -183,7 +196,7 @@ def test_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: Path)
     assert {owner(d1 / name)[:2] for name in offset_checkpoint.NAMES} == {(UID, GID)}
 
 
-def test_restore_makes_a_prefix_that_belongs_to_whom_the_log_dir_does(tmp_path: Path) -> None:
+def test_a09_restore_makes_a_prefix_that_belongs_to_whom_the_log_dir_does(tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", BY_ID)
     prefix = made / BY_ID[:2]
     with opened(made) as site:
@@ -210,7 +223,7 @@ def test_restore_refuses_a_name_that_is_taken_and_changes_nothing(d1: Path) -> N
     assert seen(d1.parent, markers=True) == before
 
 
-def test_restore_refuses_another_marker_another_inode_and_another_host(d1: Path, tmp_path: Path) -> None:
+def test_a25_restore_refuses_another_marker_another_inode_and_another_host(d1: Path, tmp_path: Path) -> None:
     with opened(d1) as site:
         set_aside(site, "a-0")
         name = f"{TOPIC_ID}_0"
@@ -235,7 +248,7 @@ def test_restore_refuses_another_marker_another_inode_and_another_host(d1: Path,
         assert {p: f for p, f in seen(d1.parent, markers=True).items() if not p.startswith("d-")} == before
 
 
-def test_restore_leaves_checkpoints_it_cannot_rewrite(d1: Path) -> None:
+def test_a30_restore_leaves_checkpoints_it_cannot_rewrite(d1: Path) -> None:
     (d1 / offset_checkpoint.NAMES[1]).write_bytes(b"0\n1\nother 0 -1\n")
     with opened(d1) as site:
         set_aside(site, "a-0", checkpoints=Checkpoints(log_start=5))
@@ -246,7 +259,7 @@ def test_restore_leaves_checkpoints_it_cannot_rewrite(d1: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [f"{TOPIC_ID}_0.purging", f"{TOPIC_ID}_0", "strange", f"{TOPIC_ID}_1"])
-def test_what_is_claimed_is_neither_restored_nor_held(name: str, d1: Path) -> None:
+def test_a18_what_is_claimed_is_neither_restored_nor_held(name: str, d1: Path) -> None:
     with opened(d1) as site:
         set_aside(site, "a-0")
         marker = staged_marker(deleting(d1) / f"{TOPIC_ID}_0")
@@ -288,7 +301,7 @@ class FullDisk(HostDisk):
 
 
 @pytest.mark.parametrize("refused", ["write", "rename"])
-def test_a_full_disk_uses_the_reserve_once(refused: str, d1: Path) -> None:
+def test_a10_a_full_disk_uses_the_reserve_once(refused: str, d1: Path) -> None:
     disk = FullDisk(refused)
     with opened(d1, disk) as site:
         assert set_aside(site, "a-0").result is Result.DONE

@@ -84,7 +84,7 @@ def test_a_plan_changes_nothing(d1: Path) -> None:
     assert calls == []
 
 
-def test_everything_made_has_owner_and_mode_of_the_log_dir(d1: Path) -> None:
+def test_a09_everything_made_has_owner_and_mode_of_the_log_dir(d1: Path) -> None:
     d1.chmod(0o750)
     if IS_ROOT:
         os.chown(d1, 1234, 2345)
@@ -95,7 +95,7 @@ def test_everything_made_has_owner_and_mode_of_the_log_dir(d1: Path) -> None:
         assert (found.st_uid, found.st_gid) == (d1.stat().st_uid, d1.stat().st_gid), path
 
 
-def test_the_reserve_is_really_written(d1: Path) -> None:
+def test_a10_the_reserve_is_really_written(d1: Path) -> None:
     disk = HostDisk()
     init(disk, plan_init(disk, str(d1), fs_type="ext4"), made_at_ms=0)
     found = Path(f"{d1}.logdird/reserve").stat()
@@ -155,7 +155,7 @@ def test_another_kind_than_the_one_there_is_refused(d1: Path) -> None:
         plan_init(HostDisk(), str(d1), requested=IN_PLACE, fs_type="ext4")
 
 
-def test_two_whole_roots_are_refused(d1: Path) -> None:
+def test_a25_two_whole_roots_are_refused(d1: Path) -> None:
     made(d1, IN_PLACE)
     (d1 / HIDDEN).rename(d1.parent / "kept")
     made(d1, BESIDE)
@@ -181,7 +181,7 @@ def test_something_else_in_its_place_is_not_touched(d1: Path, make: Callable[[Pa
         plan_init(HostDisk(), str(d1), fs_type="ext4")
 
 
-def test_a_daemon_makes_no_root(d1: Path) -> None:
+def test_a26_a_daemon_makes_no_root(d1: Path) -> None:
     calls: list[Call] = []
     with pytest.raises(NoWorkRootError, match="found none"):
         open_root(HostDisk(calls.append), str(d1))
@@ -199,7 +199,7 @@ def test_a_daemon_makes_no_root(d1: Path) -> None:
     ],
     ids=["node", "directory", "cluster", "empty", "malformed"],
 )
-def test_the_root_of_another_log_dir_is_foreign(d1: Path, meta: str, error: type[LogDirError]) -> None:
+def test_a25_the_root_of_another_log_dir_is_foreign(d1: Path, meta: str, error: type[LogDirError]) -> None:
     made(d1)
     (d1 / "meta.properties").write_text(meta)
     with pytest.raises(error):
@@ -208,7 +208,7 @@ def test_the_root_of_another_log_dir_is_foreign(d1: Path, meta: str, error: type
         made(d1)
 
 
-def test_the_disk_of_another_host_is_foreign(d1: Path) -> None:
+def test_a25_the_disk_of_another_host_is_foreign(d1: Path) -> None:
     made(d1)
     open_root(HostDisk(), str(d1), cluster_id="MkU3OEVBNTcwNTJENDM2Qk", node_id=1).close()
     with pytest.raises(ForeignLogDirError, match=r"node\.id 7, found 1"):
@@ -245,7 +245,7 @@ def test_a_log_dir_that_is_gone_or_a_link_is_refused(d1: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", ["", ".logdird", ".logdird/deleting", ".logdird/incoming"])
-def test_a_directory_replaced_behind_our_back_is_noticed(d1: Path, replaced: str) -> None:
+def test_a26_a_directory_replaced_behind_our_back_is_noticed(d1: Path, replaced: str) -> None:
     made(d1)
     disk = HostDisk()
     with open_root(disk, str(d1)) as root:
@@ -262,7 +262,7 @@ def test_a_directory_replaced_behind_our_back_is_noticed(d1: Path, replaced: str
 
 
 @pytest.mark.parametrize("fs_type", ["nfs4", "overlay", "fuse.sshfs", "zfs", "vfat", None])
-def test_other_file_systems_are_read_only_to_us(d1: Path, fs_type: str | None) -> None:
+def test_a07_other_file_systems_are_read_only_to_us(d1: Path, fs_type: str | None) -> None:
     with pytest.raises(RefusedError, match="--unsupported-fs"):
         plan_init(HostDisk(), str(d1), fs_type=fs_type)
     require_supported_fs(str(d1), fs_type, unsupported_fs=True)
@@ -293,7 +293,7 @@ def test_a_probe_that_is_gone_is_not_made_by_a_proof(d1: Path) -> None:
         opened.prove()
 
 
-def test_a_proof_goes_from_the_log_dir_to_both_places_and_never_under_a_name_a_broker_reads(d1: Path) -> None:
+def test_a05_a_proof_goes_from_the_log_dir_to_both_places_and_never_under_a_name_a_broker_reads(d1: Path) -> None:
     made(d1)
     calls: list[Call] = []
     with open_root(HostDisk(calls.append), str(d1)) as opened:

@@ -60,7 +60,7 @@ def bind(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
 
 
 @pytest.mark.root
-def test_a_log_dir_that_is_a_mount_root_gets_its_root_in_place(d1: Path, bind: Callable[[Path], None]) -> None:
+def test_a05_a_log_dir_that_is_a_mount_root_gets_its_root_in_place(d1: Path, bind: Callable[[Path], None]) -> None:
     bind(d1)
     done = made(d1)
     assert (done.kind, done.path) == (IN_PLACE, f"{d1}/{HIDDEN}")
@@ -74,7 +74,7 @@ def test_a_log_dir_that_is_a_mount_root_gets_its_root_in_place(d1: Path, bind: C
 
 
 @pytest.mark.root
-def test_a_bind_mount_between_log_dir_and_root_is_named(d1: Path, bind: Callable[[Path], None]) -> None:
+def test_a06_a_bind_mount_between_log_dir_and_root_is_named(d1: Path, bind: Callable[[Path], None]) -> None:
     root = Path(made(d1).path)
     bind(root)
     with open_root(HostDisk(), str(d1)) as opened:
@@ -84,7 +84,7 @@ def test_a_bind_mount_between_log_dir_and_root_is_named(d1: Path, bind: Callable
 
 
 @pytest.mark.root
-def test_a_sibling_mounted_on_its_own_is_passed_over(d1: Path, bind: Callable[[Path], None]) -> None:
+def test_a06_a_sibling_mounted_on_its_own_is_passed_over(d1: Path, bind: Callable[[Path], None]) -> None:
     (d1.parent / "d1.logdird").mkdir()
     bind(d1.parent / "d1.logdird")
     done = made(d1)
@@ -93,7 +93,7 @@ def test_a_sibling_mounted_on_its_own_is_passed_over(d1: Path, bind: Callable[[P
 
 
 @pytest.mark.root
-def test_a_mount_over_the_log_dir_is_noticed_before_a_batch(
+def test_a26_a_mount_over_the_log_dir_is_noticed_before_a_batch(
     d1: Path, tmp_path: Path, bind: Callable[[Path], None]
 ) -> None:
     made(d1)
@@ -105,7 +105,27 @@ def test_a_mount_over_the_log_dir_is_noticed_before_a_batch(
 
 
 @pytest.mark.root
-def test_a_parent_that_is_not_ours_to_write_means_in_place(tmp_path: Path) -> None:
+def test_a26_a_disk_unmounted_under_open_descriptors_is_noticed_before_a_batch(
+    d1: Path, bind: Callable[[Path], None]
+) -> None:
+    """Lazily: the descriptors still lead to it, the path to what lay under it."""
+    bind(d1)
+    made(d1)
+    disk = HostDisk()
+    with open_root(disk, str(d1)) as opened:
+        opened.require_same(disk)
+        subprocess.run(["umount", "-l", d1], check=True)
+        assert opened.site.top.names()
+        with pytest.raises(LogDirReplacedError, match=str(d1)):
+            opened.require_same(disk)
+        # Another mount of the same disk is another one; the fixture takes it away.
+        subprocess.run(["mount", "--bind", d1, d1], check=True)
+        with pytest.raises(LogDirReplacedError, match=str(d1)):
+            opened.require_same(disk)
+
+
+@pytest.mark.root
+def test_a05_a_parent_that_is_not_ours_to_write_means_in_place(tmp_path: Path) -> None:
     if not IS_ROOT:
         pytest.skip("needs root: becomes another user")
     path = log_dir(tmp_path / "d1")

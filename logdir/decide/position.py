@@ -1,0 +1,79 @@
+"""How far the cluster was followed: whether an image is behind that, and what is remembered after one was used.
+
+``controller.json`` may only make us refuse or hold: without it an image changes nothing until an operator confirms.
+
+Not here: requests, which are let in one by one (``admission``).
+
+Spec: design §2 law 2, §4; attacks A20, A28, A43.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from logdir.desired.image import Image, Source
+from logdir.errors import Problem
+from logdir.formats.controller_file import FILE_NAME, ControllerFile, MetadataMark, begin
+from logdir.ids import Uuid
+
+
+def mark_of(image: Image) -> MetadataMark | None:
+    """Return how far an image of the metadata log goes; ``None`` of any other, or of an empty one."""
+    if image.source is not Source.METADATA_LOG or image.epoch < 0:
+        return None
+    return MetadataMark(epoch=image.epoch, offset=image.offset)
+
+
+def against_position(image: Image, used: ControllerFile | None) -> Problem | None:
+    """Return why an image is behind what was used before, ``None`` if it is not.
+
+    Args:
+        image: Any.
+        used: The file; ``None`` if it is missing or cannot be read.
+    """
+    if used is None:
+        return Problem(
+            "refused",
+            FILE_NAME,
+            "the position up to which the cluster was followed",
+            "the file is missing or cannot be read",
+            "compare the image with the cluster, then confirm it",
+        )
+    if image.diverged is not None:
+        return image.diverged
+    mark = mark_of(image)
+    if mark is None or used.metadata is None or not _is_behind(mark, used.metadata):
+        return None
+    return Problem(
+        "refused",
+        image.origin,
+        f"an image at epoch {used.metadata.epoch}, offset {used.metadata.offset} or later, as was used before",
+        f"epoch {mark.epoch}, offset {mark.offset}: older, or rolled back",
+        "nothing is staged or purged until it has caught up, or an operator confirms it",
+    )
+
+
+def _is_behind(mark: MetadataMark, used: MetadataMark) -> bool:
+    # Of one log, a later epoch never has a lower offset: that is a quorum restored from a backup (attacks A43).
+    return mark.epoch < used.epoch or mark.offset < used.offset
+
+
+def after_image(
+    image: Image, used: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
+) -> ControllerFile:
+    """Return what to make durable once everything that follows from an image is done.
+
+    Args:
+        image: That was used.
+        used: As it was; ``None`` if there was none.
+        is_confirmed: An operator accepts that it is behind: then it is the new measure.
+        is_broker_running: The broker of this host runs, and the registration is its own.
+    """
+    known = used or begin(image.cluster_id, image.node_id)
+    mark = mark_of(image)
+    if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
+        known = replace(known, metadata=mark)
+    registered = image.brokers.get(image.node_id)
+    if is_broker_running and registered is not None and not registered.is_fenced:
+        known = replace(known, incarnation_id=str(Uuid(registered.incarnation)))
+    return known

@@ -1,0 +1,308 @@
+"""Reconcile: from what lies on all disks and what the cluster says to ordered actions, or why there is none.
+
+Every live replica is compared with the image. Only a removal that is proven stages with a deadline; a name that has
+another id now stages without one; mere absence stages nothing. What is wanted, in the ISR, or perhaps the last copy
+is never staged. An image speaks only of directories it is surely younger than. What was set aside and is wanted again
+loses its deadline. What would go is braked all together.
+
+The order: ids are given and deadlines taken first, then replicas are staged, by log dir and path. Each action stands
+for itself: stopping after any of them leaves less done, never something half done, and deciding again yields the rest.
+
+Not here: whether the image may be used (``trust``), doing it (``disk``), the look before a purge (``second_look``).
+
+Spec: design §2 law 1, §4, §11; KIP-516, "LeaderAndIsr", "Deletion", "Migration"; KIP-631, "Topic Identifiers";
+attacks A1, A2, A4, A25, A27, A38, A42, A43, A46.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from logdir.clock import Instant
+from logdir.decide import brake
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.position import after_image
+from logdir.decide.reconcile_action import Action, GiveId, StageReplica
+from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.stage import UNTOUCHED, StageRequest, stage_one
+from logdir.decide.trust import Standing, check_image
+from logdir.decide.wanted import hold_what_is_wanted
+from logdir.decide.wish import (
+    BROKEN_ID,
+    Wish,
+    against_age,
+    against_claim,
+    against_log_dir,
+    against_wish,
+    wish_for,
+)
+from logdir.desired.claim import Claim, Says, claim
+from logdir.desired.image import Image
+from logdir.errors import Problem
+from logdir.evidence import Absent
+from logdir.formats.brake_file import Count
+from logdir.formats.controller_file import ControllerFile
+from logdir.formats.inventory import Kind
+from logdir.ids import TopicId
+from logdir.names import METADATA_TOPIC
+from logdir.observe.facts import Known, LogDirFacts, Replica, SetAside, identity_of
+
+_QUIET = frozenset((Says.WANTED, Says.UNSPOKEN, Says.ZERO_ID))
+"""Nothing follows; a zero id changes nothing (design §4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileRequest:
+    """What is asked."""
+
+    image: Image
+    now: Instant
+    standing: Standing
+    births: Mapping[tuple[str, str], int]
+    """Wall-clock birth of live replicas, by log dir and path; of one that is not here nothing is done."""
+    delays: DelayPolicy = field(default_factory=DelayPolicy)
+    protected: tuple[str, ...] = ()
+    """Topic globs."""
+    record: tuple[Count, ...] | None = None
+    """Of ``brake.highest``; ``None`` holds."""
+    percent: int = brake.DEFAULT_PERCENT
+    is_confirmed: bool = False
+    """An operator has seen what the brake said."""
+    ahead: frozenset[tuple[str, str]] = frozenset()
+    """Replicas whose log end or epoch is known to be beyond their other replicas', by log dir and path (A4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcilePlan:
+    """What follows. A live replica that the image says anything but *wanted* of is in one of them, once."""
+
+    actions: tuple[Action, ...]
+    refusals: tuple[Refusal, ...]
+    refused: Problem | None = None
+    """Why the image was not used at all."""
+    holds_purges: bool = False
+    """Nothing may be purged until an operator has looked."""
+    record: tuple[Count, ...] | None = None
+    """To be made durable in every work root before the first staging; ``None``: write nothing."""
+    braked: Problem | None = None
+    waiting: tuple[StageReplica, ...] = ()
+    """What would be staged if an operator confirmed it."""
+    unseen: tuple[Problem, ...] = ()
+    """Log dirs that could not be read: what lies there is neither confirmed nor staged (A27)."""
+    used: ControllerFile | None = None
+    """To be made durable once every action is done; ``None``: write nothing."""
+
+
+_Key = tuple[str | TopicId, int]
+_Nameless = tuple[Replica, Claim]
+
+
+def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> ReconcilePlan:
+    """Decide what follows from an image.
+
+    Args:
+        request: What is asked.
+        facts: Of every log dir configured for the broker, in that order.
+
+    Returns:
+        Actions in the order they are to be done. Empty if the image was refused.
+    """
+    image, standing = request.image, request.standing
+    unseen = tuple(one.problem for one in facts if one.problem is not None)
+    distrust = check_image(image, facts, standing, request.now.wall_ms)
+    if distrust is not None:
+        return ReconcilePlan(
+            actions=(), refusals=(), refused=distrust.problem, holds_purges=distrust.holds_purges, unseen=unseen
+        )
+    refusals: list[Refusal] = []
+    usable = _usable(request, facts, refusals)
+    wishes, nameless = _compare(image, usable, refusals)
+    known = _known(facts, [(wish.replica, wish.said) for wish in wishes] + nameless)
+    gives = _give_ids(request, known, nameless, refusals)
+    holds = hold_what_is_wanted(image, facts, usable, refusals)
+    stages = _stages(request, known, wishes, refusals)
+    verdict = brake.judge(
+        _what_goes(facts, stages),
+        request.record,
+        request.now,
+        percent=request.percent,
+        is_confirmed=request.is_confirmed,
+    )
+    braked = verdict.problem if isinstance(verdict, brake.Braked) else None
+    return ReconcilePlan(
+        actions=(*gives, *holds, *(() if braked else stages)),
+        refusals=tuple(refusals),
+        record=verdict.record if stages else None,
+        braked=braked,
+        waiting=stages if braked else (),
+        unseen=unseen,
+        used=after_image(
+            image,
+            standing.used,
+            is_confirmed=standing.is_position_confirmed,
+            is_broker_running=standing.is_broker_running,
+        ),
+    )
+
+
+def _usable(
+    request: ReconcileRequest, facts: Sequence[LogDirFacts], refusals: list[Refusal]
+) -> tuple[LogDirFacts, ...]:
+    found = []
+    for one in facts:
+        if one.problem is not None and not one.replicas and not one.set_aside:
+            continue  # it could not be read; the plan names it as unseen
+        refusal = against_log_dir(request.image, one)
+        if refusal is None:
+            found.append(one)
+        else:
+            refusals.append(refusal)
+    return tuple(found)
+
+
+def _compare(
+    image: Image, usable: Sequence[LogDirFacts], refusals: list[Refusal]
+) -> tuple[list[Wish], list[_Nameless]]:
+    wishes: list[Wish] = []
+    nameless: list[_Nameless] = []
+    for one in usable:
+        for replica in one.replicas:
+            if replica.kind is not Kind.LIVE or replica.topic == METADATA_TOPIC:
+                continue
+            said = claim(image, replica.topic, replica.topic_id, replica.partition)
+            if said.says in _QUIET:
+                continue
+            if said.says is Says.NO_ID:
+                nameless.append((replica, said))
+                continue
+            wish = wish_for(image, one, replica, said)
+            if wish is None:
+                refusals.append(against_claim(replica, said))
+            else:
+                wishes.append(wish)
+    return wishes, nameless
+
+
+def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Claim]]) -> Known:
+    """Return what lies on all disks of the partitions that matter: of hundreds of thousands, few do."""
+    keys: set[_Key] = set()
+    for replica, one in said:
+        keys.update(_keys(replica))
+        if one.other_id is not None:
+            keys.add((TopicId(one.other_id), replica.partition))
+    if not keys:
+        return Known(())
+    return Known(
+        replace(
+            disk,
+            replicas=tuple(replica for replica in disk.replicas if not keys.isdisjoint(_keys(replica))),
+            set_aside=tuple(item for item in disk.set_aside if not keys.isdisjoint(_keys(item))),
+        )
+        for disk in facts
+    )
+
+
+def _keys(item: Replica | SetAside) -> tuple[_Key, ...]:
+    return tuple((known, item.partition) for known in (item.topic, item.topic_id) if known is not None)
+
+
+def _give_ids(
+    request: ReconcileRequest, known: Known, nameless: Sequence[_Nameless], refusals: list[Refusal]
+) -> tuple[GiveId, ...]:
+    found = []
+    for replica, said in nameless:
+        refusal = _against_giving(request, known, replica, said)
+        if refusal is not None:
+            refusals.append(refusal)
+        elif replica.topic is not None and said.other_id is not None:
+            action = GiveId(
+                log_dir=replica.log_dir,
+                path=replica.path,
+                topic=replica.topic,
+                topic_id=TopicId(said.other_id),
+                partition=replica.partition,
+                evidence=said.evidence,
+            )
+            found.append(action)
+    return tuple(found)
+
+
+def _against_giving(request: ReconcileRequest, known: Known, replica: Replica, said: Claim) -> Refusal | None:
+    where = replica.log_dir, replica.path
+    expected = "a replica without partition.metadata, and a request that gives it an id"
+    if not request.image.assigns_ids:
+        # Not a stray for that reason alone (design §11).
+        return refuse(*where, Why.CONFLICT, expected, "an image that is no request", "repair it from the cluster")
+    if BROKEN_ID in replica.problems:
+        return refuse(*where, Why.CONFLICT, expected, "a partition.metadata that is broken", "repair it first")
+    if not UNTOUCHED.isdisjoint(replica.problems):
+        found = ", ".join(sorted(UNTOUCHED.intersection(replica.problems)))
+        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, "logdirctl doctor says why")
+    wanted = replace(identity_of(replica), topic_id=None if said.other_id is None else TopicId(said.other_id))
+    twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
+    if twins:
+        found = " and ".join(f"{one.log_dir}/{one.path}" for one in twins)
+        return refuse(*where, Why.LIVE_TWIN, "one replica of its name", f"also {found}", "look at both")
+    staged = [one for one in known.set_aside(wanted, Kind.STAGED, Kind.PURGING) if one.topic_id == wanted.topic_id]
+    if staged:
+        found = " and ".join(f"{one.log_dir}: deleting/{one.name}" for one in staged)
+        return refuse(*where, Why.STALE, "an id that was not set aside here before", found, "look at both")
+    return against_age(request.image, replica, request.births)
+
+
+def _stages(
+    request: ReconcileRequest, known: Known, wishes: Sequence[Wish], refusals: list[Refusal]
+) -> tuple[StageReplica, ...]:
+    found = []
+    for wish in wishes:
+        replica = wish.replica
+        is_ahead = (replica.log_dir, replica.path) in request.ahead
+        decided = (
+            against_age(request.image, replica, request.births)
+            or against_wish(request.image, wish, known, is_ahead=is_ahead)
+            or stage_one(_asked(request, wish), known, wish.one, replica)
+        )
+        if isinstance(decided, Refusal):
+            refusals.append(decided)
+        else:
+            found.append(StageReplica(stage=decided, rule=wish.rule))
+    order = {wish.one.log_dir: number for number, wish in enumerate(wishes)}
+    return tuple(sorted(found, key=lambda action: (order[action.log_dir], action.path)))
+
+
+def _asked(request: ReconcileRequest, wish: Wish) -> StageRequest:
+    return StageRequest(
+        selected=(),
+        reason=wish.reason,
+        # A name with another id shows that, and nothing of the old id: it sets no deadline (A4).
+        evidence=Absent(as_of_ms=request.image.as_of_ms) if wish.is_held else wish.said.evidence,
+        now=request.now,
+        delays=request.delays,
+        is_held=wish.is_held,
+        protected=request.protected,
+        tiered_topics=request.image.tiered,
+    )
+
+
+def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> brake.Wish:
+    """Return all stagings as one wish, so that no part of them slips by the brake (A38)."""
+    going = {(action.log_dir, action.path) for action in stages}
+    topics = {action.stage.marker.topic for action in stages}
+    weak = {action.stage.marker.topic for action in stages if not brake.is_strong(action.evidence)}
+    live = 0
+    staying = set()
+    for one in facts:
+        for replica in one.replicas:
+            if replica.kind is Kind.LIVE:
+                live += 1
+                if replica.topic in weak and (replica.log_dir, replica.path) not in going:
+                    staying.add(replica.topic)
+    return brake.Wish(
+        partitions=len(stages),
+        topics=len(topics),
+        live=live,
+        whole_topics=tuple(sorted(weak - staying)),
+        # Of a topic that goes whole, the weakest evidence counts.
+        evidence=Absent(as_of_ms=0) if weak - staying or not stages else stages[0].evidence,
+    )

@@ -1,0 +1,1 @@
+"""What the cluster says should be there: images, and the sources they come from."""

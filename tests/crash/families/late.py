@@ -1,0 +1,135 @@
+"""What was decided on an older look at the disk, and is done after somebody else changed it: a hung process answers.
+
+A worker that hangs is given up, its successor looks again and goes on; what the first had decided may still be done
+when its disk answers. The guard is that everything reads again what it was decided on, under the locks, before it
+changes anything. Also here: a sweep that purges what is due, by the disk's own clock, and nothing else.
+
+Each shares the oracle of ``operations``.
+
+Spec: design §2 laws 1, 6, §3.3; attacks A18, A24, A40; ClickHouse's and Kafka's deadlines in reliability §2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from logdir.clock import Instant
+from logdir.decide.deadline import Due, due
+from logdir.disk import heartbeat
+from logdir.disk.outcome import Result
+from logdir.disk.small_file import replace_file
+from logdir.disk.staging import RestoreItem, StageItem, restore, stage
+from logdir.errors import RefusedError
+from tests.crash.families.case import Case, settled
+from tests.crash.model import ModelHost
+from tests.crash.starts import FILE, LOG_STARTS, ONE, OWNER, POINTS, A, B, C, Sites, marker_for, staged, start
+from tests.crash.steps import Operation, Steps, operation_of, recover_all, replica_of
+
+_HOUR_MS = 60 * 60 * 1000
+_NEW = b"0\n1\nother 0 6\n"
+_LATE = b"0\n1\nother 0 7\n"
+
+
+def _of(one: Operation) -> Case:
+    return Case(one.name, one.start, one.run, recover_all, one.judge)
+
+
+def _now(host: ModelHost) -> Instant:
+    return Instant(boot_id=host.boot_id, boottime_ms=host.boottime_ms(), wall_ms=host.now_ms(), is_synchronised=True)
+
+
+def _sweep(name: str) -> Case:
+    """Of three that are set aside one is due, one is not, and one has no deadline; all their files are years old."""
+    delays = {A: _HOUR_MS // 2, B: 4 * _HOUR_MS, C: None}
+    host = start(*delays, files=ONE)
+    now = _now(host)
+    with Sites(host) as sites:
+        for part, delay_ms in delays.items():
+            site = sites.of(part)
+            if heartbeat.read(site) is None:
+                heartbeat.begin(site, now)
+            marker = replace(
+                marker_for(site, part),
+                delay_ms=delay_ms,
+                staged_at_ms=now.wall_ms,
+                boot_id=now.boot_id,
+                boottime_ms=now.boottime_ms,
+            )
+            assert stage(site, [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
+
+    def do(steps: Steps) -> None:
+        for part in delays:
+            marker = steps.sites.marker(part)
+            if isinstance(due(marker, heartbeat.read(steps.sites.of(part)), _now(steps.host)), Due):
+                steps.purge(part)
+
+    replicas = (
+        replica_of(A, "staged", "claimed", "gone", is_staged=True),
+        replica_of(B, "staged", is_staged=True),
+        replica_of(C, "held", is_staged=True),
+    )
+    return _of(operation_of(name, settled(host), do, *replicas))
+
+
+def _late_stage(name: str) -> Case:
+    """It was staged by a successor, and its broker made it anew: that one is another."""
+
+    def do(steps: Steps) -> None:
+        site = steps.sites.of(A)
+        late = StageItem(path=A.path, marker=marker_for(site, A))
+        steps.stage(A)
+        if not steps.reached:
+            return
+        with suppress(OSError):
+            site.top.make(A.path, OWNER)
+            with site.top.open(A.path) as directory:
+                directory.write(ONE[0], b"made anew", FILE)
+            stage(site, [late])
+
+    one = operation_of(name, start(A, files=ONE), do, replica_of(A, "live", "staged"))
+    return _of(one._replace(has_way_back=False))
+
+
+def _late_restore(name: str) -> Case:
+    """An operator held it since."""
+
+    def do(steps: Steps) -> None:
+        marker = steps.sites.marker(A)
+        steps.hold(A)
+        if steps.reached:
+            restore(steps.sites.of(A), RestoreItem(name=A.place, marker=marker, path=A.path, drop_last_indexes=False))
+
+    return _of(operation_of(name, staged(A, files=ONE), do, replica_of(A, "staged", "held", is_staged=True)))
+
+
+def _late_file(name: str) -> Case:
+    """Somebody wrote it since."""
+
+    def do(steps: Steps) -> None:
+        site = steps.sites.at("/d0/kafka")
+
+        def put(data: bytes) -> None:
+            with suppress(OSError):
+                replace_file(site.top, LOG_STARTS, data, before=POINTS, owner=site.owner.for_file(), work=site.work)
+                steps.acks.ack("file reached 1")
+
+        put(_NEW)
+        if "file reached 1" in steps.acks:
+            with suppress(RefusedError):
+                put(_LATE)
+
+    files: dict[str, tuple[bytes | None, bytes | None, str]] = {
+        f"/d0/kafka/{LOG_STARTS}": (POINTS, _NEW, "file reached 1")
+    }
+    return _of(operation_of(name, start(A, files=ONE), do, replica_of(A, "live"), files=files))
+
+
+LATE: dict[str, Callable[[str], Case]] = {
+    "sweep of what is due": _sweep,
+    "stage decided before it was made anew": _late_stage,
+    "restore decided before it was held": _late_restore,
+    "file decided on before another wrote it": _late_file,
+}
+"""Name to what makes it."""

@@ -1,0 +1,254 @@
+"""Bar, change of layout and way back: whole, batch by batch, and taken up where another process was killed.
+
+Starts and judges are those of ``tests.logdir.disk.test_layout_crash``.
+
+Spec: design §3.1, §8; attacks A21, A37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from logdir.decide.layout_action import ToNames
+from logdir.disk import layout as disk_layout
+from logdir.disk.bar import bar
+from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.formats import layout_file
+from logdir.observe.classify import Type
+from tests.crash.enumerate import Judge, State
+from tests.crash.families.case import DONE, Case, Do, acknowledged, resumed
+from tests.crash.model import ModelHost
+from tests.crash.recording import Acks
+from tests.crash.tree import World
+from tests.logdir.disk import test_layout_crash as rig
+from tests.logdir.disk.layout_rig import opened, unlocked
+
+
+def _back_to(first: World) -> Judge:
+    """All is as at first, times too; also before any recovery, once it was acknowledged."""
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = rig.differences(rig.seen(first), rig.seen(state.recovered))
+        return wrong + (rig.differences(rig.seen(first), rig.seen(state.crashed)) if DONE in acks else [])
+
+    return judge
+
+
+def _there(broker: str, *, is_bar: bool = False) -> tuple[ModelHost, Do, ModelHost, Do]:
+    """Return a start, the way there, the end, and the way back."""
+    if is_bar:
+        first = rig.start(disks=2)
+        return first, rig.barred, rig.ended(first, rig.barred), rig.unbarred
+    first = rig.broker(broker)
+    plan = rig.planned(first)
+
+    def apply(host: ModelHost) -> None:
+        rig.apply(host, plan)
+
+    return first, apply, rig.ended(first, apply), rig.rollback
+
+
+def _ends(name: str, broker: str = "", *, is_bar: bool = False, at: int = -1) -> Case:
+    """Go there; where it is cut off, go on."""
+    first, there, last, _ = _there(broker, is_bar=is_bar)
+    run = acknowledged(there) if at < 0 else resumed(there, at)
+    return Case(name, first, run, there, rig.judge_end(last.world()))
+
+
+def _undone(name: str, broker: str = "", *, is_bar: bool = False) -> Case:
+    """Go there; where it is cut off, go back."""
+    first, there, _, back = _there(broker, is_bar=is_bar)
+    return Case(name, first, acknowledged(there), back, rig.judge_back)
+
+
+def _returns(name: str, broker: str = "", *, is_bar: bool = False, at: int = -1) -> Case:
+    """Go back; where it is cut off, go on back."""
+    first, _, last, back = _there(broker, is_bar=is_bar)
+    run = acknowledged(back) if at < 0 else resumed(back, at)
+    return Case(name, last, run, back, _back_to(first.world()))
+
+
+def _barred_and_kept(files: Mapping[str, bytes]) -> tuple[list[bool], list[bool]]:
+    """Return of each log dir whether it is barred, and whether what is true is kept in it."""
+    metas = [files.get(f"/d{number}/k/meta.properties") for number in (1, 2)]
+    return [data != rig.META_TEXT for data in metas], [f"/d{number}/k/bar.json" in files for number in (1, 2)]
+
+
+def _set_and_lifted(name: str) -> Case:
+    """A log dir that is barred always holds what is true; once it is lifted all is as at first."""
+    first, there, _, back = _there("", is_bar=True)
+
+    def run(host: ModelHost, acks: Acks) -> None:
+        there(host)
+        acks.ack("barred")
+        back(host)
+        acks.ack("open")
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = rig.differences(rig.seen(first.world()), rig.seen(state.recovered))
+        barred, kept = _barred_and_kept(state.crashed.files())
+        if any(is_barred and not is_kept for is_barred, is_kept in zip(barred, kept, strict=True)):
+            wrong.append(f"lost: barred are {barred}, what is true is kept in {kept}")
+        if "open" in acks:
+            wrong += rig.differences(rig.seen(first.world()), rig.seen(state.crashed))
+        return wrong
+
+    return Case(name, first, run, back, judge)
+
+
+def _kept_before_barred(name: str) -> Case:
+    """No log dir is barred before all hold what is true. Nobody recovers: what is looked at is the crash itself."""
+    first, there, _, _ = _there("", is_bar=True)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        barred, kept = _barred_and_kept(state.crashed.files())
+        return [f"half: barred are {barred}, what is true is kept in {kept}"] if any(barred) and not all(kept) else []
+
+    return Case(name, first, acknowledged(there), lambda host: None, judge)
+
+
+def _is_barred_where_said(name: str) -> Case:
+    """As soon as it is said to be set every log dir is barred, whatever happens: in none is the broker's node id."""
+    first = rig.start(disks=2)
+
+    def there(host: ModelHost) -> None:
+        with opened(host, rig.log_dirs(host)) as sites:
+            bar(sites)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = []
+        for word, world in (("lost", state.crashed), ("half", state.recovered)):
+            metas = {path: data for path, data in world.files().items() if path.endswith("/meta.properties")}
+            if word == "half" or DONE in acks:
+                wrong += [
+                    f"{word}: {path} is not barred"
+                    for path, data in metas.items()
+                    if b"node.id=2147483647\n" not in data
+                ]
+            wrong += [] if len(metas) == 2 else [f"lost: meta.properties in {sorted(metas)} alone"]
+        return wrong
+
+    return Case(name, first, acknowledged(there), there, judge)
+
+
+# Batches.
+
+
+def _to_ids(name: str, broker: str) -> Case:
+    first = rig.broker(broker)
+    items = rig.items_of(first)
+
+    def there(host: ModelHost) -> None:
+        with opened(host, rig.log_dirs(host)) as (site,):
+            here = [item for item in items if item.path in site.top.names()]
+            assert all(outcome.error is None for outcome in to_ids(site, here))
+
+    return Case(name, first, acknowledged(there), there, rig.judge_end(rig.ended(first, there).world()))
+
+
+def _back(host: ModelHost, first: ModelHost) -> None:
+    with opened(host, rig.log_dirs(host)) as (site,):
+        lying = [
+            ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place)
+            if i.path not in site.top.names()
+            else ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path)
+            for i in rig.items_of(first)
+        ]
+        assert all(outcome.error is None for outcome in to_names(site, lying))
+        assert remove_empty_prefixes(site) == ()
+
+
+def _to_ids_and_back(name: str, broker: str) -> Case:
+    """What a batch was cut off in goes back to the same tree."""
+    case = _to_ids(name, broker)
+    first = rig.broker(broker)
+    return case._replace(recover=lambda host: _back(host, first), judge=rig.judge_back)
+
+
+def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
+    first = rig.broker(broker)
+    items = rig.items_of(first)
+    ids = _to_ids(name, broker)
+    last = rig.ended(first, ids.recover)
+
+    def back(host: ModelHost) -> None:
+        with opened(host, rig.log_dirs(host)) as (site,):
+            lying = [ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place) for i in items]
+            assert all(outcome.error is None for outcome in to_names(site, lying))
+            if prefixes:
+                assert remove_empty_prefixes(site) == ()
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = rig.differences(rig.seen(first.world()), rig.seen(state.recovered))
+        if DONE in acks:
+            found, wanted = (
+                {path: node.data for path, node in world.tree().items() if prefixes or node.type is Type.FILE}
+                for world in (state.crashed, first.world())
+            )
+            wrong += rig.differences(wanted, found)
+        return wrong
+
+    return Case(name, last, acknowledged(back), lambda host: _back(host, first), judge)
+
+
+# Its file.
+
+
+def _finalize(name: str) -> Case:
+    first = rig.broker("two-disks")
+    plan = rig.planned(first)
+
+    def verified(host: ModelHost) -> None:
+        rig.apply(host, plan)
+        with opened(host, rig.log_dirs(host)) as sites:
+            assert disk_layout.verify(sites, plan, unlocked).is_finished
+
+    def finalized(host: ModelHost) -> None:
+        with opened(host, rig.log_dirs(host)) as sites:
+            assert disk_layout.finalize(sites, unlocked).is_finished
+
+    start = rig.ended(first, verified)
+    end = rig.judge_end(rig.ended(start, finalized).world())
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        files = state.crashed.files()
+        said = {layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")}
+        final, on_its_way = layout_file.LayoutState.FINAL, layout_file.LayoutState.FINALIZING
+        wrong = end(before, state, acks)
+        # Else one log dir has no way back while another would be taken back.
+        return wrong if final not in said or said <= {final, on_its_way} else [*wrong, f"half: final beside {said}"]
+
+    return Case(name, start, acknowledged(finalized), finalized, judge)
+
+
+_THERE = (3, 10, 14, 18, 20, 21, 22, 23, 26, 27)
+_BACK = (2, 6, 10, 14, 16, 18, 20, 21, 22, 23)
+"""Before which calls of a change of layout of one replica, and of its way back, another process is killed."""
+LAYOUT: dict[str, Callable[[str], Case]] = {
+    "bar": partial(_ends, is_bar=True),
+    "bar that is said to be set": _is_barred_where_said,
+    "bar, then lifted where it is cut off": partial(_undone, is_bar=True),
+    "bar, and lifted": _set_and_lifted,
+    "bar that nobody takes up": _kept_before_barred,
+    "lifting": partial(_returns, is_bar=True),
+    **{f"bar, taken up at call {at}": partial(_ends, is_bar=True, at=at) for at in (*range(6, 22, 2), 17)},
+    **{f"lifting, taken up at call {at}": partial(_returns, is_bar=True, at=at) for at in range(2, 15)},
+    "layout of three": partial(_ends, broker="three"),
+    "layout of three, then back where it is cut off": partial(_undone, broker="three"),
+    "layout over two disks": partial(_ends, broker="two-disks"),
+    "layout over two disks, then back where it is cut off": partial(_undone, broker="two-disks"),
+    "way back of three": partial(_returns, broker="three"),
+    "way back over two disks": partial(_returns, broker="two-disks"),
+    **{f"layout, taken up at call {at}": partial(_ends, broker="plain", at=at) for at in _THERE},
+    **{f"way back, taken up at call {at}": partial(_returns, broker="plain", at=at) for at in _BACK},
+    "batch to ids": partial(_to_ids, broker="three"),
+    "batch to ids, then back where it is cut off": partial(_to_ids_and_back, broker="missing"),
+    "batch to ids of a kept one": partial(_to_ids, broker="hex"),
+    "batch to ids of a kept one, then back where it is cut off": partial(_to_ids_and_back, broker="hex"),
+    "batch to names": partial(_to_names, broker="plain", prefixes=False),
+    "batch to names of a kept one": partial(_to_names, broker="hex", prefixes=False),
+    "batch to names, and its prefixes": partial(_to_names, broker="missing", prefixes=True),
+    "finalize": _finalize,
+}
+"""Name to what makes it."""

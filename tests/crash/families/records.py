@@ -1,0 +1,117 @@
+"""``brake.json`` and ``heartbeat.json``: whole or as before, and durable before the staging that they count.
+
+Spec: design §2 laws 1, 2, §3.3; attacks A24, A38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from logdir.clock import Instant
+from logdir.disk import brake, heartbeat
+from logdir.disk.site import Site
+from logdir.disk.small_file import read_file
+from logdir.disk.staging import StageItem, stage
+from logdir.formats import brake_file, heartbeat_file
+from logdir.formats.brake_file import Count
+from tests.crash.enumerate import State
+from tests.crash.families.case import DONE, Case, after, seen
+from tests.crash.model import ModelHost
+from tests.crash.recording import Acks
+from tests.crash.starts import ONE, A, C, Sites, marker_for, start
+from tests.crash.steps import recover_all
+from tests.crash.tree import World
+
+_DISKS = ("/d0/kafka", "/d1/kafka")
+_COUNTS = (Count(instant_ms=5, partitions=9, topics=2),)
+_MORE = (*_COUNTS, Count(instant_ms=6, partitions=1, topics=1))
+
+
+def instant(boottime_ms: int) -> Instant:
+    """Return a moment of one boot."""
+    return Instant(boot_id="one", boottime_ms=boottime_ms, wall_ms=1_800_000_000_000, is_synchronised=True)
+
+
+def _each(host: ModelHost, do: Callable[[Site], object]) -> None:
+    with Sites(host) as sites:
+        for log_dir in _DISKS:
+            do(sites.at(log_dir))
+
+
+def _judged(name: str, before: bytes | None, data: bytes, found: World, acks: Acks) -> list[str]:
+    """Return what is wrong with a file of every work root."""
+    files = found.files()
+    wrong = []
+    for log_dir in _DISKS:
+        said = files.get(f"{log_dir}.logdird/{name}")
+        if said not in ((data,) if DONE in acks else (before, data)):
+            wrong.append(f"lost: {name} of {log_dir} is neither as it was nor as it was to be")
+    return wrong
+
+
+def _case(
+    name: str, begun: ModelHost, file: str, before: bytes | None, data: bytes, write: Callable[[ModelHost], None]
+) -> Case:
+    """Write a file into every root, then stage: nothing is staged in a world in which that did not stay."""
+
+    def run(host: ModelHost, acks: Acks) -> None:
+        write(host)
+        acks.ack(DONE)
+        with Sites(host) as sites:
+            site = sites.of(A)
+            (outcome,) = stage(site, [StageItem(path=A.path, marker=marker_for(site, A))])
+            assert outcome.error is None
+
+    def judge(start: World, state: State, acks: Acks) -> list[str]:
+        wrong = _judged(file, before, data, state.crashed, acks) + _judged(file, before, data, state.recovered, acks)
+        is_staged = any("/deleting/" in path for path in seen(state.crashed))
+        if is_staged:
+            wrong += [f"uncounted: {line}" for line in _judged(file, data, data, state.crashed, acks)]
+        return wrong
+
+    return Case(name, begun, run, recover_all, judge)
+
+
+def _brake(name: str, *, is_new: bool) -> Case:
+    first = start(A, C, files=ONE)
+    if is_new:
+        write = partial(_each, do=brake.begin)
+        return _case(name, first, brake_file.FILE_NAME, None, brake_file.render(()), write)
+
+    def record(host: ModelHost, counts: tuple[Count, ...]) -> None:
+        with Sites(host) as sites:
+            brake.write_record([sites.at(log_dir) for log_dir in _DISKS], counts)
+
+    begun = after(first, partial(record, counts=_COUNTS))
+    before, data = brake_file.render(_COUNTS), brake_file.render(_MORE)
+    return _case(name, begun, brake_file.FILE_NAME, before, data, partial(record, counts=_MORE))
+
+
+def _heartbeat(name: str, *, is_new: bool) -> Case:
+    first = start(A, C, files=ONE)
+    begin = partial(_each, do=lambda site: heartbeat.begin(site, instant(1000)))
+    begun = after(first, begin)
+    before = _read(begun, heartbeat_file.FILE_NAME)
+    if is_new:
+        return _case(name, first, heartbeat_file.FILE_NAME, None, before, begin)
+    beat = partial(_each, do=lambda site: heartbeat.beat(site, instant(61_000)))
+    data = _read(after(begun, beat), heartbeat_file.FILE_NAME)
+    assert data != before
+    return _case(name, begun, heartbeat_file.FILE_NAME, before, data, beat)
+
+
+def _read(host: ModelHost, name: str) -> bytes:
+    with Sites(host) as sites:
+        data = read_file(sites.at(_DISKS[0]).work, name)
+    assert data is not None
+    return data
+
+
+RECORDS: dict[str, Callable[[str], Case]] = {
+    "brake begun": partial(_brake, is_new=True),
+    "brake, then stage": partial(_brake, is_new=False),
+    "heartbeat begun": partial(_heartbeat, is_new=True),
+    "heartbeat, then stage": partial(_heartbeat, is_new=False),
+}
+"""Name to what makes it."""

@@ -1,0 +1,191 @@
+"""Work roots made and taken away: in each shape, over what a kill left, at a place that does not do, with spare inodes.
+
+Spec: design §3.2; attacks A5, A6, A10.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from functools import partial
+
+from logdir.disk.calls import Owner
+from logdir.disk.io import Call
+from logdir.disk.work_root_init import init
+from logdir.disk.work_root_plan import plan_init
+from logdir.disk.work_root_removal import remove_root
+from logdir.formats.work_root_file import WorkRootKind
+from logdir.observe.classify import PROBE_IN_LOG_DIR, Type
+from tests.builders import TOPIC_ID
+from tests.crash.enumerate import Judge, State
+from tests.crash.families.case import DONE, Case, acknowledged, after, differences, killed, resumed, seen
+from tests.crash.model import Failure, ModelHost
+from tests.crash.recording import Acks
+from tests.crash.tree import World
+from tests.logdir.disk.test_work_root_crash import META_TEXT, SHAPES
+
+OWNER = Owner(7, 8, 0o755)
+_PROBES = ("/probe", f"/{PROBE_IN_LOG_DIR}")
+_SMALL = 48
+_WITH_SPARES = 64 * 1024
+_WORK = {"beside": "/d1/kafka.logdird", "in-place": "/d1/__cluster_metadata-2147483647", "inside": "/d1/kafka"}
+
+
+def is_probe(call: Call) -> bool:
+    """Whether a call renames the probe: it proves that it can be done, and is wherever it is."""
+    return call.name == "rename" and call.path.endswith(_PROBES) and call.to.endswith(_PROBES)
+
+
+def _start(shape: str, *, by_root: bool = False) -> ModelHost:
+    """Return a log dir without a work root; where root makes it, all must be given away."""
+    host = ModelHost.with_disks("/d1", uid=0, gid=0) if by_root else ModelHost.with_disks("/d1", uid=7, gid=8)
+    path = SHAPES[shape]
+    live = f"{TOPIC_ID[:2]}/{TOPIC_ID}_0" if shape == "inside" else "a-0"
+    for name, data in (("meta.properties", META_TEXT), (f"{live}/00000000000000000000.log", b"x")):
+        host.plant(f"{path}/{name}", data, owner=OWNER.for_file())
+    return host
+
+
+def _make(host: ModelHost, shape: str, reserve_bytes: int = _SMALL) -> None:
+    done = init(host, plan_init(host, SHAPES[shape], fs_type="ext4"), made_at_ms=5, reserve_bytes=reserve_bytes)
+    assert done.kind.value == shape
+
+
+def _facts(world: World, *, owners: bool) -> dict[str, tuple[object, ...]]:
+    """Return what everything is, but for where the probe is just now.
+
+    Args:
+        world: What is looked at.
+        owners: Also to whom directories belong. After a power cut a worst POSIX has forgotten that of one that was not
+            itself synced; ext4, XFS and btrfs have not, and making the root again gives it away again.
+    """
+    return {
+        path: (kind, owner if owners or kind is Type.FILE else None, data)
+        for path, (kind, owner, data) in seen(world).items()
+        if not path.endswith(_PROBES)
+    }
+
+
+def _ends_as(end: World, *, owners: bool = False) -> Judge:
+    """Return the judge of what must come to one end, and be there before any recovery once it was acknowledged."""
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = differences(_facts(end, owners=True), _facts(state.recovered, owners=True), "other")
+        if DONE in acks:
+            wrong += differences(_facts(end, owners=owners), _facts(state.crashed, owners=owners), "lost")
+        return wrong
+
+    return judge
+
+
+def _half(found: World, whole: World, work: str) -> list[str]:
+    """Return what is missing of a root that is called whole."""
+    tree = found.tree()
+    if f"{work}/work-root.json" not in tree:
+        return []
+    needed = [path for path in _facts(whole, owners=False) if path.startswith(f"{work}/") and not path.endswith(".log")]
+    wrong = [f"half: called whole without {path}" for path in needed if path not in tree]
+    if sum(path.endswith(_PROBES) for path in tree) != 1:
+        wrong.append("half: called whole without its one probe")
+    return wrong
+
+
+def _whole_or_not(end: World, shape: str) -> Judge:
+    """Besides its end: wherever the file lies that says it is whole, everything else does, too."""
+    ends = _ends_as(end)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        return ends(before, state, acks) + _half(state.crashed, end, _WORK[shape])
+
+    return judge
+
+
+def _init(name: str, shape: str, *, by_root: bool = False, reserve_bytes: int = _SMALL) -> Case:
+    start = _start(shape, by_root=by_root)
+    make = partial(_make, shape=shape, reserve_bytes=reserve_bytes)
+    return Case(name, start, acknowledged(make), make, _whole_or_not(after(start, make).world(), shape), is_probe)
+
+
+def _resumed(name: str, shape: str, at: int) -> Case:
+    start = _start(shape, by_root=True)
+    make = partial(_make, shape=shape)
+    return Case(name, start, resumed(make, at), make, _whole_or_not(after(start, make).world(), shape), is_probe)
+
+
+def _over_others(name: str, what: str) -> Case:
+    """Something of the root belongs to somebody else, as a process of root leaves it that is killed."""
+    make = partial(_make, shape="beside")
+    whole = after(_start("beside", by_root=True), make)
+    end = whole.world()
+    with whole.open_top(_WORK["beside"]) as work:
+        work.adopt(what, Owner(0, 0, 0o700 if what == "incoming" else 0o600))
+    start = after(whole, lambda host: None)
+    return Case(name, start, acknowledged(make), make, _ends_as(end, owners=True), is_probe)
+
+
+def _lacking(name: str) -> Case:
+    """A directory of a whole root is missing: nothing else is written, so nothing else makes it durable."""
+    make = partial(_make, shape="beside")
+    whole = after(_start("beside", by_root=True), make)
+    end = whole.world()
+    with whole.open_top(_WORK["beside"]) as work:
+        work.remove("incoming")
+    start = after(whole, lambda host: None)
+    return Case(name, start, acknowledged(make), make, _ends_as(end), is_probe)
+
+
+def _elsewhere(name: str) -> Case:
+    """Beside the log dir nothing can be renamed: the next place is taken, and that one left as it was."""
+
+    def make(host: ModelHost) -> None:
+        plan = plan_init(host, SHAPES["beside"], fs_type="ext4")
+        if not plan.is_whole:
+            host.fail(Failure(len([r for r in host.records if r.call.name == "rename"]), errno.EXDEV, name="rename"))
+        assert init(host, plan, made_at_ms=5, reserve_bytes=_SMALL).kind is WorkRootKind.IN_PLACE
+
+    start = _start("beside")
+    return Case(name, start, acknowledged(make), make, _ends_as(after(start, make).world()), is_probe)
+
+
+def _remove(name: str, shape: str, reserve_bytes: int = _SMALL) -> Case:
+    first = _start(shape)
+    make = partial(_make, shape=shape, reserve_bytes=reserve_bytes)
+
+    def remove(host: ModelHost) -> None:
+        remove_root(host, SHAPES[shape])
+
+    start = after(first, make)
+    ends = _ends_as(first.world())
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        return ends(before, state, acks) + _half(state.crashed, start.world(), _WORK[shape])
+
+    return Case(name, start, acknowledged(remove), remove, judge)
+
+
+def _remove_unfinished(name: str) -> Case:
+    """What a making left that was killed is taken away, too."""
+    first = _start("beside")
+
+    def remove(host: ModelHost) -> None:
+        remove_root(host, SHAPES["beside"])
+
+    start = killed(first, partial(_make, shape="beside"), 9)
+    assert any(node.type is Type.DIRECTORY and "logdird" in path for path, node in start.world().tree().items())
+    return Case(name, start, acknowledged(remove), remove, _ends_as(first.world()))
+
+
+ROOTS: dict[str, Callable[[str], Case]] = {
+    **{f"init {shape}": partial(_init, shape=shape) for shape in SHAPES},
+    "init beside, by root": partial(_init, shape="beside", by_root=True),
+    "init with spare inodes": partial(_init, shape="beside", reserve_bytes=_WITH_SPARES),
+    "init where beside does not do": _elsewhere,
+    "init where a directory is missing": _lacking,
+    "init over a directory of another": partial(_over_others, what="incoming"),
+    "init over a reserve of another": partial(_over_others, what="reserve"),
+    **{f"init beside, taken up at call {at}": partial(_resumed, shape="beside", at=at) for at in (1, 4, 7, 11)},
+    **{f"uninstall {shape}": partial(_remove, shape=shape) for shape in SHAPES},
+    "uninstall with spare inodes": partial(_remove, shape="beside", reserve_bytes=_WITH_SPARES),
+    "uninstall what was only begun": _remove_unfinished,
+}
+"""Name to what makes it."""

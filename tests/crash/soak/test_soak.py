@@ -1,0 +1,186 @@
+"""A real process, killed at random instants, thousands of times: nothing lost, early, doubled or stuck.
+
+The schedule of a failure is printed, and ``python -m tests.crash.soak --replay FILE`` goes through it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.crash.seeded.patched import ROOT, Edit, copy
+from tests.crash.soak import rounds
+from tests.crash.soak.looks import look
+from tests.crash.soak.rounds import KINDS, Soak, SoakError, Workers
+from tests.logdir.disk.rescue import quick_path
+from tests.proof.claims import KILLS
+from tests.proof.plugin import Recorder
+from tests.proof.sizes import SIZE, Size
+
+SEED = 4
+# Of twenty kills a few more or less come between two operations.
+LEAST_AMID = 0.4 if SIZE is Size.SAMPLE else 0.6
+
+
+def test_a_process_killed_at_any_instant_loses_doubles_and_sticks_nothing(
+    tmp_path: Path, record_proof: Recorder
+) -> None:
+    with quick_path(tmp_path) as base:
+        report = Soak(base, SEED).run(KILLS.count("kills"))
+    print(report.table())
+    assert report.share_amid >= LEAST_AMID, report.table()
+    assert sum(report.done.values()) > report.kills / 2
+    if SIZE is not Size.SAMPLE:
+        assert [kind for kind in (*KINDS, "recover") if not report.amid[kind]] == []
+    if SIZE is Size.FULL:
+        steps = {kind: {step for step in report.steps if step.startswith(f"{kind}: ")} for kind in KINDS}
+        assert {kind: found for kind, found in steps.items() if len(found) < 4} == {}
+    counts = {"kills": report.kills, "operations done": sum(report.done.values()), "judgements": report.judged}
+    counts |= {f"amid {kind}": number for kind, number in sorted(report.amid.items()) if kind != "start"}
+    record_proof(KILLS, counts, seeds=SEED, least={"share amid an operation": report.share_amid})
+
+
+def test_a_schedule_that_was_written_down_leads_to_the_same_states(tmp_path: Path) -> None:
+    with quick_path(tmp_path) as base, seen_by_the_judge() as seen:
+        first = Soak(base / "first", SEED).run(25)
+        wanted = list(seen)
+        seen.clear()
+        again = Soak(base / "again", SEED, first.schedule).run(25)
+    assert len(wanted) == first.judged == again.judged
+    assert seen == wanted
+
+
+@contextmanager
+def seen_by_the_judge() -> Iterator[list[object]]:
+    """Yield where everything lay at each judgement."""
+    seen: list[object] = []
+    judge = rounds.judge
+
+    def note(model: object, found: object, *, is_recovered: bool) -> list[str]:
+        wrong = judge(model, found, is_recovered=is_recovered)  # type: ignore[arg-type]
+        seen.append(sorted((known.key, sorted(known.places)) for known in model.known.values()))  # type: ignore[attr-defined]
+        return wrong
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "judge", note)
+        yield seen
+
+
+# That it catches what it is there to catch.
+
+BUGS = {
+    "renamed before it is marked": (
+        ("lost: ", "stuck: "),
+        (
+            Edit("logdir/disk/staging.py", "                _mark(site, item)\n", ""),
+            Edit(
+                "logdir/disk/staging.py",
+                'outcomes[item.path] = done(item.path, f"deleting/{place}")',
+                """with site.deleting.open(place) as late:
+                    site.deleting.sync()
+                    _write_marker(site, late, FILE_NAME, item.marker)
+                outcomes[item.path] = done(item.path, f"deleting/{place}")""",
+            ),
+        ),
+    ),
+    "removed without a claim": (
+        ("lost: ", "stuck: "),
+        (
+            Edit(
+                "logdir/disk/purge.py",
+                "        rename(site, site.deleting, name, site.deleting, claimed)\n",
+                "        for inner in site.deleting.open(name).names():\n"
+                "            if inner != FILE_NAME:\n"
+                "                site.deleting.open(name).unlink(inner)\n"
+                "        site.deleting.sync()\n"
+                "        rename(site, site.deleting, name, site.deleting, claimed)\n",
+            ),
+        ),
+    ),
+    "recovery leaves the marker of what is live": (
+        ("stuck: ",),
+        (
+            Edit(
+                "logdir/disk/recover.py",
+                "        clear_marker(directory)\n    return True",
+                "        return True\n    return True",
+            ),
+        ),
+    ),
+    "a deadline taken from times of change": (
+        ("early: ",),
+        (
+            Edit(
+                "logdir/disk/replica_dir.py",
+                "    return replica_marker.parse(data, path)\n",
+                """    import dataclasses
+
+    said = replica_marker.parse(data, path)
+    changed_ms = min(directory.stat(name).mtime_ns for name in directory.names()) // 10**6
+    return dataclasses.replace(said, boottime_ms=max(0, said.boottime_ms - said.staged_at_ms + changed_ms))
+""",
+            ),
+        ),
+    ),
+    "the bar on some log dirs only": (
+        ("lost: acknowledged is barred", "stuck: half a bar"),
+        (
+            Edit(
+                "logdir/disk/bar.py",
+                "            if change is not None:\n",
+                "            if change is not None and site is not sites[-1]:\n",
+            ),
+        ),
+    ),
+    "an adoption that keeps the indexes": (
+        ("foreign: ", "trap: "),
+        (Edit("logdir/disk/adopt.py", ", *last_indexes(names)}", "}"),),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_that_was_sown_is_caught_by_killing(name: str, tmp_path: Path) -> None:
+    words, edits = BUGS[name]
+    copy(tmp_path, edits)
+    paths = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    with quick_path(tmp_path) as base, pytest.raises(SoakError) as fault:
+        Soak(base / "soak", SEED, workers=Workers(paths, cwd=tmp_path)).run(400)
+    assert any(line.startswith(words) for line in str(fault.value).splitlines()), str(fault.value)
+
+
+def test_the_judge_sees_each_thing_that_goes_wrong(tmp_path: Path) -> None:
+    """Without any process: the disks are changed behind the model's back."""
+    with quick_path(tmp_path) as base:
+        soak = Soak(base, SEED)
+        known = next(iter(soak.model.known.values()))
+        path = Path(soak.log_dirs[known.disk]) / f"{known.topic}-{known.partition}"
+
+        def wrong() -> list[str]:
+            return rounds.judge(replace(soak.model), look(soak.log_dirs), is_recovered=True)
+
+        assert wrong() == []
+        log = path / "00000000000000000000.log"
+        data, times = log.read_bytes(), (log.stat().st_atime_ns, log.stat().st_mtime_ns)
+        log.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(log, ns=times)
+        assert [line.partition(":")[0] for line in wrong()] == ["lost"]
+        log.write_bytes(data)
+        assert "another" in "".join(wrong())  # the time of change
+        os.utime(log, ns=times)
+        assert wrong() == []
+        path.rename(path.with_name("stolen"))
+        assert any(line.startswith("lost: ") for line in wrong())
+        path.with_name("stolen").rename(path)
+        (path / "replica.json").write_bytes(b"half")
+        assert [line.partition(":")[0] for line in wrong()] == ["stuck"]
+        (path / "replica.json").unlink()
+        (Path(soak.log_dirs[0]) / "stranger").write_bytes(b"touched")
+        assert [line.partition(":")[0] for line in wrong()] == ["foreign"]
+        soak.close()

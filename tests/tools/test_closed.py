@@ -1,0 +1,169 @@
+"""Disks that answer and are left alone: away while the others lived on (A25), or sick since a sync failed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir import clock
+from logdir.disk.io import HostDisk
+from logdir.formats import heartbeat_file, suspect_file
+from logdir.formats.heartbeat_file import Boot
+from tests.builders import TOPIC_ID, log_dir, partition
+from tests.tools.ctl import ctl, ctl_json, tree, two_disks
+from tools.cli import Exit
+
+HOUR_MS = 60 * 60 * 1000
+Named = tuple[str, str]
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Named:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply", "--delay-ms", 0).status == Exit.DONE
+    return named
+
+
+def put_back(tmp_path: Path, hours: int) -> None:
+    """Make the second disk one that was last seen so many hours ago, in the boot before this one."""
+    now = clock.now_ms()
+    for name, boots, ago in (("d1", ("before", clock.boot_id()), 0), ("d2", ("before",), hours)):
+        path = tmp_path / f"{name}.logdird" / "heartbeat.json"
+        known = heartbeat_file.parse(path.read_bytes())
+        lived = tuple(Boot(boot_id=boot, seen_ms=60_000, credited_ms=0) for boot in boots)
+        value = replace(known, boots=lived, wall_ms=now - ago * HOUR_MS, steady=None, gap_from_ms=None)
+        path.write_bytes(heartbeat_file.render(value))
+
+
+def second(tmp_path: Path) -> dict[str, tuple[object, ...]]:
+    return tree(tmp_path / "d2", tmp_path / "d2.logdird")
+
+
+def states(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(os.path.basename(item["log_dir"]), item["state"]) for item in result["items"]]
+
+
+def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebody_looked(
+    named: Named, tmp_path: Path
+) -> None:
+    put_back(tmp_path, 5)
+    partition(tmp_path / "d2" / "new-0", topic_id="AAAAAAAAAAAAAAAAAAAAZQ")
+    before = second(tmp_path)
+    said = ctl("staged", "ls", *named)
+    assert said.status == Exit.PROBLEMS
+    assert f"returned: {tmp_path}/d2: " in said.err
+    assert "5 hours behind" in said.err
+    for argv, expected in (
+        (("stage", "new"), [("d2", "refused")]),
+        (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
+        (("staged", "restore", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
+        (("staged", "purge", "pay", "--now", "--held"), [("d2", "refused")]),
+    ):
+        for apply in ((), ("--apply",)):
+            status, result = ctl_json(*argv, *named, *apply)
+            want = expected if apply else [(disk, state.replace("done", "planned")) for disk, state in expected]
+            assert sorted(states(result)) == sorted(want), argv
+            assert status in (Exit.PROBLEMS, Exit.REFUSED)
+    for words in (("init",), ("uninstall",)):
+        said = ctl(*words, *named, "--apply")
+        assert (said.status, "hours behind" in said.err) == (Exit.REFUSED, True)
+    assert second(tmp_path) == before
+    assert ctl("stage", "new", *named, "--returned", tmp_path, "--apply").status == Exit.USAGE
+    # The word is for the disk that is named; from then on it lives with the others.
+    said = ctl("staged", "restore", "pay", *named, "--returned", tmp_path / "d2")
+    assert f"--returned {tmp_path}/d2" in said.out.splitlines()[-1]
+    assert ctl("staged", "restore", "pay", *named, "--returned", tmp_path / "d2", "--apply").status == Exit.DONE
+    assert ctl("stage", "new", *named, "--apply", "--confirm").status == Exit.DONE
+
+
+def test_a25_what_lives_on_a_returned_disk_keeps_its_name(named: Named, tmp_path: Path) -> None:
+    put_back(tmp_path, 5)
+    partition(tmp_path / "d2" / "pay-0")
+    said = ctl("staged", "restore", "pay-0", *named, "--apply")
+    assert (said.status, f"{tmp_path}/d2/pay-0" in said.err) == (Exit.REFUSED, True)
+
+
+def test_a_disk_half_an_hour_behind_is_none_that_was_away(named: Named, tmp_path: Path) -> None:
+    put_back(tmp_path, 0)
+    assert ctl("staged", "ls", *named).status == Exit.DONE
+    assert ctl("staged", "restore", "pay", *named, "--apply").status == Exit.DONE
+
+
+class Sick(HostDisk):
+    """Making the entries of directories below a path durable fails."""
+
+    def __init__(self, below: Path) -> None:
+        self._below = f"{below}"
+        super().__init__(self._observe)
+
+    def _observe(self, call: Any) -> None:
+        if call.name == "fsync-dir" and call.path.startswith(self._below):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), call.path)
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """Two log dirs of one broker on two file systems."""
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK) or shared.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system in /dev/shm")
+    with tempfile.TemporaryDirectory(prefix="logdird-", dir=shared) as made:
+        one = log_dir(tmp_path / "d1")
+        two = log_dir(Path(made) / "d2", directory="AAAAAAAAAAAAAAAAAAAABA")
+        for number in range(4):
+            partition((one, two)[number % 2] / f"pay-{number}")
+        yield one, two
+
+
+def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
+    apart: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = apart
+    named = ("--log-dirs", f"{one},{two}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    with monkeypatch.context() as patch:
+        sick = one.with_name("d1.logdird") / "deleting"
+        patch.setattr("tools.logdirctl.broker.HostDisk", lambda: Sick(sick))
+        status, result = ctl_json("stage", "pay", *named, "--apply", "--confirm")
+    assert status == Exit.PROBLEMS
+    assert sorted(states(result)) == [("d1", "undone")] * 2 + [("d2", "done")] * 2
+    told = two.with_name("d2.logdird") / "suspect.json"
+    (disk,) = suspect_file.parse(told.read_bytes()).disks
+    assert (disk.log_dir, "Input/output error" in disk.found) == (str(one), True)
+    assert not (one.with_name("d1.logdird") / "suspect.json").exists()
+    before = tree(one, one.with_name("d1.logdird"))
+    said = ctl("staged", "ls", *named)
+    assert (said.status, f"suspect: {one}: " in said.err) == (Exit.PROBLEMS, True)
+    status, result = ctl_json("staged", "restore", "pay", *named, "--apply")
+    assert sorted(states(result)) == [("d1", "refused")] * 2 + [("d2", "done")] * 2
+    for words in (("staged", "purge", "pay", "--now"), ("staged", "hold", "pay"), ("init",), ("uninstall",)):
+        said = ctl(*words, *named, "--apply", *(("--returned", one) if words == ("init",) else ()))
+        assert (said.status, str(one) in said.err) == (Exit.REFUSED, True), words
+    assert tree(one, one.with_name("d1.logdird")) == before
+    # In another boot what is read is what the disk holds.
+    file = suspect_file.parse(told.read_bytes())
+    told.write_bytes(suspect_file.render(file._replace(boot_id="before")))
+    assert ctl("staged", "restore", "pay", *named, "--apply").status == Exit.DONE
+    assert sorted(path.name for path in one.glob("pay-*")) == ["pay-0", "pay-2"]
+    assert ctl("uninstall", *named, "--apply").status == Exit.DONE
+    assert not told.exists()
+
+
+def test_nothing_is_decided_while_a_suspect_file_cannot_be_read(named: Named, tmp_path: Path) -> None:
+    (tmp_path / "d1.logdird" / "suspect.json").write_bytes(b"torn")
+    before = tree(tmp_path)
+    for words in (("staged", "restore", "pay"), ("init",)):
+        said = ctl(*words, *named, "--apply")
+        assert (said.status, "suspect.json" in said.err) == (Exit.PROBLEMS, True)
+    assert tree(tmp_path) == before
+    assert "malformed-file" in ctl("staged", "ls", *named).err
+    assert f"{TOPIC_ID}_0" in os.listdir(tmp_path / "d1.logdird" / "deleting")

@@ -1,0 +1,78 @@
+"""Log dirs of a broker that answer and may not be changed: why, and how the next process learns of it.
+
+Two things close one: a sync failed on its disk since the host was started, or it was away while the others lived on.
+It is looked at like any other, so that what lives there keeps its name; the others are worked on.
+
+Not here: who was away (``decide.returned``), the file that tells of failed syncs (``disk.suspect``).
+
+Spec: design §2 laws 2, 6, §3.4; attacks A25; reliability §4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from logdir import clock
+from logdir.decide.returned import returned
+from logdir.disk import heartbeat
+from logdir.disk.io import HostDisk
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.site import Site
+from logdir.disk.suspect import read_suspects, tell_suspects
+from logdir.errors import Problem, RefusedError
+
+_HOUR_MS = 60 * 60 * 1000
+
+
+def closed_of(sites: Sequence[Site], accepted: Collection[str] = ()) -> dict[str, Problem]:
+    """Return why log dirs may not be changed, by path; reads only.
+
+    Args:
+        sites: All that answer.
+        accepted: Those of them that an operator has looked at since they came back.
+
+    Raises:
+        FormatError: a heartbeat is of a newer release, or nobody can say whom a ``suspect.json`` means.
+        OSError: a file cannot be read.
+    """
+    found = {}
+    for log_dir, behind_ms in returned({site.log_dir: heartbeat.read(site) for site in sites}).items():
+        if log_dir not in accepted:
+            found[log_dir] = Problem(
+                "returned",
+                log_dir,
+                "a disk that was here all the time",
+                f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
+                "what is set aside there may be restored or purged since; look at it, then say --returned DIR",
+            )
+    for log_dir, suspect in read_suspects(sites, clock.boot_id()).items():
+        found[log_dir] = Problem(
+            "suspect",
+            log_dir,
+            "a disk on which no sync failed since this host was started",
+            suspect.found,
+            "repair or replace the disk and restart the host; nothing is changed on it before",
+        )
+    return found
+
+
+def require_none_closed(closed: Mapping[str, Problem]) -> None:
+    """Return if no log dir is closed: for what is done to all of them or to none.
+
+    Raises:
+        RefusedError: one is.
+    """
+    for problem in closed.values():
+        raise RefusedError(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
+
+
+def keep_in_mind(disk: HostDisk, sites: Sequence[Site], closed: Collection[str] = ()) -> None:
+    """Tell whoever comes after us in this boot on which disks a sync failed; changes nothing else. Never raises.
+
+    Args:
+        disk: Through which they were changed.
+        sites: All that answer; their owner locks are held.
+        closed: Those of them that may not be changed.
+    """
+    if disk.failed:
+        tell_suspects(sites, disk.failed, read_instant(), closed=closed)

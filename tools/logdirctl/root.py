@@ -1,0 +1,82 @@
+"""The work root of one log dir of a broker, opened for a command, also behind a bar; reads only.
+
+Not here: all of them together, and their locks (``broker``).
+
+Spec: design §3.2, §8; attacks A25, A37.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from logdir.disk import bar
+from logdir.disk.calls import Directory
+from logdir.disk.io import HostDisk
+from logdir.disk.small_file import read_file
+from logdir.disk.work_root import WorkRoot, locate, open_log_dir, open_root, open_site, path_of, require_accepted
+from logdir.errors import ForeignLogDirError, NoWorkRootError, RefusedError
+from logdir.formats import bar_file, layout_file, meta_properties, work_root_file
+from logdir.formats.layout_file import LayoutState
+from logdir.observe.classify import META_PROPERTIES
+from tools.logdirctl.naming import Broker
+
+
+def require_one_broker(
+    named: Broker, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
+) -> None:
+    """Return if a log dir is of the broker that was named and of the cluster and node of the first one.
+
+    Raises:
+        ForeignLogDirError: it is not.
+    """
+    wanted = found.node_id if named.node_id is None else named.node_id
+    if found.node_id != wanted or (first is not None and found[:2] != first[:2]):
+        expected = f"node {wanted}" if first is None else str(first)
+        raise ForeignLogDirError(
+            f"{log_dir}/{META_PROPERTIES}", expected=expected, found=str(found), fix="a disk of another host?"
+        )
+
+
+def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
+    """Open the work root of a log dir, also of one that is barred; reads only.
+
+    Args:
+        disk: The file systems.
+        log_dir: Absolute path as configured.
+        is_bar_allowed: Also while a change of layout is under way; one that is final always may.
+
+    Returns:
+        The open root; the caller closes it.
+
+    Raises:
+        RefusedError: a change of layout is under way.
+        LogDirError: as ``open_root`` and ``bar.true_properties``.
+        OSError: a part of it cannot be opened.
+    """
+    with ExitStack() as stack:
+        top = stack.enter_context(open_log_dir(disk, log_dir))
+        data = bar.true_properties(top)
+        path = f"{log_dir}/{META_PROPERTIES}"
+        if data is None or not bar_file.is_barred(top.read(META_PROPERTIES, 1 << 20), path):
+            return open_root(disk, log_dir)
+        if not is_bar_allowed and not _is_final(top):
+            raise RefusedError(
+                log_dir,
+                expected="log dirs that are not barred",
+                found="a bar: a change of layout is under way",
+                fix="logdirctl layout status",
+            )
+        belongs = work_root_file.belonging(meta_properties.parse(data, path))
+        located = locate(disk, log_dir, top)
+        if located.found is None or located.file is None:
+            raise NoWorkRootError(log_dir, expected="a work root", found="none", fix="is the right disk mounted?")
+        require_accepted(located.file, belongs, path_of(located.found, log_dir))
+        site = open_site(stack, disk, located.found, log_dir, top, belongs)
+        word = located.file.unsupported_fs
+        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)
+
+
+def _is_final(top: Directory) -> bool:
+    data = read_file(top, layout_file.FILE_NAME)
+    path = f"{top.path}/{layout_file.FILE_NAME}"
+    return data is not None and layout_file.parse(data, path).state is LayoutState.FINAL

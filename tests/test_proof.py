@@ -226,6 +226,22 @@ def test_the_page_is_written_only_for_a_whole_proof(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().err == ""
 
 
+def test_what_is_only_tasted_is_listed_for_ci_to_run_at_its_own_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--larger"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == sorted(set(listed))
+    for claim in CLAIMS:
+        tasted = any(sizes.at(Size.SAMPLE) < sizes.at(Size.CI) for sizes in claim.sizes.values())
+        assert set(claim.where) <= set(listed) or not tasted or claim.needs
+    assert not {where for claim in CLAIMS if claim.needs for where in claim.where} & set(listed)
+
+
+def test_without_a_folder_there_is_nothing_to_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([])
+    assert "expected a folder of runs" in capsys.readouterr().err
+
+
 def test_a_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
     run = a_run(fleet(3, least={"contrast": 4.5}), Outcome(test="x", end=SKIPPED, reason="no é"), failed=("y",))
     write_run(run, tmp_path / "1.json")

@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
-from logdir.disk.calls import Directory
+from logdir.disk.calls import Directory, Stat
 from logdir.disk.failure import calling, is_sick, syncing, with_reserve
 from logdir.disk.outcome import Outcome, done, undone
-from logdir.disk.replica_dir import rename, require_marker, require_plain
+from logdir.disk.replica_dir import rename, require_file, require_marker, require_plain
 from logdir.disk.site import Site
 from logdir.disk.staging import as_error, require_staged
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
 from logdir.names import parse_work_dir, render_work_dir
-from logdir.observe.classify import Type
 
 STEP_BYTES = 8 << 20
 """What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
@@ -120,9 +120,12 @@ def _remove(site: Site, claimed: str, pace: Pace, in_use: InUse) -> int:
         raise ValueError(f"not the name of a claimed replica: {claimed!r}")
     freed = 0
     with site.deleting.open(claimed) as directory:
-        names = require_plain(directory)
-        for name in sorted(names, key=lambda name: name == FILE_NAME):
-            freed += _remove_file(site, directory, name, pace, in_use)
+        # Before the first goes: a replica that is refused is whole.
+        found = {name: directory.stat(name) for name in directory.names()}
+        for name, what in found.items():
+            require_file(directory, name, what)
+        for name in sorted(found, key=lambda name: name == FILE_NAME):
+            freed += _remove_file(site, directory, name, found[name], pace, in_use)
     with_reserve(site.work, lambda: site.deleting.remove(claimed))
     return freed
 
@@ -177,10 +180,11 @@ def _noting(site: Site, name: str, outcomes: dict[str, Outcome]) -> Iterator[Non
         outcomes[name] = undone(f"deleting/{name}", as_error(f"{site.deleting.path}/{name}", error))
 
 
-def _remove_file(site: Site, directory: Directory, name: str, pace: Pace, in_use: InUse) -> int:
-    found = directory.stat(name)
-    if found.type is not Type.FILE:
-        raise RefusedError(f"{directory.path}/{name}", expected="a regular file", found=found.type.value)
+def _remove_file(site: Site, directory: Directory, name: str, found: Stat, pace: Pace, in_use: InUse) -> int:
+    if found.size_bytes > STEP_BYTES:
+        # What is truncated is looked at once more: it may have got a second name.
+        found = directory.stat(name)
+        require_file(directory, name, found)
     size = found.size_bytes
     alone = found.links == 1
     if size > STEP_BYTES and alone and not in_use(directory, name):
@@ -188,6 +192,6 @@ def _remove_file(site: Site, directory: Directory, name: str, pace: Pace, in_use
             size -= STEP_BYTES
             directory.truncate(name, size)
             pace(STEP_BYTES, 0)
-    with_reserve(site.work, lambda: directory.unlink(name))  # which takes room, too, on btrfs
+    with_reserve(site.work, partial(directory.unlink, name))  # which takes room, too, on btrfs
     pace(size if alone else 0, 1)
     return found.size_bytes if alone else 0

@@ -1,7 +1,8 @@
 """Judges the runs in a folder: ``python -m tests.proof FOLDER`` in CI, with ``-o docs/proof.md`` after a full run.
 
 Prints a line a claim. Exit 1, a line a reason, and nothing written if the runs are no proof: a test failed, a claim
-was not shown, too little of one was run.
+was not shown, too little of one was run. ``python -m tests.proof --larger`` prints the tests of which ``make test`` has
+only a taste and CI runs more, if they need nothing that a machine may lack.
 """
 
 from __future__ import annotations
@@ -15,14 +16,31 @@ from pathlib import Path
 from tests.proof.claims import CLAIMS
 from tests.proof.page import circumstances, line, render
 from tests.proof.records import merge, read_runs, refusals, tally
+from tests.proof.sizes import Size
+
+
+def larger_in_ci() -> list[str]:
+    """Return node ids of the tests that CI runs at a larger size than ``make test``; not of claims with needs."""
+    tasted = [
+        claim
+        for claim in CLAIMS
+        if not claim.needs and any(sizes.at(Size.SAMPLE) < sizes.at(Size.CI) for sizes in claim.sizes.values())
+    ]
+    return sorted({test for claim in tasted for test in claim.where})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof")
-    parser.add_argument("folder", type=Path, help="where the runs are, as LOGDIRD_PROOF_OUT said")
+    parser.add_argument("folder", type=Path, nargs="?", help="where the runs are, as LOGDIRD_PROOF_OUT said")
+    parser.add_argument("--larger", action="store_true", help="print the tests CI runs at a larger size than make test")
     parser.add_argument("-o", dest="page", type=Path, help="ask for everything at full size, and write this page")
     asked = parser.parse_args(arguments)
+    if asked.larger:
+        print("\n".join(larger_in_ci()))
+        return 0
+    if asked.folder is None:
+        parser.error("expected a folder of runs")
     runs = read_runs(asked.folder)
     outcomes = merge(runs)
     tallies = [tally(claim, outcomes) for claim in CLAIMS]

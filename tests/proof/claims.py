@@ -61,9 +61,15 @@ DAMAGED_FILES: Final = Claim(
             )
         ),
         f"{_FORMATS}/test_server_properties.py::test_damaged_files_raise_one_of_two_families",
+        f"{_FORMATS}/test_controller_file.py::test_damaged_files_raise_only_format_errors",
+        "tests/logdir/desired/test_request_document.py::test_damaged_documents_raise_only_format_errors",
+        "tests/logdir/desired/test_znodes.py::test_damaged_documents_raise_only_format_errors",
     ),
     sizes={
         "brake.json": _DAMAGED,
+        "controller.json": _DAMAGED,
+        "request documents": _DAMAGED,
+        "znode documents": _DAMAGED,
         "heartbeat.json": _DAMAGED,
         "java properties": _DAMAGED,
         "leader-epoch checkpoints": _DAMAGED,
@@ -214,10 +220,193 @@ LAYOUT_KILLS: Final = Claim(
     sizes={"kills": Sizes(full=200, sample=5)},
 )
 
+TREES_START: Final = Claim(
+    key="trees-start",
+    text="a real tree that was killed on its way to ids and back, and into staging and back, is served as untouched",
+    where=("tests/kafka/test_trees_start.py::test_a_tree_that_went_there_and_back_is_served_as_an_untouched_copy",),
+    sizes={
+        "trees by the release that wrote them": Sizes(full=9, ci=2),
+        "trees of 3.x by the newest release": Sizes(full=5, ci=1),
+    },
+    needs="Java and Maven",
+)
+
+RECONCILE: Final = Claim(
+    key="reconcile",
+    text="every sequence of three requests from every start of a small world ends as KIP-516 says, or held",
+    where=("tests/reconcile/test_exhaustive.py::test_every_sequence_from_every_start_ends_as_judged",),
+    sizes={f"starts {how}": Sizes(full=1250, ci=125, sample=10) for how in ("confirmed", "braked")},
+)
+
+_WIRE: Final = "tests/logdir/wire"
+_WIRE_DAMAGE: Final = Sizes(full=100_000, sample=2_000)
+ROUND_TRIPS: Final = Claim(
+    key="round-trips",
+    text="random values of every version of every message and record come back from bytes and from JSON as they went",
+    where=(f"{_WIRE}/test_codec.py::test_every_version_of_everything_comes_back_as_it_went",),
+    sizes={"values": Sizes(full=100_000, sample=2_000)},
+)
+FAST_RECORDS: Final = Claim(
+    key="fast-records",
+    text="the fast reader of metadata records says what the tables say, also of damaged ones",
+    where=(f"{_WIRE}/test_metadata_fast.py::test_the_fast_reader_says_what_the_tables_say",),
+    sizes={"records": _WIRE_DAMAGE, "damaged records": _WIRE_DAMAGE},
+)
+DAMAGED_BATCHES: Final = Claim(
+    key="damaged-batches",
+    text="damaged batches, records and frames are read or refused by a typed error that names the byte",
+    where=(
+        f"{_WIRE}/test_damage.py::test_no_damaged_file_is_read_beyond_its_whole_batches",
+        f"{_WIRE}/test_damage.py::test_damaged_batches_whose_checksum_holds_raise_only_wire_errors",
+        f"{_WIRE}/test_damage.py::test_damaged_frames_raise_only_wire_errors",
+    ),
+    sizes={"files": _WIRE_DAMAGE, "batches": _WIRE_DAMAGE, "frames": _WIRE_DAMAGE},
+)
+KAFKA_READS: Final = Claim(
+    key="kafka-reads",
+    text="stock classes read our bytes of random messages, records and batches as we mean them, and write the same",
+    where=("tests/kafka/test_wire_agrees.py::test_stock_classes_read_and_write_what_we_do",),
+    sizes={"releases": Sizes(full=2, ci=2)},
+    needs="Java and Maven",
+)
+
+_KERNEL: Final = "tests/kernel"
+_MOUNTS: Final = "root, loop devices, e2fsprogs, xfsprogs, btrfs-progs"
+POWER_CUTS: Final = Claim(
+    key="power-cuts",
+    text="every operation survives a power cut at any call on real ext4, XFS and btrfs, and another in its recovery",
+    where=(f"{_KERNEL}/test_power_cuts.py::test_a11_no_power_cut_at_any_call_loses_or_doubles_anything",),
+    sizes={"power cuts": Sizes(full=3_000, sample=30)},
+    needs=_MOUNTS,
+)
+POWER_CUTS_WITHIN: Final = Claim(
+    key="power-cuts-within",
+    text="so does each between any two system calls of one call, an export's among them",
+    where=(f"{_KERNEL}/test_power_cuts.py::test_a11_nor_does_one_between_the_system_calls_of_a_call",),
+    sizes={"power cuts": Sizes(full=1_000, sample=4)},
+    needs=f"{_MOUNTS}, strace",
+)
+POWER_CUTS_AGREE: Final = Claim(
+    key="power-cuts-agree",
+    text="two ways to cut the power, the shutdown of the file system and a copy of its image, leave the same",
+    where=(f"{_KERNEL}/test_power_cuts.py::test_two_ways_to_cut_the_power_leave_the_same",),
+    sizes={"power cuts": Sizes(full=200, sample=4)},
+    needs=_MOUNTS,
+)
+TRACES: Final = Claim(
+    key="traces",
+    text="the system calls the kernel hears of every operation are those of the model, in their order, and no others",
+    where=(f"{_KERNEL}/test_system_calls.py::test_the_model_makes_the_calls_that_the_kernel_hears",),
+    needs="root, strace",
+)
+REAL_ERRNOS: Final = Claim(
+    key="real-errnos",
+    text="a system call of a real process that fails, once or for ever, ends done, undone or with a disk read-only",
+    where=(f"{_KERNEL}/test_system_calls.py::test_an_errno_at_any_system_call_ends_done_undone_or_read_only",),
+    sizes={"failures": Sizes(full=2_000, sample=20)},
+    needs="root, strace",
+)
+REAL_KILLS: Final = Claim(
+    key="real-kills",
+    text="a real process killed at any system call is recovered from",
+    where=(f"{_KERNEL}/test_system_calls.py::test_a_kill_at_any_system_call_is_recovered_from",),
+    sizes={"kills": Sizes(full=1_500, sample=20)},
+    needs="root, strace",
+)
+
+_SOAK: Final = "tests/crash/soak/test_soak.py"
+KILLS: Final = Claim(
+    key="kills",
+    text="a real process killed at random instants, among random operations on three disks, loses and doubles nothing",
+    where=(f"{_SOAK}::test_a_process_killed_at_any_instant_loses_doubles_and_sticks_nothing",),
+    sizes={"kills": Sizes(full=2_000, ci=200, sample=20)},
+)
+FULL_DISKS: Final = Claim(
+    key="full-disks",
+    text="with not a byte and not an inode free every operation is done, and survives a power cut there",
+    where=(
+        f"{_KERNEL}/test_full_disk.py::test_a10_every_operation_is_done_on_a_full_disk_and_survives_a_power_cut_there",
+    ),
+    sizes={"runs": Sizes(full=300, sample=4)},
+    needs=_MOUNTS,
+)
+_SICK: Final = f"{_KERNEL}/test_sick_disk.py"
+HUNG_CALLS: Final = Claim(
+    key="hung-calls",
+    text="a call that hangs on a frozen disk, and is made after its process was killed, is recovered from",
+    where=(f"{_SICK}::test_a40_a_call_that_hangs_is_made_after_the_kill_and_recovered_from",),
+    sizes={"frozen disks": Sizes(full=300, sample=4)},
+    needs=_MOUNTS,
+)
+DISKS_GONE: Final = Claim(
+    key="disks-gone",
+    text="a disk that turns read-only or is gone amid an operation is written no more, and recovered when it is back",
+    where=(f"{_SICK}::test_a_disk_that_turns_read_only_or_is_gone_amid_an_operation_is_written_no_more",),
+    sizes={"disks": Sizes(full=300, sample=4)},
+    needs=_MOUNTS,
+)
+SHORT_WRITES: Final = Claim(
+    key="short-writes",
+    text="a write of which a part arrives before it fails is finished or undone",
+    where=(f"{_SICK}::test_a_short_write_is_finished_or_undone",),
+    sizes={"short writes": Sizes(full=100, sample=4)},
+    needs=_MOUNTS,
+)
+_LEFT_OUT: Final = "tests/crash/seeded"
+SYNCS: Final = Claim(
+    key="syncs",
+    text="each sync of every operation on a disk, left out by itself, is missed by a model, or it is written down why",
+    where=(
+        f"{_LEFT_OUT}/test_seeded.py::test_a_sync_left_out_is_caught_or_written_down",
+        f"{_LEFT_OUT}/test_families.py::test_a_sync_left_out_is_missed_or_written_down",
+    ),
+)
+FAMILY_BUGS: Final = Claim(
+    key="family-bugs",
+    text="so is every bug sown into capture, adoption, layout, bar, work roots, records, copies, and late decisions",
+    where=(f"{_LEFT_OUT}/test_families.py::test_a_bug_that_was_sown_is_caught",),
+    counted="changes to the source",
+)
+_FAMILIES: Final = "tests/crash/families/test_cases.py"
+FAMILY_CRASHES: Final = Claim(
+    key="family-crashes",
+    text="capture, adoption, layout, bar, work roots, records and copies survive a kill and a power cut at every call",
+    where=(f"{_FAMILIES}::test_every_case_survives_every_crash",),
+)
+FAMILY_CRASHES_WITHIN: Final = Claim(
+    key="family-crashes-within",
+    text="so does what a start then makes of them, cut at every call",
+    where=(f"{_FAMILIES}::test_every_case_survives_a_crash_within_its_recovery",),
+)
+
+SWAPS: Final = Claim(
+    key="swaps",
+    text="while components of its paths are swapped for links, no operation so much as opens anything outside",
+    where=("tests/crash/swaps/test_swaps.py::test_r23_symlink_and_swap_races_touch_nothing_outside",),
+    sizes={"operations": Sizes(full=100_000, ci=10_000, sample=1_000)},
+)
+_RACES: Final = "tests/crash/races/test_races.py"
+INTERLEAVINGS: Final = Claim(
+    key="interleavings",
+    text="restore, purge and capture in every order of their steps, and a crash at any call, lose and double nothing",
+    where=(f"{_RACES}::test_every_order_of_restore_purge_and_capture_survives_a_crash_anywhere",),
+    sizes={"orders": Sizes(full=210, ci=42, sample=14)},
+)
+TURNS: Final = Claim(
+    key="turns",
+    text="two processes that take turns at every call never both have what they restore or purge",
+    where=(f"{_RACES}::test_two_that_take_turns_at_every_call_never_both_have_it",),
+)
+
 CLAIMS: Final = (
     NAMES, DAMAGED_FILES, DAMAGED_INVENTORIES, TREES, KAFKA_LOG_DIRS, RANDOM_FLEETS, PERMUTATIONS, FEWEST_WAVES,
     FLOORS, WAVES_IN_ANY_ORDER, SOWN, CONTRAST, FIGURES, CRASHES, CRASHES_WITHIN_RECOVERY,
     ERRNOS_EVERYWHERE, SEEDED_BUGS, RESTARTS, REBOOTS, WALL_CLOCK, STALE_STEPS,
-    LAYOUT_KILLS,
+    LAYOUT_KILLS, TREES_START, RECONCILE,
+    ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, KAFKA_READS,
+    POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
+    FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
+    KILLS, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,
+    TURNS,
 )  # fmt: skip
 """In the order of the page."""

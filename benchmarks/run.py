@@ -6,10 +6,12 @@ import argparse
 import datetime
 import os
 import platform
+from collections.abc import Sequence
 
-from benchmarks import fleet, inventory, relayout, stage
+from benchmarks import fleet, inventory, purge, relayout, stage
 from benchmarks import help as help_text
-from benchmarks.measure import HOME, ROUNDS, show
+from benchmarks.file_systems import dirs_or_images, measured
+from benchmarks.measure import HOME, ROUNDS, Row, show
 from benchmarks.unsynced import default_dir
 
 RESULTS = os.path.join(HOME, "benchmarks", "RESULTS.md")
@@ -21,12 +23,32 @@ something about one machine on one day only.
 """
 
 
+def _changes(dirs: Sequence[str], rounds: int) -> list[Row]:
+    """Measure what changes a disk, on each file system."""
+    home = default_dir()
+    dirs = dirs_or_images(dirs, home)
+
+    def measure(path: str) -> list[Row]:
+        return [
+            *relayout.measure(path, rounds=rounds),
+            *stage.measure(path, rounds=rounds),
+            *purge.unpaced(path, rounds=rounds),
+        ]
+
+    return [*measured(dirs, home, measure), *measured(dirs, home, purge.beside_neighbour, purge.DISCARD)]
+
+
 def main() -> int:
     """Measure, print, append."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fleet", metavar="N", type=int, nargs="*", default=[1_000_000], help="sizes; none: left out")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--dir", default=default_dir(), help="a directory of the file system that changes are made on")
+    parser.add_argument(
+        "--dir",
+        nargs="*",
+        default=[],
+        help="one of each file system that changes are made on; none: of an ext4 and an XFS in images, as root",
+    )
     arguments = parser.parse_args()
     now = datetime.datetime.now(datetime.UTC)
     version = platform.python_version()
@@ -35,12 +57,7 @@ def main() -> int:
         f"CPython {version}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the start\n",
         show([*inventory.measure(arguments.rounds), *help_text.measure()]),
         "",
-        show(
-            [
-                *relayout.measure(arguments.dir, rounds=arguments.rounds),
-                *stage.measure(arguments.dir, rounds=arguments.rounds),
-            ]
-        ),
+        show(_changes(arguments.dir, arguments.rounds)),
     ]
     if arguments.fleet:
         parts += ["", fleet.table(arguments.fleet)]

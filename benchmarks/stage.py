@@ -30,7 +30,8 @@ from tools.logdirctl.stage import _AT_ONCE
 _SHARE = 0.6
 
 
-def _items(site: Site) -> list[StageItem]:
+def items_of(site: Site) -> list[StageItem]:
+    """Return what lies there, to be set aside."""
     items = []
     for name in site.top.names():
         topic, _, partition = name.rpartition("-")
@@ -85,7 +86,7 @@ def measure(
 
         def once(disk: HostDisk) -> float:
             with opened(disk, log_dirs) as sites:
-                work = [(site, _items(site)) for site in sites]
+                work = [(site, items_of(site)) for site in sites]
                 moved: list[tuple[str, str]] = []
                 took = timed(lambda: moved.extend(_stage(log_dirs, work, at_once)))
             for place, path in moved:

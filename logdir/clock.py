@@ -36,6 +36,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def monotonic_ms() -> int:
+    """Return milliseconds since some moment of this boot, for spans within one process: cheap, it opens nothing."""
+    return time.monotonic_ns() // 1_000_000
+
+
 def boot_id(path: str = _BOOT_ID) -> str:
     """Return the id the kernel drew when it started; no namespace changes it.
 

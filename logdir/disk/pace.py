@@ -8,14 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from logdir import clock
+
 BYTES_PER_SECOND = 256 << 20
 FILES_PER_SECOND = 500
 _LONGEST_S = 1.0
-
-
-def _monotonic_ms() -> int:
-    """Return milliseconds of a clock that is read without a system call: it is, after every file."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class Pace:
@@ -26,7 +23,7 @@ class Pace:
         bytes_per_second: int = BYTES_PER_SECOND,
         files_per_second: int = FILES_PER_SECOND,
         *,
-        clock_ms: Callable[[], int] = _monotonic_ms,
+        clock_ms: Callable[[], int] = clock.monotonic_ms,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Begin now.

@@ -13,9 +13,8 @@ Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from logdir.disk.calls import Directory, Stat
@@ -34,16 +33,6 @@ Pace = Callable[[int, int], None]
 """Told bytes and files freed by the step just made; may wait."""
 InUse = Callable[[Directory, str], bool]
 """Whether somebody has a file of a directory open or mapped."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeItem:
-    """What is to go."""
-
-    name: str
-    """Under ``deleting/``."""
-    marker: ReplicaMarker | None
-    """On which the deadline was judged; ``None``: it was claimed before, and is only finished."""
 
 
 def _at_once(freed_bytes: int, files: int) -> None:
@@ -130,39 +119,53 @@ def _remove(site: Site, claimed: str, pace: Pace, in_use: InUse) -> int:
     return freed
 
 
-def purge_all(site: Site, items: Sequence[PurgeItem], pace: Pace = _at_once, *, in_use: InUse) -> tuple[Outcome, ...]:
-    """Claim several and remove them: every claim is durable before the first file of any of them goes.
+def claim_all(site: Site, items: Mapping[str, ReplicaMarker]) -> tuple[Outcome, ...]:
+    """Claim several with one sync.
 
     Args:
         site: Their log dir.
-        items: No name twice.
+        items: Their names under ``deleting/``, and the markers on which their deadlines were judged.
+
+    Returns:
+        One outcome per item, in their order; ``place`` is relative to the work root.
+
+    Raises:
+        ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
+    """
+    outcomes: dict[str, Outcome] = {}
+    with calling(site.deleting):
+        for name, marker in items.items():
+            with _noting(site, name, outcomes):
+                outcomes[name] = done(f"deleting/{name}", f"deleting/{_claim(site, name, marker)}")
+        with syncing(site.deleting):
+            site.deleting.sync()
+    return tuple(outcomes[name] for name in items)
+
+
+def remove_all(site: Site, claimed: Sequence[str], pace: Pace = _at_once, *, in_use: InUse) -> tuple[Outcome, ...]:
+    """Remove several claimed replicas with one sync after the last; repeatable from wherever it stopped.
+
+    Args:
+        site: Their log dir.
+        claimed: Their names under ``deleting/``, of ``claim_all`` or found by a scan; none twice.
         pace: Called after every step.
         in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
 
     Returns:
-        One outcome per item, in their order; what is not done is staged still, or claimed.
+        One outcome per name, in their order; what is not done is still claimed.
 
     Raises:
-        ReadOnlyDiskError: a sync failed, or the disk is sick; a scan tells what became of each.
+        ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
     """
     outcomes: dict[str, Outcome] = {}
-    claimed: dict[str, str] = {}
     with calling(site.deleting):
-        for item in items:
-            with _noting(site, item.name, outcomes):
-                claimed[item.name] = item.name if item.marker is None else _claim(site, item.name, item.marker)
-        # Also where all were claimed before: whoever did it may have been stopped before the sync.
-        if claimed:
-            with syncing(site.deleting):
-                site.deleting.sync()
-        for name, at in claimed.items():
+        for name in claimed:
             with _noting(site, name, outcomes):
-                _remove(site, at, pace, in_use)
+                _remove(site, name, pace, in_use)
                 outcomes[name] = done(f"deleting/{name}", None)
-        if claimed:
-            with syncing(site.deleting):
-                site.deleting.sync()
-    return tuple(outcomes[item.name] for item in items)
+        with syncing(site.deleting):
+            site.deleting.sync()
+    return tuple(outcomes[name] for name in claimed)
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def _purge_together(name: str, parts: tuple[Part, ...]) -> Operation:
         steps.purge_all(*parts)
 
     replicas = (replica_of(part, "staged", "claimed", "gone", is_staged=True) for part in parts)
-    return operation_of(name, staged(*parts, files=ONE), do, *replicas, step_bytes=16)
+    return operation_of(name, staged(*parts, files=ONE), do, *replicas)
 
 
 def _replace(name: str, file: str, before: bytes | None, after: bytes | None) -> Operation:

@@ -15,9 +15,8 @@ from unittest import mock
 
 from logdir.disk import purge
 from logdir.disk.calls import Directory
-from logdir.disk.entry import is_there
 from logdir.disk.outcome import Outcome, Result
-from logdir.disk.purge import PurgeItem, claim, purge_all, remove
+from logdir.disk.purge import claim, claim_all, remove, remove_all
 from logdir.disk.recover import recover
 from logdir.disk.replica_dir import read_marker
 from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
@@ -146,12 +145,13 @@ class Steps:
     def purge_all(self, *parts: Part) -> None:
         """Claim and remove several of one disk."""
         site = self.sites.of(parts[0])
-        items = [PurgeItem(name=self.place(part), marker=self.sites.marker(part, self.place(part))) for part in parts]
-        for part, outcome in zip(parts, purge_all(site, items, in_use=nobody), strict=True):
-            is_done = outcome.result is Result.DONE
-            if is_done or is_there(site.deleting, f"{self.place(part)}.purging"):
-                self.say(part, True)
-            self.say(part, is_done)
+        claims = claim_all(site, {self.place(part): self.sites.marker(part, self.place(part)) for part in parts})
+        for part, outcome in zip(parts, claims, strict=True):
+            self.say(part, outcome.result is Result.DONE)
+        places = {part: one.place for part, one in zip(parts, claims, strict=True) if one.place is not None}
+        names = [place.removeprefix("deleting/") for place in places.values()]
+        for part, outcome in zip(places, remove_all(site, names, in_use=nobody), strict=True):
+            self.say(part, outcome.result is Result.DONE)
 
     def claim(self, part: Part, marker: ReplicaMarker) -> str | None:
         """Claim."""

@@ -155,8 +155,8 @@ def _removed(shape: str, host: ModelHost, acks: Acks) -> None:
     acks.ack("done")
 
 
-_NOT_HERE = NOT_HERE | {errno.ENOENT}
-"""With which a place for a work root does not do, so that the next is tried."""
+_NOT_HERE = NOT_HERE | {errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
+"""With which a place for a work root does not do, so that the next is tried, or which takes the reserve just made."""
 
 
 def _init(name: str, shape: str) -> KernelOperation:

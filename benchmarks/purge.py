@@ -1,0 +1,200 @@
+"""Replicas purged: as fast as it goes against ``rm -rf``, and paced beside a neighbour that syncs what it writes.
+
+``python -m benchmarks.purge [--dir DIR …] [--rounds N] [--partitions N] [--segments N] [--megabytes N]``
+
+Spec: design §10, row "purge unpaced / paced"; reliability §2.3, §7 row 15.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from benchmarks.file_systems import dirs_or_images, measured
+from benchmarks.measure import ROUNDS, Row, show, wall
+from benchmarks.neighbour import neighbour
+from benchmarks.stage import items_of
+from benchmarks.trees import META
+from benchmarks.unsynced import default_dir, opened, timed, topic_id
+from logdir.disk import staging
+from logdir.disk.in_use import in_use
+from logdir.disk.io import HostDisk
+from logdir.disk.pace import BYTES_PER_SECOND, Pace
+from logdir.disk.purge import claim_all, remove_all
+from logdir.disk.replica_dir import require_marker
+from logdir.disk.work_root_init import init
+from logdir.disk.work_root_plan import plan_init
+
+PARTITIONS = 600
+FILES = 30
+SEGMENTS = 10
+MEGABYTES = 128
+_UNPACED, _PACED = 1.2, 2.0
+_AT_ONCE = 128
+_PART = 8 << 20
+_SETTLE_S = 1.0
+_AFTER_S = 0.2
+"""So long a removal may still be felt: what it freed is yet to be written down."""
+DISCARD = "discard"
+"""Freed blocks are told to the device at once, as where purges hurt most."""
+
+_Fill = Callable[[Sequence[str]], None]
+
+
+def _fill_small(paths: Sequence[str]) -> None:
+    for path in paths:
+        for number in range(FILES - 2):
+            with open(os.path.join(path, f"{number:020}.log"), "xb") as file:
+                file.write(bytes(100))
+
+
+def _fill_big(paths: Sequence[str], megabytes: int) -> None:
+    """Write one segment in each, in turn as a broker appends to them, so that their extents lie among each other."""
+    part = os.urandom(_PART)
+    files = [os.open(os.path.join(path, f"{0:020}.log"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644) for path in paths]
+    for _ in range((megabytes << 20) // _PART):
+        for file in files:
+            os.write(file, part)
+            os.fdatasync(file)
+    for file in files:
+        os.close(file)
+
+
+@contextmanager
+def _staged(home: str, partitions: int, fill: _Fill) -> Iterator[str]:
+    """Make a log dir with so many replicas, all set aside; yield its path."""
+    with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as work:
+        log_dir = os.path.join(work, "d1")
+        os.mkdir(log_dir)
+        with open(os.path.join(log_dir, "meta.properties"), "w", encoding="utf-8") as file:
+            file.write(META.format(node=1, disk="F0"))
+        paths = [os.path.join(log_dir, f"topic-{index:05}-0") for index in range(partitions)]
+        for index, path in enumerate(paths):
+            os.mkdir(path)
+            with open(os.path.join(path, "partition.metadata"), "xb") as file:
+                file.write(f"version: 0\ntopic_id: {topic_id(index)}".encode())
+        fill(paths)
+        init(HostDisk(), plan_init(HostDisk(), log_dir, fs_type="ext4", unsupported_fs=True), made_at_ms=0)
+        with opened(HostDisk(), [log_dir]) as (site,):
+            if any(outcome.place is None for outcome in staging.stage(site, items_of(site))):
+                raise SystemExit("not all were staged")
+        os.sync()
+        yield log_dir
+
+
+def _purge(log_dir: str, pace: Pace, at_once: int) -> None:
+    """Remove all that is set aside; so many share the syncs of their claims and of their removal."""
+    with opened(HostDisk(), [log_dir]) as (site,):
+        markers = {}
+        for name in site.deleting.names():
+            with site.deleting.open(name) as directory:
+                markers[name] = require_marker(site, directory)
+        names = list(markers)
+        for first in range(0, len(names), at_once):
+            claims = claim_all(site, {name: markers[name] for name in names[first : first + at_once]})
+            claimed = [os.path.basename(one.place or "") for one in claims]
+            for outcome in (*claims, *remove_all(site, claimed, pace, in_use=in_use)):
+                if outcome.error is not None:
+                    raise SystemExit(f"not purged: {outcome}")
+
+
+def _rm(log_dir: str) -> None:
+    with opened(HostDisk(), [log_dir]) as (site,):
+        wall(["rm", "-rf", site.deleting.path])
+
+
+def unpaced(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS) -> list[Row]:
+    """Remove equal trees in turn, and one round more to begin with; only removing is timed."""
+    ways: dict[str, Callable[[str], None]] = {
+        "rm -rf": _rm,
+        f"{_AT_ONCE} to a sync": lambda path: _purge(path, Pace(0, 0), _AT_ONCE),
+        "each synced": lambda path: _purge(path, Pace(0, 0), 1),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, way in ways.items():
+            with _staged(home, partitions, _fill_small) as log_dir:
+                seconds = timed(partial(way, log_dir))
+            if number:
+                taken[name].append(seconds)
+    medians = {name: statistics.median(times) for name, times in taken.items()}
+    base = medians.pop("rm -rf")
+    what = f"purge unpaced of {partitions:,} × {FILES} files"
+    return [
+        Row(f"{what}, {name}", 1000 * took, took / base, "rm -rf", None if name == "each synced" else _UNPACED)
+        for name, took in medians.items()
+    ]
+
+
+def beside_neighbour(home: str, segments: int = SEGMENTS, megabytes: int = MEGABYTES, rounds: int = 1) -> list[Row]:
+    """Remove big segments in several ways, in turn, beside a neighbour; compare its syncs with those of idle times.
+
+    Before every removal it is left alone for as long as a paced removal takes.
+    """
+    ways: dict[str, Callable[[str], None]] = {
+        "purge paced": lambda path: _purge(path, Pace(), _AT_ONCE),
+        "purge unpaced": lambda path: _purge(path, Pace(0, 0), _AT_ONCE),
+        "rm -rf": _rm,
+    }
+    alone_s = max(1.0, segments * (megabytes << 20) / BYTES_PER_SECOND)
+    idle: list[float] = []
+    beside: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            with _staged(home, segments, partial(_fill_big, megabytes=megabytes)) as log_dir:
+                time.sleep(_SETTLE_S)
+                with neighbour(os.path.dirname(log_dir)) as found:
+                    time.sleep(alone_s)
+                    began = time.monotonic()
+                    way(log_dir)
+                    ended = time.monotonic() + _AFTER_S
+                    time.sleep(_AFTER_S)
+                idle += found.took_ms([(began - alone_s, began)])
+                beside[name] += found.took_ms([(began, ended)])
+    base = f"idle ({_p99(idle):.1f} ms)"
+    return [
+        Row(
+            f"fsync p99 beside {name} of {segments} × {megabytes} MiB (worst {max(took):.1f} ms)",
+            _p99(took),
+            _p99(took) / _p99(idle),
+            base,
+            _PACED if name == "purge paced" else None,
+        )
+        for name, took in beside.items()
+    ]
+
+
+def _p99(times: Sequence[float]) -> float:
+    return sorted(times)[len(times) * 99 // 100]
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dir", nargs="*", default=[], help="on which file systems; else on an ext4 and an XFS image")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--neighbour-rounds", type=int, default=1)
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    parser.add_argument("--segments", type=int, default=SEGMENTS)
+    parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="of a segment")
+    given = parser.parse_args()
+    home = default_dir()
+    dirs = dirs_or_images(given.dir, home)
+    rows = []
+    if given.rounds:
+        rows += measured(dirs, home, lambda path: unpaced(path, given.partitions, given.rounds))
+    if given.neighbour_rounds:
+        how = given.segments, given.megabytes, given.neighbour_rounds
+        rows += measured(dirs, home, lambda path: beside_neighbour(path, *how), DISCARD)
+    print(show(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -176,17 +176,24 @@ def _run(sites: Sequence[Site], decision: Decision, way: _Way) -> Report:
     report = Report(decision=decision)
     by_path = {site.log_dir: site for site in sites}
     for phase in decision.phases:
+        if any(isinstance(action, Say) and action.state is LayoutState.FINAL for action in phase):
+            # "finalizing", found on a disk as a killed process left it, is durable everywhere before the first "final".
+            _sync(sites, way)
         is_well = True
         for action in phase:
             is_well &= _do(by_path, action, report, way)
         if not is_well:
             return report
-    for site in sites:
-        # What a process that was killed had done last is no action any more; durable it may not be yet.
-        with way.locked(), syncing(site.top):
-            site.top.sync()
+    # What a process that was killed had done last is no action any more; durable it may not be yet.
+    _sync(sites, way)
     report.is_finished = not decision.is_blocked
     return report
+
+
+def _sync(sites: Sequence[Site], way: _Way) -> None:
+    for site in sites:
+        with way.locked(), syncing(site.top):
+            site.top.sync()
 
 
 def _do(sites: Mapping[str, Site], action: Action, report: Report, way: _Way) -> bool:

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ from tests.crash.soak.broker import Broker, make_log_dirs
 from tests.crash.soak.looks import Look, look
 from tests.crash.soak.model import Model
 from tests.crash.soak.oracle import judge
-from tests.crash.soak.progress import At, Page
+from tests.crash.soak.progress import IDLE, At, Page
 from tests.crash.soak.tasks import ROUND_MS
 from tests.crash.soak.worker import Request
 
@@ -44,6 +44,8 @@ COLD_EVERY = 16
 _EARLY = 0.1
 """How many are killed before they have recovered."""
 _LONGEST_S = 0.04
+_PATIENCE_S = 5.0
+_POLL_S = 0.0003
 _HANGS_S = 60.0
 
 
@@ -275,22 +277,24 @@ class Soak:
         )
         self._workers.start(request, is_cold=is_cold)
         if is_early:
-            # A cold one takes most of its time to import itself.
             if again is None:
-                self._sleep_until_recovering(is_cold)
+                # A cold one takes most of its time to import itself.
+                self._sleep_until(lambda at: at.operation != IDLE)
                 time.sleep(wait_s / 2)
         else:
             self._recovered(number)
             self._workers.tell("go")
             if again is None:
+                # From when it is at work: on a busy machine it may be long before it is let.
+                self._sleep_until(lambda at: at.operation in KINDS)
                 time.sleep(wait_s)
         self._end(again)
 
-    def _sleep_until_recovering(self, is_cold: bool) -> None:
-        before = self._page.get()
-        until = time.monotonic() + (2.0 if is_cold else 0.05)
-        while time.monotonic() < until and self._page.get() == before:
-            time.sleep(0.0005)
+    def _sleep_until(self, is_there: Callable[[At], bool]) -> None:
+        """Wait until the worker is somewhere, or has had all the time for it."""
+        until = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until and not is_there(self._page.at()):
+            time.sleep(_POLL_S)
 
     def _recovered(self, number: int | None) -> None:
         """Wait until it has recovered, judge that, and let the broker take its turn of that number."""

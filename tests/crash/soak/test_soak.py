@@ -93,12 +93,12 @@ BUGS = {
         (
             Edit(
                 "logdir/disk/purge.py",
-                "        rename(site, site.deleting, name, site.deleting, claimed)\n",
-                "        for inner in site.deleting.open(name).names():\n"
-                "            if inner != FILE_NAME:\n"
-                "                site.deleting.open(name).unlink(inner)\n"
-                "        site.deleting.sync()\n"
-                "        rename(site, site.deleting, name, site.deleting, claimed)\n",
+                "    rename(site, site.deleting, name, site.deleting, claimed)\n",
+                "    for inner in site.deleting.open(name).names():\n"
+                "        if inner != FILE_NAME:\n"
+                "            site.deleting.open(name).unlink(inner)\n"
+                "    site.deleting.sync()\n"
+                "    rename(site, site.deleting, name, site.deleting, claimed)\n",
             ),
         ),
     ),

@@ -275,8 +275,8 @@ def _asked(request: ReconcileRequest, wish: Wish) -> StageRequest:
     return StageRequest(
         selected=(),
         reason=wish.reason,
-        # A name with another id shows that, and nothing of the old id: it sets no deadline (A4).
-        evidence=Absent(as_of_ms=request.image.as_of_ms) if wish.is_held else wish.said.evidence,
+        # Of a name with another id: mere absence of the old one, which sets no deadline (A4).
+        evidence=wish.said.evidence,
         now=request.now,
         delays=request.delays,
         is_held=wish.is_held,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from logdir.desired.image import Image, Partition, Silence, Topic
+from logdir.desired.image import Image, Partition, Silence, Source, Topic
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.ids import TopicId
 
@@ -120,8 +120,8 @@ def _contradicted(image: Image, topic: str, partition: int, other: bytes | None)
             return Claim(Says.REMOVED, seen, has_left=True)
         return _silent(image, topic, partition, None)
     one = image.topics[other].partitions.get(partition) if other in image.topics else None
-    if one is None and image.silence is not Silence.ABSENT:
-        return _silent(image, topic, partition, other)  # of a request: the partition itself is not in it
+    if one is None and image.source is Source.REQUESTS:
+        return _silent(image, topic, partition, other)  # the partition itself is not in it
     if not _is_listed(image, topic, partition):
         return _UNSPOKEN
     return Claim(Says.OTHER_ID, Absent(as_of_ms=image.as_of_ms), one, other)

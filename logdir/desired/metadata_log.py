@@ -272,9 +272,6 @@ class _Log:
             following = self._bases[number + 1] if number + 1 < len(self._bases) else None
             if (following is not None and following <= start) or (first is not None and base < first[0]):
                 continue
-            if base > expected:
-                self.ended = self._gap(base, expected)
-                return
             path = self._path(base)
             descriptor = os.open(path, _OPEN)
             try:

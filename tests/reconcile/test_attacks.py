@@ -138,6 +138,7 @@ class TestA01:
         plan = reconcile(image, *pair(live("a", A)), births=births)
         assert bool(staged(plan)) is is_staged
         assert why(plan) == ({} if is_staged else {"a-0": "too-young"})
+        assert why(reconcile(image, *pair(live("a", A)), births={})) == {"a-0": "too-young"}
 
     def test_a01_a_removal_that_was_seen_stages(self, log: LogDir) -> None:
         before = up_to(log)
@@ -220,6 +221,28 @@ class TestA03:
         assert "STALE" in fresh.problem.fix
         # An older controller's, whatever its number.
         assert broker.receives(document(listed(a=(A, (0,))), type=FULL, sequence=99, epoch=4)).plan is None
+
+    def test_a03_nothing_is_staged_for_an_id_that_was_set_aside_here(self) -> None:
+        """Whatever it was set aside for: it is told of as wanted again, and no live replica goes for it."""
+        for reason in (Reason.ABSENT, Reason.STOP_REPLICA, Reason.OPERATOR):
+            broker = Broker(*pair(live("a", A0), aside=(item(A, reason=reason),)))
+            decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
+            assert (codes(decided), staged(decided.plan)) == ([103], [])
+            assert why(decided.plan)["a-0"] == "stale"
+            assert held(decided.plan) == ([] if reason is Reason.OPERATOR else [f"{A}_0"])
+            broker = Broker(*pair(live("a", None), aside=(item(A, reason=reason),)))
+            decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
+            assert (given(decided.plan), why(decided.plan)["a-0"]) == ([], "stale")
+
+    def test_a03_a_request_for_an_earlier_start_of_the_broker_changes_nothing(self) -> None:
+        broker = Broker(*pair(live("a", A0)))
+        broker.receives(document(listed(a=(A0, (0,))), type=FULL, sequence=1))
+        for kind in (FULL, INCREMENTAL, 0):
+            late = broker.receives(document(listed(a=(A, (0,))), type=kind, sequence=2, broker_epoch=39))
+            assert (late.code, late.plan) == (Code.STALE_BROKER_EPOCH, None)
+        # -1 skips the check (kafka-behaviour §4.2).
+        unsaid = document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=2, broker_epoch=-1)
+        assert broker.decide(unsaid).plan is not None
 
     def test_a03_the_pair_is_durable_over_restarts(self) -> None:
         broker = Broker(*pair(live("a", A), live("b", B)))
@@ -449,7 +472,7 @@ class TestA29:
         log.append(remove(raw(A)))
         later(log)
         one, other = pair(live("a", A))
-        either: tuple[dict[str, Any], ...] = ({"node_id": 2}, {"cluster_id": "another"})
+        either: tuple[dict[str, Any], ...] = ({"node_id": 2}, {"cluster_id": "another"}, {"cluster_id": None})
         for changed in either:
             plan = reconcile(up_to(log), replace(one, **changed), other)
             assert staged(plan) == []
@@ -462,6 +485,15 @@ class TestA29:
         plan = reconcile(up_to(log), replace(one, closed=closed), other)
         assert plan.actions == ()
         assert why(plan) == {"": "closed"}
+
+
+class TestA33:
+    def test_a33_a_tiered_topic_says_so(self, log: LogDir) -> None:
+        log.append(record(4, resourceType=2, resourceName="a", name="remote.storage.enable", value="true"))
+        log.append(change(raw(A), 0, replicas=(2, 3), isr=(2, 3)), remove(raw(B)))
+        later(log)
+        actions = reconcile(up_to(log), *pair(live("a", A), live("b", B))).actions
+        assert ["local part only" in action.loses for action in actions] == [True, False]
 
 
 class TestA42:

@@ -50,6 +50,23 @@ def test_of_two_instructions_for_one_partition_neither_counts(states: list[Any])
     assert one.live() == ["b-0", "b-1"]
 
 
+def test_a_torn_partition_is_not_judged_by_the_rest_of_its_topic() -> None:
+    one = Broker(disk(live("a", A), live("a", A, 1), live("a", A, 2), live("b", B)))
+    decided = one.receives(document(listed(a=(A0, (0, 0, 1)), b=(B, (0,))), type=FULL, sequence=1))
+    assert codes(decided) == [42, 42, 103, 0]
+    assert staged(decided.plan) == [("a-1", "topic-id-mismatch", False)]
+    # The one that is left out is not proven to be gone; of the torn one nothing is said at all.
+    assert why(decided.plan) == {"a-2": "no-proof"}
+
+
+def test_an_incremental_request_gives_ids_only_to_what_it_lists() -> None:
+    one = broker()
+    one.receives(document(listed(c=(A0, BOTH)), type=INCREMENTAL, sequence=1))
+    one.facts = (disk(live("c", None), live("b", B)),)
+    assert given(one.receives(document(listed(b=(B, (0,))), type=INCREMENTAL, sequence=2)).plan) == []
+    assert given(one.receives(document(listed(c=(A0, (0,))), type=INCREMENTAL, sequence=3)).plan) == [("c-0", A0)]
+
+
 def test_stop_replica_twice_for_one_partition_is_refused_for_both() -> None:
     one = broker()
     states = stopped(delete=True, a=(None, (0,))) + stopped(delete=False, a=(None, (0, 1)))

@@ -17,7 +17,12 @@ from tests.proof.plugin import Recorder
 MODULES = ("staging", "purge", "recover", "small_file", "checkpoint", "replica_dir")
 TRIED = {
     "staging": ("stage 1", "stage 2 by id", "restore", "restore what no checkpoint named", "hold"),
-    "purge": ("purge a small one", "purge after a killed claim", "race: P sees, claim, R sees, restore, remove"),
+    "purge": (
+        "purge a small one",
+        "purge two together",
+        "purge after a killed claim",
+        "race: P sees, claim, R sees, restore, remove",
+    ),
     "recover": ("recover", "restore", "purge after a killed claim", "hold after a killed stage"),
     "small_file": ("replace a file", "make a file", "remove a file"),
 }

@@ -144,9 +144,13 @@ def test_the_bootstrap_snapshot_holds_no_data(log: LogDir) -> None:
 
 
 def test_records_before_the_snapshot_within_its_last_batch_are_passed_over(log: LogDir) -> None:
-    log.append(topic("a", A), partition(A, 0, (1, 2)), topic("b", B), partition(B, 0, (1, 2)))
-    log.snapshot(register(1), topic("a", A), partition(A, 0, (1, 2)), offset=log.offset - 2)
-    assert names(read(log)) == {"a", "b"}
+    log.append(topic("a", A), partition(A, 0, (1, 2)))
+    log.append(change(A, 0, isr=(1,)), topic("b", B), partition(B, 0, (1, 2)))
+    one = partition(A, 0, (1, 2), isr=(1,), partitionEpoch=1)
+    log.snapshot(register(1), topic("a", A), one, offset=log.offset - 2)
+    image = read(log)
+    assert names(image) == {"a", "b"}
+    assert image.topics[A].partitions[0].partition_epoch == 1
 
 
 @pytest.mark.parametrize(("last", "expected"), [(end, {"a", "b"}), (abort, {"a"}), (noop, {"a"})])

@@ -1,0 +1,190 @@
+"""Ways to lose a replica that the cluster still wants: each test bears the number of its row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from logdir.formats.controller_file import MetadataMark
+from logdir.ids import TopicId
+from logdir.reasons import Reason
+from tests.logdir.desired.log_dir import (
+    DIR,
+    LogDir,
+    change,
+    partition,
+    record,
+    register,
+    remove,
+    topic,
+)
+from tests.reconcile.disk import disk, live
+from tests.reconcile.scene import (
+    A0,
+    INCREMENTAL,
+    OTHERS,
+    A,
+    B,
+    item,
+    later,
+    pair,
+    raw,
+    why_no_purge,
+)
+from tests.reconcile.stories import FRESH, Broker, given, held, reconcile, staged, standing, up_to, why
+from tests.reconcile.universe import document, listed
+
+
+class TestA33:
+    def test_a33_a_tiered_topic_says_so(self, log: LogDir) -> None:
+        log.append(record(4, resourceType=2, resourceName="a", name="remote.storage.enable", value="true"))
+        log.append(change(raw(A), 0, replicas=(2, 3), isr=(2, 3)), remove(raw(B)))
+        later(log)
+        actions = reconcile(up_to(log), *pair(live("a", A), live("b", B))).actions
+        assert ["local part only" in action.loses for action in actions] == [True, False]
+
+
+class TestA42:
+    def test_a42_two_spellings_of_one_id_are_one_replica(self, log: LogDir) -> None:
+        """In both layouts at once, and written in hexadecimal: compared by their 128 bits."""
+        both = (
+            disk(live("a", A)),
+            disk(live("a", A, layout="topic-id", log_dir="/d2"), log_dir="/d2", layout="topic-id"),
+            disk(*OTHERS, log_dir="/d9"),
+        )
+        assert reconcile(up_to(log), *both).actions == ()
+        log.append(remove(raw(A)))
+        later(log)
+        plan = reconcile(up_to(log), *both)
+        assert staged(plan) == [("a-0", "topic-removed", True), (f"{A[:2]}/{A}_0", "topic-removed", True)]
+        spelled = TopicId.parse_any(TopicId.parse(A).hex())
+        one = replace(live("a", None), topic_id=spelled, problems=())
+        assert staged(reconcile(up_to(log), *pair(one))) == [("a-0", "topic-removed", True)]
+
+    def test_a42_no_id_is_given_where_its_replica_lies_already(self) -> None:
+        """Else a broker would find two of one id and partition; the other need not say its name."""
+        for name in ("a", None):
+            other = disk(live(name, A, layout="topic-id", log_dir="/d2"), log_dir="/d2", layout="topic-id")
+            broker = Broker(disk(live("a", None)), other)
+            decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
+            assert (given(decided.plan), why(decided.plan)) == ([], {"a-0": "live-twin"})
+
+
+class TestA43:
+    def test_a43_rolled_back_metadata_holds_everything(self, log: LogDir) -> None:
+        log.append(remove(raw(A)))
+        later(log)
+        image = up_to(log)
+        facts = pair(live("a", A))
+        for used in ((1, log.offset + 1), (2, 1), (0, log.offset + 1)):
+            ahead = replace(FRESH, metadata=MetadataMark(epoch=used[0], offset=used[1]))
+            plan = reconcile(image, *facts, standing=standing(used=ahead))
+            assert plan.actions == ()
+            assert plan.refused is not None
+            assert plan.holds_purges
+            confirmed = standing(used=ahead, is_position_confirmed=True)
+            assert staged(reconcile(image, *facts, standing=confirmed))
+        same = replace(FRESH, metadata=MetadataMark(epoch=1, offset=log.offset))
+        plan = reconcile(image, *facts, standing=standing(used=same))
+        assert staged(plan)
+        assert plan.used == same
+
+    def test_a43_a_log_that_was_put_back_and_led_on_is_noticed(self, log: LogDir) -> None:
+        """Epoch and offset have overtaken what was used; the record there is another."""
+        used = MetadataMark(epoch=1, offset=log.offset - 1)
+        image = replace(up_to(log, used=replace(used, epoch=3)), epoch=9)
+        plan = reconcile(image, *pair(live("a", A)), standing=standing(used=replace(FRESH, metadata=used)))
+        assert plan.refused is not None
+        assert "put back" in plan.refused.fix
+
+    def test_a43_a_lost_file_holds_until_confirmed(self, log: LogDir) -> None:
+        log.append(remove(raw(A)))
+        later(log)
+        plan = reconcile(up_to(log), *pair(live("a", A)), standing=standing(used=None))
+        assert (plan.actions, plan.holds_purges) == ((), True)
+        confirmed = standing(used=None, is_position_confirmed=True)
+        plan = reconcile(up_to(log), *pair(live("a", A)), standing=confirmed)
+        assert staged(plan)
+        assert plan.used is not None
+        assert plan.used.metadata == MetadataMark(epoch=1, offset=log.offset)
+
+    def test_a43_an_id_that_is_wanted_again_is_never_purged(self, log: LogDir) -> None:
+        wanted = item(A)
+        facts = pair(aside=(wanted, item(A0, number=1), item(B, name="b", delay_ms=None)))
+        plan = reconcile(up_to(log), *facts)
+        assert held(plan) == [f"{A}_0"]
+        assert why(plan)[f"deleting/{B}_0"] == "wanted"
+        (action,) = plan.actions
+        assert action.rule.value.startswith("design §4")
+        assert "restore" in action.proposes  # type: ignore[union-attr] # it is a hold
+        assert why_no_purge(up_to(log), wanted, facts) == "wanted"
+
+    @pytest.mark.parametrize("reason", [Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED])
+    def test_a43_what_has_a_live_copy_here_is_as_it_should_be(self, log: LogDir, reason: Reason) -> None:
+        source = item(A, reason=reason)
+        with_copy, without = pair(live("a", A), aside=(source,)), pair(aside=(source,))
+        assert held(reconcile(up_to(log), *with_copy)) == []
+        assert why_no_purge(up_to(log), source, with_copy) is None
+        assert held(reconcile(up_to(log), *without)) == [f"{A}_0"]
+        assert why_no_purge(up_to(log), source, without) == "wanted"
+
+    def test_a43_another_reason_is_held_beside_a_live_copy(self, log: LogDir) -> None:
+        plan = reconcile(up_to(log), *pair(live("a", A), aside=(item(A),)))
+        assert held(plan) == [f"{A}_0"]
+
+
+class TestA46:
+    @pytest.fixture
+    def moving(self, log: LogDir) -> LogDir:
+        """Partition 0 of a leaves this node, partition 1 of b comes to it."""
+        log.append(change(raw(A), 0, replicas=(2, 3, 1), addingReplicas=(3,), removingReplicas=(1,)))
+        return log
+
+    def test_a46_reassignment_in_flight_keeps_both_ends(self, moving: LogDir) -> None:
+        moving.append(topic("c", raw(A0)), partition(raw(A0), 0, (2,), addingReplicas=(1,)))
+        later(moving)
+        plan = reconcile(up_to(moving), *pair(live("a", A), live("c", A0)))
+        assert (plan.actions, plan.refusals) == ((), ())
+
+    def test_a46_a_replica_that_left_is_staged(self, moving: LogDir) -> None:
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2, 3)))
+        later(moving)
+        plan = reconcile(up_to(moving), *pair(live("a", A), live("a", A, 1)))
+        assert staged(plan) == [("a-0", "replica-moved-away", True)]
+
+    def test_a46_a_replica_in_the_isr_is_never_staged(self, moving: LogDir) -> None:
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(1, 2)))
+        later(moving)
+        plan = reconcile(up_to(moving), *pair(live("a", A)))
+        assert (staged(plan), why(plan)) == ([], {"a-0": "last-copy"})
+
+    @pytest.mark.parametrize("gone", ["fenced", "unregistered", "another log dir"])
+    def test_a46_the_only_one_whose_log_dir_answers_is_never_staged(self, moving: LogDir, gone: str) -> None:
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2,)))
+        if gone == "fenced":
+            moving.append(register(2, epoch=5, fenced=True))
+        elif gone == "unregistered":
+            moving.append(record(1, brokerId=2, brokerEpoch=0))
+        else:
+            moving.append(change(raw(A), 0, directories=(bytes(15) + b"\x07", DIR)))
+        later(moving)
+        plan = reconcile(up_to(moving), *pair(live("a", A)))
+        assert (staged(plan), why(plan)) == ([], {"a-0": "last-copy"})
+
+    def test_a46_that_it_is_elsewhere_now_proves_nothing_if_it_was_not_seen_to_leave(self, moving: LogDir) -> None:
+        rest = [topic("a", raw(A)), partition(raw(A), 0, (2, 3)), topic("b", raw(B)), partition(raw(B), 0, (1, 2))]
+        moving.snapshot(register(1), register(2), register(3), *rest)
+        plan = reconcile(up_to(moving, watermark=None), disk(live("a", A)))
+        assert (staged(plan), why(plan)) == ([], {"a-0": "no-proof"})
+
+    def test_a46_behind_a_record_that_cannot_be_read_it_may_have_come_back(self, moving: LogDir) -> None:
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2, 3)))
+        moving.append(remove(raw(B)))
+        later(moving)
+        moving.raw(bytes((1, 99, 0, 0)))
+        image = up_to(moving)
+        assert image.ended is not None
+        plan = reconcile(image, *pair(live("a", A), live("b", B)))
+        assert staged(plan) == [("b-0", "topic-removed", True)]
+        assert why(plan) == {"a-0": "no-proof"}

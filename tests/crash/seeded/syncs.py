@@ -49,7 +49,7 @@ TRIED: dict[str, tuple[str, ...]] = {
     "elsewhere.write": ("export",),
     "elsewhere.copy": ("export",),
     "elsewhere.new_directory": ("export",),
-    "layout._run": _TAKEN_UP,
+    "layout._sync": _TAKEN_UP,
     "layout._say": _TAKEN_UP,
     "linked.make_marked": (*_CAPTURES, *_ADOPTIONS),
     "linked.drop": ("start that withdraws an adoption", "capture of nothing", "adopt"),

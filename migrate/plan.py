@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from logdir.errors import Problem, shown
 from migrate import conflicts, groups, steps
+from migrate.beside import Beside
 from migrate.census import BrokerFacts, ClusterFacts
 from migrate.documents import Document, write_documents
 from migrate.findings import Findings, Kept, find
@@ -152,12 +153,12 @@ def plan_fleet(
         findings = find(spark, frame, fleet, earlier, kept, progress)
         for problem in _unmatched_globs(findings):
             warn(problem)
-        progress("making waves")
-        waves = _make_waves(findings, fleet, kept, groups_limit)
-        progress("writing steps")
-        documents = _write_steps(spark, findings, waves, directory, kept)
-        progress("writing conflicts")
-        _write_conflicts(spark, findings, directory)
+        with Beside(spark) as beside:
+            beside.begin(lambda: _write_conflicts(spark, findings, directory))
+            progress("making waves")
+            waves = _make_waves(findings, fleet, kept, groups_limit)
+            progress("writing steps and conflicts")
+            documents = _write_steps(spark, findings, waves, directory, kept, beside)
         waves_text = json_text(_waves_document(findings, waves)) + "\n"
         (directory / "waves.json").write_bytes(waves_text.encode("utf-8"))
         digests = [(document.path, document.sha256) for document in documents]
@@ -254,7 +255,12 @@ def _header(broker: BrokerFacts, cluster: ClusterFacts) -> str:
 
 
 def _write_steps(
-    spark: SparkSession, findings: Findings, waves: tuple[ClusterWaves, ...], directory: Path, kept: Kept
+    spark: SparkSession,
+    findings: Findings,
+    waves: tuple[ClusterWaves, ...],
+    directory: Path,
+    kept: Kept,
+    beside: Beside,
 ) -> list[Document]:
     census = findings.census
     clean = [broker for broker in census.brokers if _is_clean(findings, broker)]
@@ -281,7 +287,8 @@ def _write_steps(
         .transform(steps.with_ids, findings.given)
         .transform(steps.with_numbers, headers)
     )
-    _write_table(numbered.transform(steps.select_table, places), directory / "steps")
+    table = numbered.transform(steps.select_table, places)
+    beside.begin(lambda: _write_table(table, directory / "steps"))
     lines = numbered.transform(steps.select_lines, headers, places)
     expected = {_document_path(broker): findings.entries[broker.broker].steps for broker in clean}
     return write_documents(spark, lines, directory, expected)

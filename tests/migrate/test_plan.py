@@ -403,7 +403,7 @@ def test_two_entries_of_one_node_are_two_brokers(spark: SparkSession, tmp_path: 
 
 def test_a_plan_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     def stop(stage: str) -> None:
-        if stage == "writing conflicts":
+        if stage == "writing steps and conflicts":
             raise KeyboardInterrupt
 
     builder = clean_fleet(tmp_path / "f")

@@ -180,7 +180,7 @@ class Broker:
             changed[one.path] = "deleted"
             live.remove(one)
             named.discard((one.topic, one.partition))
-        if len(found.dirs) < MOST and self.draw.random() < 0.4:
+        if len(found.dirs) < MOST and self.draw.random() < 0.7:
             named |= {(one.topic, one.partition) for one in gone}
             again = sorted({(_topic(one), one.partition) for one in found.dirs if one.place == "aside"} - named)
             if again:

@@ -271,7 +271,7 @@ class Soak:
             aside=str(self._aside),
             seed=f"{self.report.seed} worker {number}",
             boottime_ms=self.model.now_ms,
-            prefer=tuple(draw.sample(KINDS, 3)),
+            prefer=("adopt", *draw.sample(KINDS, 3)),
             die_at=None if again is None else again.die_at,
             is_early=is_early,
         )

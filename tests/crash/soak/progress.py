@@ -1,6 +1,6 @@
 """A page of memory in which a worker says at which operation and call it is, and which outlives its ``kill -9``.
 
-Two slots, and a byte that says which of them counts: whatever instant the kill comes at, one whole line can be read.
+Two slots, and a byte that counts the lines: whatever instant the kill comes at, the last whole one can be read.
 
 Not here: what the operations are (``tasks``), what is made of it (``rounds``).
 
@@ -78,16 +78,21 @@ class Page:
     def put(self, text: str) -> None:
         """Write a line, whole or not at all."""
         data = text.encode("utf-8", "surrogateescape")[:_ROOM]
-        other = 1 - self._memory[0]
-        start = _SLOTS[other]
+        count = (self._memory[0] + 1) % 256
+        start = _SLOTS[count % 2]
         self._memory[start : start + 2 + len(data)] = len(data).to_bytes(2, "little") + data
-        self._memory[0:1] = bytes([other])
+        self._memory[0:1] = bytes([count])
 
     def get(self) -> str:
         """Read the line last written."""
-        start = _SLOTS[self._memory[0]]
-        size = int.from_bytes(self._memory[start : start + 2], "little")
-        return self._memory[start + 2 : start + 2 + size].decode("utf-8", "surrogateescape")
+        while True:
+            count = self._memory[0]
+            start = _SLOTS[count % 2]
+            size = int.from_bytes(self._memory[start : start + 2], "little")
+            data = self._memory[start + 2 : start + 2 + size]
+            # Whoever writes meanwhile writes into the other, and only then into this one.
+            if self._memory[0] == count:
+                return data.decode("utf-8", "surrogateescape")
 
     def at(self) -> At:
         """Return where the worker is, or was when it was killed."""

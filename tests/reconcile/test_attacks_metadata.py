@@ -93,7 +93,7 @@ class TestA02:
         log.append(remove(raw(A)))
         log.time_ms += 72 * HOUR_MS
         facts = pair(live("a", A), live("b", B))
-        in_days = replace(NOW, wall_ms=WALL_MS + 72 * HOUR_MS)
+        in_days = NOW._replace(wall_ms=WALL_MS + 72 * HOUR_MS)
         for mark in (None, watermark(committed, 1), watermark(log.offset + 9, 7)):
             image = up_to(log, watermark=mark)
             plan = reconcile(image, *facts, now=in_days)
@@ -177,7 +177,7 @@ class TestA29:
             plan = reconcile(image, *pair(live("a", A)), standing=replace(running, max_age_ms=limit_ms))
             assert (plan.refused is not None) is is_refused
         # While the broker is stopped its log ages: then only removals that were seen count.
-        days = replace(NOW, wall_ms=WALL_MS + 72 * HOUR_MS)
+        days = NOW._replace(wall_ms=WALL_MS + 72 * HOUR_MS)
         assert staged(reconcile(image, *pair(live("a", A), live("b", A0)), now=days)) == [
             ("a-0", "topic-removed", True)
         ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from logdir.decide.brake import WINDOW_MS, Braked, Released, Verdict, Wish, highest, judge, recent
@@ -12,7 +10,7 @@ from logdir.formats import brake_file
 from logdir.formats.brake_file import MAX_COUNTS, Count
 from tests.logdir.decide.builders import HOUR_MS, NOW, WALL_MS
 
-UNKEPT = replace(NOW, is_synchronised=False)
+UNKEPT = NOW._replace(is_synchronised=False)
 
 
 def proven(proof: Proof) -> Removed:
@@ -41,10 +39,10 @@ def test_a38_nine_percent_an_hour_stops_at_the_second(  # A38
 ) -> None:
     first = judge(wish(9), (), NOW)
     assert isinstance(first, Released)
-    hour_later = replace(NOW, wall_ms=WALL_MS + HOUR_MS)
+    hour_later = NOW._replace(wall_ms=WALL_MS + HOUR_MS)
     assert isinstance(judge(wish(9, live=91), first.record, hour_later), Braked)
     assert is_released(judge(wish(1, live=91), first.record, hour_later))
-    day_later = replace(NOW, wall_ms=WALL_MS + WINDOW_MS)
+    day_later = NOW._replace(wall_ms=WALL_MS + WINDOW_MS)
     assert is_released(judge(wish(9, live=91), first.record, day_later))
 
 
@@ -87,20 +85,20 @@ def test_the_highest_of_all_work_roots_wins() -> None:
 
 def test_nothing_is_forgotten_by_a_clock_nobody_keeps() -> None:
     record = (count(2 * WINDOW_MS, 10),)
-    for unsure in (UNKEPT, replace(NOW, boottime_ms=1000), replace(UNKEPT, wall_ms=WALL_MS * 2)):
+    for unsure in (UNKEPT, NOW._replace(boottime_ms=1000), UNKEPT._replace(wall_ms=WALL_MS * 2)):
         assert recent(record, unsure) == record
         assert isinstance(judge(wish(10), record, unsure), Braked)
     assert recent(record, NOW) == ()
 
 
 def test_what_was_counted_without_a_clock_begins_to_age_when_there_is_one() -> None:
-    first = judge(wish(10), (), replace(UNKEPT, wall_ms=0))
+    first = judge(wish(10), (), UNKEPT._replace(wall_ms=0))
     assert isinstance(first, Released)
     assert first.record == (Count(instant_ms=0, partitions=10, topics=5),)
     held = judge(wish(10, live=90), first.record, NOW)
     assert isinstance(held, Braked)
     assert held.record == (count(0, 10),)
-    assert is_released(judge(wish(9, live=90), held.record, replace(NOW, wall_ms=WALL_MS + WINDOW_MS)))
+    assert is_released(judge(wish(9, live=90), held.record, NOW._replace(wall_ms=WALL_MS + WINDOW_MS)))
 
 
 def test_what_was_counted_in_the_future_counts_now() -> None:
@@ -110,7 +108,7 @@ def test_what_was_counted_in_the_future_counts_now() -> None:
 def test_a_record_always_fits_its_file() -> None:
     record: tuple[Count, ...] = ()
     for number in range(MAX_COUNTS + 50):
-        verdict = judge(wish(1), record, replace(NOW, wall_ms=WALL_MS + number), is_confirmed=True)
+        verdict = judge(wish(1), record, NOW._replace(wall_ms=WALL_MS + number), is_confirmed=True)
         assert isinstance(verdict, Released)
         record = verdict.record
     assert len(record) == MAX_COUNTS

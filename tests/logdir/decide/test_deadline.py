@@ -31,8 +31,7 @@ DAY_MS = 24 * HOUR_MS
 
 
 def later(then: Instant, ms: int, *, wall_ms: int | None = None, synchronised: bool = True) -> Instant:
-    return replace(
-        then,
+    return then._replace(
         boottime_ms=then.boottime_ms + ms,
         wall_ms=then.wall_ms + (ms if wall_ms is None else wall_ms),
         is_synchronised=synchronised,
@@ -120,12 +119,12 @@ def test_a24_a_gap_is_not_credited_by_a_clock_nobody_keeps() -> None:
     heartbeat, now = beats(STEADY, booted(NOW, HOUR_MS, synchronised=False), 60)
     assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 60 * MINUTE_MS
     # But as soon as somebody keeps it.
-    heartbeat, now = beats(heartbeat, replace(now, is_synchronised=True), 6)
+    heartbeat, now = beats(heartbeat, now._replace(is_synchronised=True), 6)
     assert heartbeat.boots[-1].credited_ms == HOUR_MS - CLOCK_ERROR_MS
 
 
 def test_a_gap_is_not_credited_if_the_boot_before_had_no_steady_clock() -> None:
-    heartbeat = beat(begin(NOW), replace(NOW, is_synchronised=False))
+    heartbeat = beat(begin(NOW), NOW._replace(is_synchronised=False))
     heartbeat, now = beats(heartbeat, booted(NOW, HOUR_MS), 60)
     assert heartbeat.boots[-1].credited_ms == 0
     assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 60 * MINUTE_MS
@@ -179,7 +178,7 @@ def test_a_boot_id_used_again_counts_nothing_twice() -> None:
 
 def test_what_waits_since_an_earlier_boot_loses_nothing_when_boot_time_runs_backwards() -> None:
     heartbeat, now = beats(STEADY, booted(NOW, 0, synchronised=False), 120)
-    heartbeat, now = beats(heartbeat, replace(now, boottime_ms=HOUR_MS), 10)
+    heartbeat, now = beats(heartbeat, now._replace(boottime_ms=HOUR_MS), 10)
     assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 120 * MINUTE_MS
 
 

@@ -16,7 +16,7 @@ from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, set_aside
 
-LATER = replace(NOW, boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS + 4 * HOUR_MS)
+LATER = NOW._replace(boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS + 4 * HOUR_MS)
 BEAT = begin(NOW)
 REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=WALL_MS))
 HELD = replace(MARKER, delay_ms=None)
@@ -34,7 +34,7 @@ def decide(marker: ReplicaMarker, **asked: object) -> Purge | Refusal:
 @pytest.mark.parametrize("marker", [MARKER, REMOVED])
 def test_due_goes_and_one_millisecond_before_it_does_not(marker: ReplicaMarker) -> None:
     assert isinstance(decide(marker, now=LATER), Purge)
-    early = decide(marker, now=replace(LATER, boottime_ms=LATER.boottime_ms - 1))
+    early = decide(marker, now=LATER._replace(boottime_ms=LATER.boottime_ms - 1))
     assert isinstance(early, Refusal)
     assert early.why is Why.NOT_DUE
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from logdir.clock import Instant
@@ -18,7 +16,7 @@ DAY_MS = 24 * HOUR_MS
 def later(then: Instant, ms: int, *, boot: str = "") -> Instant:
     """Return an instant so much later; in another boot if one is named, ten minutes after its start."""
     booted = {"boot_id": boot, "boottime_ms": 10 * 60 * 1000} if boot else {"boottime_ms": then.boottime_ms + ms}
-    return replace(then, wall_ms=then.wall_ms + ms, **booted)
+    return then._replace(wall_ms=then.wall_ms + ms, **booted)
 
 
 def both(heartbeat: Heartbeat, *instants: Instant) -> Heartbeat:
@@ -38,8 +36,8 @@ FIRST = begin(NOW)
         ((later(NOW, DAY_MS, boot="boot-2"),), True),
         ((later(NOW, 5 * 60 * 1000, boot="boot-2"),), False),
         ((later(NOW, DAY_MS, boot="b"), later(NOW, 2 * DAY_MS, boot="c")), True),
-        ((replace(later(NOW, DAY_MS), wall_ms=0),), True),
-        ((replace(later(NOW, DAY_MS, boot="b"), wall_ms=0, boottime_ms=DAY_MS),), True),
+        ((later(NOW, DAY_MS)._replace(wall_ms=0),), True),
+        ((later(NOW, DAY_MS, boot="b")._replace(wall_ms=0, boottime_ms=DAY_MS),), True),
     ],
     ids=[
         "an hour",
@@ -66,7 +64,7 @@ def test_a25_disks_folded_forward_together_are_never_behind() -> None:
     one, two = FIRST, begin(later(NOW, -DAY_MS, boot="boot-0"))
     two = beat(two, NOW)
     for number, instant in enumerate(
-        (later(NOW, HOUR_MS), later(NOW, DAY_MS, boot="b"), replace(later(NOW, 2, boot="c"), wall_ms=7), NOW)
+        (later(NOW, HOUR_MS), later(NOW, DAY_MS, boot="b"), later(NOW, 2, boot="c")._replace(wall_ms=7), NOW)
     ):
         one, two = beat(one, instant), beat(two, instant)
         assert returned({"/d1": one, "/d2": two}) == {}, number
@@ -79,7 +77,7 @@ def test_a25_a_disk_made_later_is_no_sibling_to_be_behind_of_once_all_are_folded
 
 
 def test_a_container_with_one_boot_id_for_ever_blames_the_one_that_missed_it() -> None:
-    again = replace(NOW, boottime_ms=60_000, wall_ms=WALL_MS + 9 * HOUR_MS)
+    again = NOW._replace(boottime_ms=60_000, wall_ms=WALL_MS + 9 * HOUR_MS)
     assert set(returned({"/d1": both(FIRST, again), "/d2": FIRST})) == {"/d2"}
 
 

@@ -142,7 +142,7 @@ def test_a04_three_partitions_of_a_reminted_id_pass_the_brake_and_are_never_purg
     assert [action.marker.delay_ms for action in plan.actions] == [None] * 3
     items = [set_aside(action.marker) for action in plan.actions]
     years = 10 * 365 * 24 * HOUR_MS
-    late = replace(NOW, boottime_ms=NOW.boottime_ms + years, wall_ms=WALL_MS + years)
+    late = NOW._replace(boottime_ms=NOW.boottime_ms + years, wall_ms=WALL_MS + years)
     for early in (False, True):
         purge = plan_purge(PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, is_early=early), items)
         assert purge.actions == ()

@@ -39,9 +39,9 @@ def test_begun_once_then_folded_forward(site: Site) -> None:
     assert heartbeat.read(site) is None
     first = heartbeat.begin(site, NOW)
     assert heartbeat.read(site) == first
-    later = heartbeat.begin(site, replace(NOW, boottime_ms=9000))
+    later = heartbeat.begin(site, NOW._replace(boottime_ms=9000))
     assert [boot.seen_ms for boot in later.boots] == [9000]
-    other = heartbeat.beat(site, replace(NOW, boot_id="two", boottime_ms=5))
+    other = heartbeat.beat(site, NOW._replace(boot_id="two", boottime_ms=5))
     assert other is not None
     assert [boot.boot_id for boot in other.boots] == ["one", "two"]
     assert heartbeat.read(site) == other

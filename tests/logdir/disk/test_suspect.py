@@ -111,7 +111,7 @@ def test_a_second_one_is_added_and_another_boot_begins_anew() -> None:
             three[0].log_dir: "first",
             three[1].log_dir: "second",
         }
-        tell_suspects(three, {devices[1]: "again"}, replace(NOW, boot_id="next"))
+        tell_suspects(three, {devices[1]: "again"}, NOW._replace(boot_id="next"))
         assert {path: one.found for path, one in read_suspects(three, "next").items()} == {three[1].log_dir: "again"}
 
 

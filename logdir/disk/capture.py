@@ -8,7 +8,8 @@ is already durable, and listed again. Only if both listings and the links agree 
 The topic id comes from the file, and the topic from the name only where Kafka did not cut it; where it may have, and
 nobody says the topic, the capture is held. Files are synced one by one, never with ``syncfs``: others write meanwhile.
 
-Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done.
+Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done. An earlier one
+that has been claimed for its removal is none any more, however whole it still lies there: it is captured anew.
 
 Not here: which directories (``decide``), what becomes of it (``adopt``, ``export``, ``purge``).
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from logdir.clock import Instant
@@ -191,17 +193,19 @@ def _found(site: Site, replica: _Replica, seen: Files) -> str | None:
     for parent, prefix in ((site.deleting, "deleting/"), (site.incoming, "")):
         for name in parent.names():
             parts = parse_work_dir(name)
-            if parts is None or parts.mark == "ready" or not replica.may_be(parts):
+            # What is marked is being purged, or belongs to an adoption: it will not stay.
+            if parts is None or parts.mark or not replica.may_be(parts):
                 continue
-            if parent.stat(name).type is not Type.DIRECTORY:
-                continue
-            with parent.open(name) as directory:
-                held = look(directory)
-                if prefix:
-                    if seen and all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items()):
-                        return f"{prefix}{name}"
-                elif _is_begun(site, directory, replica) and (not held or _shares(held, seen)):
-                    return name
+            with suppress(FileNotFoundError):  # claimed or taken back since it was listed
+                if parent.stat(name).type is not Type.DIRECTORY:
+                    continue
+                with parent.open(name) as directory:
+                    held = look(directory)
+                    if prefix:
+                        if seen and all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items()):
+                            return f"{prefix}{name}"
+                    elif _is_begun(site, directory, replica) and (not held or _shares(held, seen)):
+                        return name
     return None
 
 

@@ -133,9 +133,7 @@ class _Race:
         (outcome,) = capture(self._site, [CaptureItem(name=DELETED, delay_ms=0)], instant)
         if outcome.result is Result.DONE:
             assert outcome.place is not None
-            name = outcome.place.removeprefix("deleting/")
-            word = "captured before" if name.endswith(".purging") else "captured"
-            self._acks.ack(f"{word} {self._inode(name)}")
+            self._acks.ack(f"captured {self._inode(outcome.place.removeprefix('deleting/'))}")
         else:
             assert isinstance(outcome.error, RefusedError), outcome
             self._acks.ack("capture refused")
@@ -161,6 +159,9 @@ def judge(before: World, state: State, acks: Acks) -> list[str]:
     first = before.tree()[f"{DELETING}/{NAME}"].inode
     restored, claimed, captured = (_said(acks, word) for word in ("restored", "claimed", "captured"))
     wrong = [f"doubled: {both} was restored and claimed" for both in restored & claimed]
+    for inode in claimed & captured:
+        if acks.said.index(f"claimed {inode}") < acks.said.index(f"captured {inode}"):
+            wrong.append(f"lost: {inode} was said to be captured after it was claimed: it will not stay")
     for word, world in (("at the crash", state.crashed), ("recovered", state.recovered)):
         files = world.files()
         if not _whole(files, SOURCE):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from tests.crash.enumerate import ERRNOS
 from tests.crash.recording import Acks
-from tests.kernel.cuts import recovered
+from tests.kernel.cuts import opens, recovered
 from tests.kernel.host import plant, world_of
 from tests.kernel.operations import FACTORIES, REAL_ONLY, KernelOperation, kernel_operation
 from tests.kernel.runner import Ended
@@ -130,7 +130,7 @@ class Bench:
             asked = events(heard.text, roots)
             messages = _off_the_mark(heard.ended, asked, case, event)
             ended = heard.ended
-            error = "" if ended.error == "killed" else ended.error
+            error = ended.error if ended.error != "killed" and opens(one, ended.error) else ""
             messages += recovered(one, start, roots, Acks(ended.said), error=error)
             return Finding(case, event, tuple(messages), _outcome(ended), tuple(asked))
 

@@ -1,0 +1,297 @@
+"""Everything a metadata log says, for people to look at: configurations, quotas and access lists too.
+
+An ``Image`` holds what decisions rest on, in little memory; this holds the fields of every record that still counts,
+and decides nothing. Where both speak of the same thing they say the same (a test compares them).
+
+Not here: reading files (``metadata_source``), how it is laid out as a tree (``metadata_tree``).
+
+Spec: kafka-formats §8.4, §9.4; org.apache.kafka.image.MetadataImage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from logdir.errors import MalformedFileError
+from logdir.ids import TopicId
+from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow
+from logdir.wire.metadata_records import MetadataRecord
+
+TOPIC_RESOURCE: Final = 2
+METADATA_VERSION: Final = "metadata.version"
+BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
+_UNCHANGED: Final = -2
+_Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One topic."""
+
+    name: str
+    partitions: dict[int, PartitionRow] = field(default_factory=dict)
+    """By number; their ``topic_id`` is left empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What counts after the records so far; its mappings are changed by ``ContentsFold`` alone."""
+
+    topics: dict[bytes, Topic] = field(default_factory=dict)
+    """By id."""
+    names: dict[str, bytes] = field(default_factory=dict)
+    """Ids by name."""
+    brokers: dict[int, _Fields] = field(default_factory=dict)
+    """Fields of the registration, changes included."""
+    controllers: dict[int, _Fields] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    zk_migration_state: int | None = None
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    """By type and name of the resource."""
+    quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
+    """By entity: type and name of each part; no name: the default."""
+    next_producer_id: int | None = None
+    acls: dict[bytes, _Fields] = field(default_factory=dict)
+    scram: dict[int, dict[str, _Fields]] = field(default_factory=dict)
+    """By mechanism and user."""
+    tokens: dict[str, _Fields] = field(default_factory=dict)
+
+
+class ContentsFold:
+    """Contents being folded forward."""
+
+    def __init__(self, origin: str) -> None:
+        """Begin with nothing.
+
+        Args:
+            origin: What is read, for the errors.
+        """
+        self.contents = Contents()
+        self.open_transaction: int | None = None
+        """Offset of a transaction that began and did not end: what is in it does not count."""
+        self._origin = origin
+        self._held: list[Row] = []
+        self._lists: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._others: dict[int, Callable[[_Fields], None]] = {
+            0: self._register,
+            1: self._unregister,
+            4: self._configure,
+            7: lambda fields: self._set_fenced(fields, is_fenced=True),
+            8: lambda fields: self._set_fenced(fields, is_fenced=False),
+            9: self._remove_topic,
+            10: self._add_token,
+            11: self._add_scram,
+            12: self._set_feature,
+            14: self._set_quota,
+            15: self._set_producer_ids,
+            17: self._change_broker,
+            18: self._add_acl,
+            19: self._remove_acl,
+            21: self._set_migration,
+            22: self._remove_scram,
+            26: self._remove_token,
+            27: self._register_controller,
+            28: self._clear_elr,
+        }
+
+    def add(self, rows: Iterable[tuple[int, Row]]) -> None:
+        """Fold the rows of a batch.
+
+        Raises:
+            MalformedFileError: they contradict what was before. The fold is spent: begin again without this batch.
+        """
+        for offset, row in rows:
+            kind = row.type if isinstance(row, MetadataRecord) else None
+            if kind in (BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION):
+                self._transact(kind, offset)
+            elif self.open_transaction is None:
+                self._apply(row)
+            else:
+                self._held.append(row)
+
+    def _transact(self, kind: int | None, offset: int) -> None:
+        if kind == BEGIN_TRANSACTION:
+            if self.open_transaction is not None:
+                raise self._refused("one transaction at a time", f"a second begin at {offset}")
+            self.open_transaction = offset
+            return
+        if self.open_transaction is None:
+            raise self._refused("the begin of a transaction before its end", f"none at {offset}")
+        held, self._held, self.open_transaction = self._held, [], None
+        if kind == END_TRANSACTION:
+            for row in held:
+                self._apply(row)
+
+    def _refused(self, expected: str, found: str) -> MalformedFileError:
+        return MalformedFileError(self._origin, expected=expected, found=found)
+
+    def _apply(self, row: Row) -> None:
+        if isinstance(row, PartitionChangeRow):
+            self._change(row)
+        elif isinstance(row, PartitionRow):
+            self._topic(row.topic_id).partitions[row.partition] = self._shared(row)
+        elif isinstance(row, TopicRow):
+            self.contents.topics[row.topic_id] = Topic(name=row.name)
+            self.contents.names[row.name] = row.topic_id
+        elif (apply := self._others.get(row.type)) is not None:
+            apply(row.fields)
+
+    def _topic(self, topic_id: bytes) -> Topic:
+        known = self.contents.topics.get(topic_id)
+        if known is None:
+            raise self._refused("a topic for each partition", f"none of id {TopicId(topic_id)}")
+        return known
+
+    def _change(self, row: PartitionChangeRow) -> None:
+        partitions = self._topic(row.topic_id).partitions
+        before = partitions.get(row.partition)
+        if before is None:
+            raise self._refused("a partition for each change", f"none of {TopicId(row.topic_id)}_{row.partition}")
+        is_led = row.leader != _UNCHANGED
+        directories = before.directories if row.replicas is None else ()
+        one = before._replace(
+            replicas=before.replicas if row.replicas is None else row.replicas,
+            isr=before.isr if row.isr is None else row.isr,
+            removing_replicas=before.removing_replicas if row.removing_replicas is None else row.removing_replicas,
+            adding_replicas=before.adding_replicas if row.adding_replicas is None else row.adding_replicas,
+            leader=row.leader if is_led else before.leader,
+            # Neither epoch is in the record (kafka-formats §9.4).
+            leader_epoch=before.leader_epoch + is_led,
+            partition_epoch=before.partition_epoch + 1,
+            directories=directories if row.directories is None else row.directories,
+            leader_recovery_state=(
+                before.leader_recovery_state if row.leader_recovery_state < 0 else row.leader_recovery_state
+            ),
+            eligible_leader_replicas=(
+                before.eligible_leader_replicas
+                if row.eligible_leader_replicas is None
+                else row.eligible_leader_replicas
+            ),
+            last_known_elr=before.last_known_elr if row.last_known_elr is None else row.last_known_elr,
+        )
+        partitions[row.partition] = self._shared(one)
+
+    def _shared(self, row: PartitionRow) -> PartitionRow:
+        """Return the row with its lists being those of others that are alike: there may be hundreds of thousands."""
+        share = self._lists.setdefault
+        return row._replace(
+            topic_id=b"",  # it stands under its topic
+            replicas=share(row.replicas, row.replicas),
+            isr=share(row.isr, row.isr),
+            directories=share(row.directories, row.directories),
+        )
+
+    def _remove_topic(self, fields: _Fields) -> None:
+        topic = self._topic(fields["topicId"])
+        del self.contents.topics[fields["topicId"]]
+        if self.contents.names.get(topic.name) == fields["topicId"]:
+            del self.contents.names[topic.name]
+        # No record says that its settings go with it.
+        self.contents.configs.pop((TOPIC_RESOURCE, topic.name), None)
+
+    def _clear_elr(self, fields: _Fields) -> None:
+        name = fields["topicName"]
+        if name and name not in self.contents.names:
+            raise self._refused("a topic whose eligible leaders are cleared", f"none called {name}")
+        ids = [self.contents.names[name]] if name else list(self.contents.topics)
+        for topic_id in ids:
+            partitions = self.contents.topics[topic_id].partitions
+            for number, one in partitions.items():
+                partitions[number] = one._replace(eligible_leader_replicas=None, last_known_elr=None)
+
+    def _register(self, fields: _Fields) -> None:
+        self.contents.brokers[fields["brokerId"]] = _ordered(fields)
+
+    def _broker(self, number: int, epoch: int) -> _Fields:
+        known = self.contents.brokers.get(number)
+        if known is None or known["brokerEpoch"] != epoch:
+            found = "none" if known is None else f"epoch {known['brokerEpoch']}"
+            raise self._refused(f"a registration of broker {number} at epoch {epoch}", found)
+        return known
+
+    def _unregister(self, fields: _Fields) -> None:
+        self._broker(fields["brokerId"], fields["brokerEpoch"])
+        del self.contents.brokers[fields["brokerId"]]
+
+    def _set_fenced(self, fields: _Fields, *, is_fenced: bool) -> None:
+        known = self._broker(fields["id"], fields["epoch"])
+        self.contents.brokers[fields["id"]] = known | {"fenced": is_fenced}
+
+    def _change_broker(self, fields: _Fields) -> None:
+        number = fields["brokerId"]
+        known = dict(self._broker(number, fields["brokerEpoch"]))
+        if fields["fenced"]:
+            known["fenced"] = fields["fenced"] > 0  # -1 unfences
+        if fields.get("inControlledShutdown", 0) > 0:
+            known["inControlledShutdown"] = True
+        if fields.get("logDirs"):
+            known["logDirs"] = fields["logDirs"]
+        if fields.get("cordonedLogDirs") is not None:
+            known["cordonedLogDirs"] = fields["cordonedLogDirs"]
+        self.contents.brokers[number] = known
+
+    def _register_controller(self, fields: _Fields) -> None:
+        self.contents.controllers[fields["controllerId"]] = _ordered(fields)
+
+    def _set_feature(self, fields: _Fields) -> None:
+        name, level = fields["name"], fields["featureLevel"]
+        if level or name == METADATA_VERSION:
+            self.contents.features[name] = level
+        else:
+            self.contents.features.pop(name, None)
+
+    def _set_migration(self, fields: _Fields) -> None:
+        self.contents = replace(self.contents, zk_migration_state=fields["zkMigrationState"])
+
+    def _configure(self, fields: _Fields) -> None:
+        key = fields["resourceType"], fields["resourceName"]
+        values = self.contents.configs.setdefault(key, {})
+        if fields["value"] is None:
+            values.pop(fields["name"], None)
+        else:
+            values[fields["name"]] = fields["value"]
+        if not values:
+            del self.contents.configs[key]
+
+    def _set_quota(self, fields: _Fields) -> None:
+        entity = tuple(sorted(((one["entityType"], one["entityName"]) for one in fields["entity"]), key=_entity_order))
+        values = self.contents.quotas.setdefault(entity, {})
+        if fields["remove"]:
+            values.pop(fields["key"], None)
+        else:
+            values[fields["key"]] = fields["value"]
+        if not values:
+            del self.contents.quotas[entity]
+
+    def _set_producer_ids(self, fields: _Fields) -> None:
+        self.contents = replace(self.contents, next_producer_id=fields["nextProducerId"])
+
+    def _add_acl(self, fields: _Fields) -> None:
+        self.contents.acls[fields["id"]] = fields
+
+    def _remove_acl(self, fields: _Fields) -> None:
+        self.contents.acls.pop(fields["id"], None)
+
+    def _add_scram(self, fields: _Fields) -> None:
+        self.contents.scram.setdefault(fields["mechanism"], {})[fields["name"]] = fields
+
+    def _remove_scram(self, fields: _Fields) -> None:
+        self.contents.scram.get(fields["mechanism"], {}).pop(fields["name"], None)
+
+    def _add_token(self, fields: _Fields) -> None:
+        self.contents.tokens[fields["tokenId"]] = fields
+
+    def _remove_token(self, fields: _Fields) -> None:
+        self.contents.tokens.pop(fields["tokenId"], None)
+
+
+def _ordered(fields: _Fields) -> _Fields:
+    """Return a registration with its maps in one order: a snapshot lists them in another than the log."""
+    by_name = {key: tuple(sorted(fields[key], key=lambda one: str(one["name"]))) for key in ("endPoints", "features")}
+    return fields | by_name
+
+
+def _entity_order(one: tuple[str, str | None]) -> tuple[str, bool, str]:
+    return one[0], one[1] is not None, one[1] or ""

@@ -13,7 +13,10 @@ import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
+import org.apache.kafka.common.acl.*;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.quota.*;
+import org.apache.kafka.common.resource.*;
 import org.apache.kafka.common.serialization.*;
 
 public class Helper {
@@ -217,6 +220,57 @@ public class Helper {
         return rows.toString();
     }
 
+    static AclBinding acl(String user, String topic, String operation) {
+        var pattern = new ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL);
+        var entry = new AccessControlEntry("User:" + user, "*", AclOperation.valueOf(operation), AclPermissionType.ALLOW);
+        return new AclBinding(pattern, entry);
+    }
+
+    /** Changes of metadata that only the tests of its log make; each returns null. */
+    static String change(String[] a) throws Exception {
+        switch (a[0]) {
+            case "grow":   // grow TOPIC PARTITIONS: to so many
+                get(admin().createPartitions(Map.of(a[1], NewPartitions.increaseTo(Integer.parseInt(a[2])))).all());
+                break;
+            case "reassign": {   // reassign TOPIC PARTITION 1,2,3; "-" cancels
+                Optional<NewPartitionReassignment> wanted = Optional.empty();
+                if (!a[3].equals("-")) {
+                    List<Integer> ids = new ArrayList<>();
+                    for (String id : a[3].split(",")) ids.add(Integer.parseInt(id));
+                    wanted = Optional.of(new NewPartitionReassignment(ids));
+                }
+                var tp = new TopicPartition(a[1], Integer.parseInt(a[2]));
+                get(admin().alterPartitionReassignments(Map.of(tp, wanted)).all());
+                break;
+            }
+            case "unset": {   // unset TOPIC KEY: back to the default
+                var resource = new ConfigResource(ConfigResource.Type.TOPIC, a[1]);
+                var gone = new AlterConfigOp(new ConfigEntry(a[2], ""), AlterConfigOp.OpType.DELETE);
+                get(admin().incrementalAlterConfigs(Map.of(resource, List.of(gone))).all());
+                break;
+            }
+            case "quota": {   // quota USER VALUE; "-" removes
+                var entity = new ClientQuotaEntity(Map.of(ClientQuotaEntity.USER, a[1]));
+                Double value = a[2].equals("-") ? null : Double.valueOf(a[2]);
+                var op = new ClientQuotaAlteration.Op("producer_byte_rate", value);
+                get(admin().alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(op)))).all());
+                break;
+            }
+            case "allow": get(admin().createAcls(List.of(acl(a[1], a[2], a[3]))).all()); break;   // allow USER TOPIC OPERATION
+            case "disallow": get(admin().deleteAcls(List.of(acl(a[1], a[2], a[3]).toFilter())).all()); break;
+            case "scram": {   // scram USER; "-USER" removes
+                boolean isRemoval = a[1].startsWith("-");
+                UserScramCredentialAlteration wanted = isRemoval
+                    ? new UserScramCredentialDeletion(a[1].substring(1), ScramMechanism.SCRAM_SHA_256)
+                    : new UserScramCredentialUpsertion(a[1], new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret");
+                get(admin().alterUserScramCredentials(List.of(wanted)).all());
+                break;
+            }
+            default: throw new IllegalArgumentException("no command " + a[0]);
+        }
+        return "null";
+    }
+
     static String run(String[] a) throws Exception {
         switch (a[0]) {
             case "servers": close(); servers = a[1]; return "null";
@@ -240,6 +294,10 @@ public class Helper {
                 if (partition.leader() != null) for (var node : partition.isr()) ids.add("" + node.id());
                 return ids.toString();
             }
+            case "quorum": {   // how far the metadata log is committed, and by whom
+                var info = get(admin().describeMetadataQuorum().quorumInfo());
+                return "[" + info.leaderEpoch() + ", " + info.highWatermark() + "]";
+            }
             case "move": {   // move TOPIC PARTITION BROKER LOG_DIR: between the log dirs of one broker
                 var replica = new TopicPartitionReplica(a[1], Integer.parseInt(a[2]), Integer.parseInt(a[3]));
                 get(admin().alterReplicaLogDirs(Map.of(replica, a[4])).all());
@@ -256,7 +314,7 @@ public class Helper {
                 var until = RecordsToDelete.beforeOffset(Long.parseLong(a[3]));
                 return "" + get(admin().deleteRecords(Map.of(tp, until)).lowWatermarks().get(tp)).lowWatermark();
             }
-            default: throw new IllegalArgumentException("no command " + a[0]);
+            default: return change(a);
         }
     }
 

@@ -170,6 +170,35 @@ class Client:
         """Set a configuration of a topic."""
         self._call("configure", "TOPIC", topic, key, value)
 
+    def unconfigure_topic(self, topic: str, key: str) -> None:
+        """Take a configuration of a topic back to its default."""
+        self._call("unset", topic, key)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions, more than it has."""
+        self._call("grow", topic, str(partitions))
+
+    def reassign(self, topic: str, partition: int, node_ids: list[int] | None) -> None:
+        """Ask for other replicas of a partition, or (``None``) cancel that; returns before it has happened."""
+        self._call("reassign", topic, str(partition), "-" if node_ids is None else ",".join(map(str, node_ids)))
+
+    def set_quota(self, user: str, bytes_per_second: float | None) -> None:
+        """Set or (``None``) remove what a user may produce."""
+        self._call("quota", user, "-" if bytes_per_second is None else str(bytes_per_second))
+
+    def set_acl(self, user: str, topic: str, operation: str, *, is_allowed: bool) -> None:
+        """Allow an operation on a topic, or take that back. The broker needs an authorizer."""
+        self._call("allow" if is_allowed else "disallow", user, topic, operation)
+
+    def set_scram(self, user: str, *, is_there: bool) -> None:
+        """Give a user a SCRAM credential, or remove it. Brokers of 3.5 or newer."""
+        self._call("scram", user if is_there else f"-{user}")
+
+    def quorum(self) -> tuple[int, int]:
+        """Return the leader's epoch and the high watermark of the metadata log."""
+        epoch, watermark = cast(list[int], self._call("quorum"))
+        return epoch, watermark
+
     def trim(self, topic: str, partition: int, offset: int) -> int:
         """Delete the records below ``offset``; return the new log start."""
         return int(cast(int, self._call("trim", topic, str(partition), str(offset))))

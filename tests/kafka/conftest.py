@@ -34,6 +34,24 @@ def releases() -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
+def jars(releases: dict[str, Path]) -> Callable[[str], Path]:
+    """Return the folder of jars of a release, also of one that no other test needs; fetched at the first use."""
+
+    def found(version: str) -> Path:
+        if version in releases:
+            return releases[version]
+        cache = cache_dir(os.environ)
+        if shutil.which("mvn") is None and not is_whole(cache / version):
+            pytest.skip(f"needs mvn to fetch Kafka {version}: install Maven (Debian: apt install maven)")
+        try:
+            return fetch(version, cache)
+        except FetchError as error:
+            pytest.fail(str(error), pytrace=False)
+
+    return found
+
+
+@pytest.fixture(scope="session")
 def kafka_root() -> Iterator[Path]:
     """The one temporary root; fails the run if a process or a path is left when all rigs are closed."""
     root = Path(tempfile.mkdtemp(prefix="logdird-kafka-"))

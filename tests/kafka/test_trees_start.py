@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import trees
-from tests.kafka.fetch import FetchError, cache_dir, fetch, is_whole
 from tests.kafka.rig import CLEAN_EXIT
 from tests.kafka.there_and_back import contents, layout_there_and_back, live, stage_there_and_back
 from tests.kafka.tree_rig import KILLED, NEWEST, SEED, Start, copied, ranges, serve, starts, tree_rig
@@ -31,24 +29,6 @@ from tools.cli import Exit
 pytestmark = pytest.mark.kafka
 
 OWN, UPGRADED = TREES_START.sizes
-
-
-@pytest.fixture(scope="module")
-def jars(releases: dict[str, Path]) -> Callable[[str], Path]:
-    """Return the folder of jars of a release, also of one that no other test needs; fetched at the first use."""
-
-    def found(version: str) -> Path:
-        if version in releases:
-            return releases[version]
-        cache = cache_dir(os.environ)
-        if shutil.which("mvn") is None and not is_whole(cache / version):
-            pytest.skip(f"needs mvn to fetch Kafka {version}: install Maven (Debian: apt install maven)")
-        try:
-            return fetch(version, cache)
-        except FetchError as error:
-            pytest.fail(str(error), pytrace=False)
-
-    return found
 
 
 def test_the_trees_to_start_are_as_many_as_there_are() -> None:

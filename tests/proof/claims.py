@@ -220,6 +220,11 @@ LAYOUT_KILLS: Final = Claim(
     sizes={"kills": Sizes(full=200, sample=5)},
 )
 
+RECONCILE_KILLS: Final = Claim(
+    key="reconcile-kills",
+    text="a reconcile killed before a call and said again comes to the same end, and follows nothing older meanwhile",
+    where=("tests/tools/test_reconcile.py::test_killed_before_any_call_and_said_again_it_reaches_the_same_end",),
+)
 TREES_START: Final = Claim(
     key="trees-start",
     text="a real tree that was killed on its way to ids and back, and into staging and back, is served as untouched",
@@ -267,6 +272,21 @@ KAFKA_READS: Final = Claim(
     text="stock classes read our bytes of random messages, records and batches as we mean them, and write the same",
     where=("tests/kafka/test_wire_agrees.py::test_stock_classes_read_and_write_what_we_do",),
     sizes={"releases": Sizes(full=2, ci=2)},
+    needs="Java and Maven",
+)
+STOCK_DECODER: Final = Claim(
+    key="stock-decoder",
+    text="metadata logs and snapshots of real brokers under random changes are dumped as the stock decoder does",
+    where=("tests/kafka/test_metadata_agrees.py::test_what_a_broker_logged_is_dumped_as_its_own_decoder_does",),
+    sizes={"operations": Sizes(full=3_000, ci=300), "releases": Sizes(full=3, ci=3)},
+    needs="Java and Maven",
+)
+
+CLUSTER_JUDGED: Final = Claim(
+    key="cluster-judged",
+    text="a node of a real cluster under changes is never to lose what it is wanted for, and every true stray is found",
+    where=("tests/kafka/test_cluster_judged.py::test_a_node_of_a_real_cluster_is_never_judged_wrongly",),
+    sizes={"looks": Sizes(full=200, ci=40), "true strays found": Sizes(full=50, ci=10)},
     needs="Java and Maven",
 )
 
@@ -402,8 +422,8 @@ CLAIMS: Final = (
     NAMES, DAMAGED_FILES, DAMAGED_INVENTORIES, TREES, KAFKA_LOG_DIRS, RANDOM_FLEETS, PERMUTATIONS, FEWEST_WAVES,
     FLOORS, WAVES_IN_ANY_ORDER, SOWN, CONTRAST, FIGURES, CRASHES, CRASHES_WITHIN_RECOVERY,
     ERRNOS_EVERYWHERE, SEEDED_BUGS, RESTARTS, REBOOTS, WALL_CLOCK, STALE_STEPS,
-    LAYOUT_KILLS, TREES_START, RECONCILE,
-    ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, KAFKA_READS,
+    LAYOUT_KILLS, TREES_START, RECONCILE, RECONCILE_KILLS,
+    ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED,
     POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
     FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
     KILLS, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,

@@ -89,7 +89,8 @@ def write_log(path: str, records: int) -> None:
                 lot = []
 
 
-def _stock(path: str) -> list[str]:
+def stock_decoder(path: str) -> list[str]:
+    """Return the command that decodes a log; empty where no release is at hand."""
     release = cache_dir(os.environ) / _RELEASE
     if not is_whole(Path(release)):
         return []
@@ -111,7 +112,7 @@ def measure(records: int = RECORDS, rounds: int = ROUNDS) -> list[Row]:
         write_log(path, records)
         ours = [sys.executable, "-c", f"import sys; sys.path.insert(0, {HOME!r}){_READ}"]
         commands = {name: [*ours, name, path, str(records)] for name in ("fast", "tables")}
-        stock = _stock(path)
+        stock = stock_decoder(path)
         if stock:
             commands["stock decoder"] = stock
         medians = in_turn(commands, rounds)

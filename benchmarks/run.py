@@ -8,10 +8,11 @@ import os
 import platform
 from collections.abc import Sequence
 
-from benchmarks import fleet, inventory, purge, relayout, stage
+from benchmarks import fleet, inventory, metadata, purge, relayout, stage
 from benchmarks import help as help_text
 from benchmarks.file_systems import dirs_or_images, measured
 from benchmarks.measure import HOME, ROUNDS, Row, show
+from benchmarks.metadata_records import RECORDS
 from benchmarks.unsynced import default_dir
 
 RESULTS = os.path.join(HOME, "benchmarks", "RESULTS.md")
@@ -42,6 +43,9 @@ def main() -> int:
     """Measure, print, append."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fleet", metavar="N", type=int, nargs="*", default=[1_000_000], help="sizes; none: left out")
+    parser.add_argument(
+        "--metadata", metavar="N", type=int, default=RECORDS, help="records of the metadata log; 0: left out"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument(
         "--dir",
@@ -59,6 +63,8 @@ def main() -> int:
         "",
         show(_changes(arguments.dir, arguments.rounds)),
     ]
+    if arguments.metadata:
+        parts += ["", metadata.measure(arguments.metadata, arguments.rounds)]
     if arguments.fleet:
         parts += ["", fleet.table(arguments.fleet)]
     text = "\n".join(parts) + "\n"

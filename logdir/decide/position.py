@@ -9,12 +9,62 @@ Spec: design §2 law 2, §4; attacks A20, A28, A43.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
-from logdir.formats.controller_file import FILE_NAME, ControllerFile, MetadataMark, begin
+from logdir.formats.controller_file import FILE_NAME, ControllerFile, MetadataMark, RequestMark, begin
 from logdir.ids import Uuid
+
+
+def highest(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
+    """Return the record that holds for the broker.
+
+    Args:
+        records: Of all its work roots; ``None`` for one that is missing or unreadable.
+
+    Returns:
+        The highest of every mark: what one root has and another lacks was cut off by a crash. ``None`` if any is
+        ``None``, or there is none: what the lost one said may have been more.
+    """
+    found: ControllerFile | None = None
+    for record in records:
+        if record is None:
+            return None
+        found = record if found is None else _joined(found, record)
+    return found
+
+
+def _joined(one: ControllerFile, other: ControllerFile) -> ControllerFile:
+    newer = max(one, other, key=lambda record: (_rank(record.metadata), _rank(record.requests)))
+    requests = [mark for mark in (one.requests, other.requests) if mark is not None]
+    marks = [mark for mark in (one.metadata, other.metadata) if mark is not None]
+    epochs = [epoch for epoch in (one.broker_epoch, other.broker_epoch) if epoch is not None]
+    last = max(requests, default=None)
+    return replace(
+        newer,
+        cluster_id=one.cluster_id or other.cluster_id,
+        requests=last,
+        broker_epoch=max(epochs, default=None),
+        # As it was after the last one that was followed; what says less of that says nothing of it.
+        is_full_wanted=any(record.is_full_wanted for record in (one, other) if record.requests == last),
+        # Of one log both rise together; of a measure that an operator lowered on some disks only the higher holds.
+        metadata=MetadataMark(epoch=max(mark.epoch for mark in marks), offset=max(mark.offset for mark in marks))
+        if marks
+        else None,
+        incarnation_id=newer.incarnation_id or one.incarnation_id or other.incarnation_id,
+    )
+
+
+def _rank(mark: MetadataMark | RequestMark | None) -> tuple[int, int]:
+    match mark:
+        case MetadataMark():
+            return mark.epoch, mark.offset
+        case RequestMark():
+            return mark.controller_epoch, mark.sequence
+        case None:
+            return -1, -1
 
 
 def mark_of(image: Image) -> MetadataMark | None:
@@ -77,3 +127,19 @@ def after_image(
     if is_broker_running and registered is not None and not registered.is_fenced:
         known = replace(known, incarnation_id=str(Uuid(registered.incarnation)))
     return known
+
+
+def until_done(after: ControllerFile, before: ControllerFile | None) -> ControllerFile:
+    """Return what to make durable before the first action that rests on what is followed.
+
+    From then on nothing older is followed; a request document may itself be given again until all of it is done.
+
+    Args:
+        after: What is to be made durable then (``after_image``, ``admission``).
+        before: As it was.
+    """
+    mark = after.requests
+    if mark is None or (before is not None and mark == before.requests):
+        return after
+    is_full_wanted = after.is_full_wanted or before is None or before.is_full_wanted
+    return replace(after, requests=replace(mark, sequence=mark.sequence - 1), is_full_wanted=is_full_wanted)

@@ -34,6 +34,8 @@ class SecondLook:
 
     image: Image | None
     """One that may be used (``trust.check_image``); ``None``: there is none."""
+    aged: Image | None = None
+    """One that is only too old to prove anything: what it wants is not removed all the same."""
     used: ControllerFile | None
     held: Problem | None = None
     """Why all purges are held, of ``trust.check_image``."""
@@ -53,7 +55,7 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
         return Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=look.held)
     if marker is None:
         return None
-    if look.image is not None and is_wanted(look.image, item) is not None:
+    if any(image is not None and is_wanted(image, item) is not None for image in (look.image, look.aged)):
         keys = set(_keys(item))
         if marker.reason not in HAS_A_TWIN or not live_copies(facts, keys):
             return refuse(

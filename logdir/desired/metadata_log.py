@@ -99,6 +99,39 @@ def read(
     raise StateError(vanished, expected="a file that stays while it is read", found="it went away")
 
 
+def read_with_past(directory: str, *, node_id: int, cluster_id: str | None) -> Image | None:
+    """Read the newest snapshot with the removals that the log before it still shows, to be handed to ``read``.
+
+    A log keeps more than its newest snapshot needs (kafka-formats §8.3). It is folded from the oldest snapshot that it
+    goes on from, and only if it ends in the very record the newest one ends in.
+
+    Returns:
+        An image at the newest snapshot; ``None`` where nothing older is there, or what is does not fit it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    names = os.listdir(directory)
+    bases = sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
+    last = newest(names, bases[0]) if bases else None
+    if last is None:
+        return None
+    found = (one for name in names if (one := snapshot_of(name)) is not None and one.offset >= bases[0])
+    oldest = None if bases[0] == 0 else min(found, key=lambda one: one.offset)
+    log = _Log(directory, bases)
+    try:
+        if oldest == last or log.epoch_before(last.offset) != last.epoch:
+            return None
+        before = _fold(log, _begin(directory, oldest, node_id, cluster_id), last.offset)
+        if before.ended is not None or (before.epoch, before.offset) != (last.epoch, last.offset):
+            return None
+        after = _begin(directory, last, node_id, cluster_id)
+        # Both stand for the same records: where they differ one of them is not what it seems.
+        return with_removals_seen(before, after) if before.names == after.names else None
+    except (FormatError, FileNotFoundError):
+        return None  # of what is damaged, or went away meanwhile, nothing is remembered
+
+
 def snapshot_of(name: str) -> Snapshot | None:
     """Return the snapshot of a file name, ``None`` for anything else (``.part``, ``.deleted``)."""
     matched = _SNAPSHOT.fullmatch(name)

@@ -31,7 +31,7 @@ from logdir.observe.classify import (
     WORK_ROOT_FILE,
 )
 
-_WITHOUT_WORTH = ("heartbeat.json", "brake.json", "suspect.json", RESERVE, OWNER_LOCK)
+_WITHOUT_WORTH = ("heartbeat.json", "brake.json", "controller.json", "suspect.json", RESERVE, OWNER_LOCK)
 """Files that mean nothing without the root. Any other says something is going on, or is somebody else's."""
 _FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))
 

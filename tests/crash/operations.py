@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from logdir.disk.outcome import Result
-from logdir.disk.purge import claim, remove
+from logdir.disk.purge import claim, remove, remove_all
 from logdir.disk.recover import recover
 from logdir.disk.site import Site
 from logdir.disk.small_file import remove_file, replace_file
@@ -114,7 +114,7 @@ def _purge_together(name: str, parts: tuple[Part, ...]) -> Operation:
     """Their claims share a sync, and their removals."""
 
     def do(steps: Steps) -> None:
-        steps.purge_all(*parts)
+        steps.purge_judged({part: steps.sites.marker(part) for part in parts})
 
     replicas = (replica_of(part, "staged", "claimed", "gone", is_staged=True) for part in parts)
     return operation_of(name, staged(*parts, files=ONE), do, *replicas)
@@ -254,7 +254,7 @@ def _hold_before_claim(name: str) -> Operation:
     return operation_of(name, staged(A), do, replica_of(A, "staged", "held", is_staged=True))
 
 
-def _purge_after_a_killed_claim(name: str) -> Operation:
+def _purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
     """The successor of a process killed between its claim and the sync sees what is claimed, and removes it."""
 
     def do(steps: Steps) -> None:
@@ -262,8 +262,11 @@ def _purge_after_a_killed_claim(name: str) -> Operation:
         claimed = f"{A.place}.purging"
         with suppress(OSError):
             site.deleting.rename(A.place, site.deleting, claimed)
-            recover(site)
-            remove(site, claimed, in_use=nobody)
+            if is_recovered:
+                recover(site)
+                remove(site, claimed, in_use=nobody)
+            else:
+                remove_all(site, [claimed], in_use=nobody)
 
     replica = replace(replica_of(A, "staged", "claimed", "gone", is_staged=True), is_claimed_before=True)
     return operation_of(name, staged(A, files=ONE), do, replica)
@@ -356,7 +359,8 @@ FACTORIES: dict[str, Callable[[str], Operation]] = {
     "purge two together": partial(_purge_together, parts=(A, B)),
     "purge on two disks": partial(_purge, parts=(A, C), step_bytes=16, files=ONE),
     "purge in steps on two disks": partial(_purge, parts=(A, C), step_bytes=8, files=ONE),
-    "purge after a killed claim": _purge_after_a_killed_claim,
+    "purge after a killed claim": partial(_purge_after_a_killed_claim, is_recovered=True),
+    "purge after a killed claim, beside a broker": partial(_purge_after_a_killed_claim, is_recovered=False),
     "replace a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=_NEW),
     "make a file": partial(_replace, file=CLEANER, before=None, after=_NEW),
     "remove a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=None),

@@ -8,7 +8,7 @@ Spec: design §3.3; reliability §4.4 (oracle: rollback).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 from unittest import mock
@@ -16,7 +16,7 @@ from unittest import mock
 from logdir.disk import purge
 from logdir.disk.calls import Directory
 from logdir.disk.outcome import Outcome, Result
-from logdir.disk.purge import claim, claim_all, remove, remove_all
+from logdir.disk.purge import Listing, claim, claim_all, remove, remove_all
 from logdir.disk.recover import recover
 from logdir.disk.replica_dir import read_marker
 from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
@@ -142,15 +142,17 @@ class Steps:
         if name:
             self.remove(part, name)
 
-    def purge_all(self, *parts: Part) -> None:
-        """Claim and remove several of one disk."""
+    def purge_judged(self, judged: Mapping[Part, ReplicaMarker]) -> None:
+        """Claim and remove several of one disk, on markers that were read before; as ``logdirctl`` does."""
+        parts = tuple(judged)
         site = self.sites.of(parts[0])
-        claims = claim_all(site, {self.place(part): self.sites.marker(part, self.place(part)) for part in parts})
+        seen: dict[str, Listing] = {}
+        claims = claim_all(site, {self.place(part): marker for part, marker in judged.items()}, seen=seen)
         for part, outcome in zip(parts, claims, strict=True):
             self.say(part, outcome.result is Result.DONE)
         places = {part: one.place for part, one in zip(parts, claims, strict=True) if one.place is not None}
         names = [place.removeprefix("deleting/") for place in places.values()]
-        for part, outcome in zip(places, remove_all(site, names, in_use=nobody), strict=True):
+        for part, outcome in zip(places, remove_all(site, names, in_use=nobody, seen=seen), strict=True):
             self.say(part, outcome.result is Result.DONE)
 
     def claim(self, part: Part, marker: ReplicaMarker) -> str | None:

@@ -23,6 +23,7 @@ RAW = (
     "restore what no checkpoint named",
     "restore into a prefix somebody began",
     "purge after a killed claim",
+    "purge after a killed claim, beside a broker",
     "hold after a killed stage",
 )
 """What starts with bare calls of a process that was stopped."""

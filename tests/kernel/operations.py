@@ -72,7 +72,10 @@ class KernelOperation(NamedTuple):
         return self.start.world()._replace(uid=0, gid=0)
 
 
-_RAW = frozenset({"stage over a marker", "hold after a killed stage", "purge after a killed claim"})
+_AFTER_A_KILL = "purge after a killed claim"
+_RAW = frozenset(
+    {"stage over a marker", "hold after a killed stage", _AFTER_A_KILL, f"{_AFTER_A_KILL}, beside a broker"}
+)
 
 
 def _of_crash(name: str) -> KernelOperation:

@@ -13,7 +13,17 @@ from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
 
 IS_ROOT = os.geteuid() == 0
-MADE = ["brake.json", "deleting", "heartbeat.json", "incoming", "owner.lock", "probe", "reserve", "work-root.json"]
+MADE = [
+    "brake.json",
+    "controller.json",
+    "deleting",
+    "heartbeat.json",
+    "incoming",
+    "owner.lock",
+    "probe",
+    "reserve",
+    "work-root.json",
+]
 
 
 def test_the_plan_changes_nothing_and_says_what_is_kept_and_where(tmp_path: Path) -> None:
@@ -81,6 +91,9 @@ def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_brake(tmp_pat
     (root / "brake.json").unlink()
     assert ctl("init", *named, "--apply").status == Exit.DONE
     assert "brake.json" not in os.listdir(root)
+    (root / "controller.json").unlink()
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert "controller.json" not in os.listdir(root)
     status, result = ctl_json("stage", "pay", *named, "--apply")
     assert (status, result["items"][0]["state"]) == (Exit.REFUSED, "waiting")
     assert (top / "pay-0").is_dir()

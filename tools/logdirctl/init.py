@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from logdir.disk import brake, heartbeat
+from logdir.disk import brake, controller, heartbeat
 from logdir.disk.file_system import fs_type_at
 from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.kernel_clock import read_instant
@@ -25,7 +25,7 @@ from logdir.disk.work_root import open_root
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import Candidate, InitPlan, plan_init
 from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
-from logdir.formats import brake_file, heartbeat_file
+from logdir.formats import brake_file, controller_file, heartbeat_file
 from logdir.formats.work_root_file import WorkRootKind
 from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
@@ -39,7 +39,8 @@ What is kept on this host, and where (logdirctl uninstall takes it back):
   in the work root of each log dir, and nowhere else:
   deleting/   replicas set aside, whole, until their deadline or until you restore or purge them
   incoming/   copies on their way in
-  reserve     {reserve}, given up when the disk is full; probe/, owner.lock, work-root.json, heartbeat.json, brake.json
+  reserve     {reserve}, given up when the disk is full; probe/, owner.lock, work-root.json
+  heartbeat.json, brake.json, controller.json   when this host lived, what went, how far the cluster was followed
   in a replica that is set aside: replica.json, which says why and until when"""
 
 
@@ -188,11 +189,13 @@ def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> Site:
 
 
 def _begin(site: Site) -> None:
-    """Write the first record of the brake and the first heartbeat, or fold that forward; the heartbeat comes last."""
+    """Write what is first of each file, or fold the heartbeat forward; that comes last, and the brake before it."""
     has_counted = read_file(site.work, brake_file.FILE_NAME) is not None
     has_lived = read_file(site.work, heartbeat_file.FILE_NAME) is not None
-    # A record lost from a root that has been used stays lost: the brake holds until an operator confirms.
+    # What is lost from a root that has been used stays lost: it holds until an operator confirms.
     if not has_counted and not has_lived and not site.deleting.names():
+        if read_file(site.work, controller_file.FILE_NAME) is None:
+            controller.begin(site)
         brake.begin(site)
     heartbeat.begin(site, read_instant())
 

@@ -8,7 +8,7 @@ Spec: KIP-631, "kafka-metadata-shell.sh"; org.apache.kafka.shell.InteractiveShel
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TextIO
 
@@ -260,4 +260,7 @@ def _set_up_readline(shell: Shell) -> None:
 
 def terminal_width(out: TextIO) -> int | None:
     """Return the columns of a terminal, ``None`` if it is none."""
-    return shutil.get_terminal_size().columns if out.isatty() else None
+    try:
+        return os.get_terminal_size(out.fileno()).columns if out.isatty() else None
+    except (OSError, ValueError):  # no terminal after all
+        return None

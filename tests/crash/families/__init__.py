@@ -1,4 +1,4 @@
-"""Operations with a recovery and a judge of their own: work roots, capture and adoption, layout and bar, copies.
+"""Operations with a recovery and a judge of their own: work roots, capture and adoption, layout and bar, ids, copies.
 
 Each family is a table of names to what makes a ``Case``; all of them together are crashed by ``python -m tests.crash``.
 """
@@ -10,13 +10,22 @@ from collections.abc import Callable
 
 from tests.crash.families.case import Case
 from tests.crash.families.copies import COPIES
+from tests.crash.families.gives import GIVES
 from tests.crash.families.late import LATE
 from tests.crash.families.layout import LAYOUT
 from tests.crash.families.records import RECORDS
 from tests.crash.families.rescue import RESCUE
 from tests.crash.families.roots import ROOTS
 
-CASES: dict[str, Callable[[str], Case]] = {**ROOTS, **RESCUE, **LAYOUT, **RECORDS, **COPIES, **LATE}
+CASES: dict[str, Callable[[str], Case]] = {
+    **ROOTS,
+    **RESCUE,
+    **LAYOUT,
+    **RECORDS,
+    **GIVES,
+    **COPIES,
+    **LATE,
+}
 """Name to what makes it."""
 
 

@@ -104,6 +104,20 @@ def _late_restore(name: str) -> Case:
     return _of(operation_of(name, staged(A, files=ONE), do, replica_of(A, "staged", "held", is_staged=True)))
 
 
+def _late_purge(name: str) -> Case:
+    """Of two that go together an operator held one since."""
+
+    def do(steps: Steps) -> None:
+        judged = {part: steps.sites.marker(part) for part in (A, B)}
+        steps.hold(A)
+        if steps.reached:
+            steps.purge_judged(judged)
+
+    held, gone = ("staged", "held"), ("staged", "claimed", "gone")
+    replicas = (replica_of(part, *course, is_staged=True) for part, course in ((A, held), (B, gone)))
+    return _of(operation_of(name, staged(A, B, files=ONE), do, *replicas))
+
+
 def _late_file(name: str) -> Case:
     """Somebody wrote it since."""
 
@@ -130,6 +144,7 @@ LATE: dict[str, Callable[[str], Case]] = {
     "sweep of what is due": _sweep,
     "stage decided before it was made anew": _late_stage,
     "restore decided before it was held": _late_restore,
+    "purge of two decided before one was held": _late_purge,
     "file decided on before another wrote it": _late_file,
 }
 """Name to what makes it."""

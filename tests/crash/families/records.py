@@ -1,20 +1,23 @@
-"""``brake.json`` and ``heartbeat.json``: whole or as before, and durable before the staging that they count.
+"""``brake.json``, ``controller.json``, ``heartbeat.json``: whole or as before, durable before the staging they precede.
 
-Spec: design §2 laws 1, 2, §3.3; attacks A24, A38.
+Spec: design §2 laws 1, 2, §3.3, §4; attacks A24, A38, A43.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from logdir.clock import Instant
-from logdir.disk import brake, heartbeat
+from logdir.disk import brake, controller, heartbeat
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file
 from logdir.disk.staging import StageItem, stage
-from logdir.formats import brake_file, heartbeat_file
+from logdir.formats import brake_file, controller_file, heartbeat_file
 from logdir.formats.brake_file import Count
+from logdir.formats.controller_file import ControllerFile, MetadataMark
+from tests.builders import CLUSTER
 from tests.crash.enumerate import State
 from tests.crash.families.case import DONE, Case, after, seen
 from tests.crash.model import ModelHost
@@ -88,6 +91,23 @@ def _brake(name: str, *, is_new: bool) -> Case:
     return _case(name, begun, brake_file.FILE_NAME, before, data, partial(record, counts=_MORE))
 
 
+def _controller(name: str, *, is_new: bool) -> Case:
+    first = start(A, C, files=ONE)
+    begin = partial(_each, do=controller.begin)
+    known = controller_file.begin(CLUSTER, 1)
+    before = controller_file.render(known)
+    if is_new:
+        return _case(name, first, controller_file.FILE_NAME, None, before, begin)
+
+    def record(host: ModelHost, mark: ControllerFile) -> None:
+        with Sites(host) as sites:
+            controller.write_record([sites.at(log_dir) for log_dir in _DISKS], mark)
+
+    used = replace(known, metadata=MetadataMark(epoch=3, offset=70))
+    data = controller_file.render(used)
+    return _case(name, after(first, begin), controller_file.FILE_NAME, before, data, partial(record, mark=used))
+
+
 def _heartbeat(name: str, *, is_new: bool) -> Case:
     first = start(A, C, files=ONE)
     begin = partial(_each, do=lambda site: heartbeat.begin(site, instant(1000)))
@@ -111,6 +131,8 @@ def _read(host: ModelHost, name: str) -> bytes:
 RECORDS: dict[str, Callable[[str], Case]] = {
     "brake begun": partial(_brake, is_new=True),
     "brake, then stage": partial(_brake, is_new=False),
+    "controller begun": partial(_controller, is_new=True),
+    "controller, then stage": partial(_controller, is_new=False),
     "heartbeat begun": partial(_heartbeat, is_new=True),
     "heartbeat, then stage": partial(_heartbeat, is_new=False),
 }

@@ -7,6 +7,7 @@ import pytest
 from tests.crash.__main__ import results, unsynced_renames
 from tests.crash.families import CASES, case
 from tests.crash.families.copies import COPIES
+from tests.crash.families.gives import GIVES
 from tests.crash.families.late import LATE
 from tests.crash.families.layout import LAYOUT
 from tests.crash.families.records import RECORDS
@@ -17,7 +18,15 @@ from tests.proof.claims import FAMILY_CRASHES, FAMILY_CRASHES_WITHIN
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
-FAMILIES = {"roots": ROOTS, "rescue": RESCUE, "layout": LAYOUT, "records": RECORDS, "copies": COPIES, "late": LATE}
+FAMILIES = {
+    "roots": ROOTS,
+    "rescue": RESCUE,
+    "layout": LAYOUT,
+    "records": RECORDS,
+    "gives": GIVES,
+    "copies": COPIES,
+    "late": LATE,
+}
 # A bar or layout is taken back by the process whose sync failed, but for the sick disk: there half of it is right.
 MODELS = {"layout": "KJBP", "late": "KJBPFD"}
 LONG = ("init", "layout of three", "batch to ids", "capture, then removed")

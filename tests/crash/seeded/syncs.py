@@ -49,6 +49,8 @@ TRIED: dict[str, tuple[str, ...]] = {
     "elsewhere.write": ("export",),
     "elsewhere.copy": ("export",),
     "elsewhere.new_directory": ("export",),
+    "give_id._give": ("give an id", "give ids on two disks"),
+    "give_id._put": ("give an id", "give ids on two disks"),
     "layout._sync": _TAKEN_UP,
     "layout._say": _TAKEN_UP,
     "linked.make_marked": (*_CAPTURES, *_ADOPTIONS),
@@ -71,6 +73,7 @@ TRIED: dict[str, tuple[str, ...]] = {
 
 RECORDS: dict[str, tuple[str, ...]] = {
     "brake": ("brake, then stage", "brake begun"),
+    "controller": ("controller, then stage", "controller begun"),
     "heartbeat": ("heartbeat, then stage", "heartbeat begun"),
     "layout.json": (*_TAKEN_UP, "layout over two disks", "finalize"),
     "bar.json": (*_BARS, *_LIFTINGS_TAKEN_UP),

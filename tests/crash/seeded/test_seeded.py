@@ -21,6 +21,7 @@ TRIED = {
         "purge a small one",
         "purge two together",
         "purge after a killed claim",
+        "purge after a killed claim, beside a broker",
         "race: P sees, claim, R sees, restore, remove",
     ),
     "recover": ("recover", "restore", "purge after a killed claim", "hold after a killed stage"),

@@ -1,0 +1,78 @@
+"""How far the cluster was followed: of several records, and before the first action."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from logdir.decide.position import highest, until_done
+from logdir.formats import controller_file
+from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
+
+FIRST = controller_file.begin("MkU3OEVBNTcwNTJENDM2Qk", 1)
+ID = "eXOy6xj-Q8ivrWAlsZGnkw"
+
+
+def at(epoch: int, offset: int, **more: object) -> ControllerFile:
+    return replace(FIRST, metadata=MetadataMark(epoch=epoch, offset=offset), **more)  # type: ignore[arg-type]
+
+
+def asked(sequence: int, *, epoch: int = 5, wanted: bool = False) -> ControllerFile:
+    mark = RequestMark(controller_epoch=epoch, sequence=sequence)
+    return replace(FIRST, requests=mark, is_full_wanted=wanted, broker_epoch=9)
+
+
+def test_one_that_is_lost_is_all_that_is_known() -> None:
+    assert highest([]) is None
+    assert highest([at(1, 5), None]) is None
+    assert highest([None]) is None
+    assert highest([FIRST, FIRST]) == FIRST
+
+
+def test_what_one_root_has_and_another_lacks_was_cut_off() -> None:
+    for records in ([at(3, 70), at(3, 50)], [at(3, 50), at(3, 70)], [FIRST, at(3, 70)], [at(3, 70), FIRST]):
+        found = highest(records)
+        assert found is not None
+        assert found.metadata == MetadataMark(epoch=3, offset=70)
+
+
+def test_a_measure_that_was_lowered_on_some_disks_only_stays_where_it_was() -> None:
+    found = highest([at(7, 20), at(5, 90)])
+    assert found is not None
+    assert found.metadata == MetadataMark(epoch=7, offset=90)
+
+
+def test_full_wanted_is_as_after_the_last_request() -> None:
+    for records in ([asked(7), asked(6, wanted=True)], [asked(6, wanted=True), asked(7)], [FIRST, asked(7)]):
+        found = highest(records)
+        assert found is not None
+        assert (found.requests, found.is_full_wanted) == (asked(7).requests, False)
+    found = highest([asked(7), asked(7, wanted=True)])
+    assert found is not None
+    assert found.is_full_wanted
+    later = highest([asked(1, epoch=6, wanted=True), asked(7)])
+    assert later is not None
+    assert (later.requests, later.is_full_wanted) == (RequestMark(controller_epoch=6, sequence=1), True)
+
+
+def test_the_last_incarnation_is_that_of_the_newest_record_that_has_one() -> None:
+    found = highest([at(1, 5, incarnation_id="old"), at(3, 50, incarnation_id=ID), FIRST])
+    assert found is not None
+    assert found.incarnation_id == ID
+
+
+def test_until_a_document_is_done_it_may_be_given_again_and_nothing_older_may() -> None:
+    begun = until_done(asked(7), asked(3, wanted=True))
+    assert begun.requests == RequestMark(controller_epoch=5, sequence=6)
+    # That a FULL was wanted before is forgotten only when this one is done.
+    assert begun.is_full_wanted
+    assert not until_done(asked(7), asked(3)).is_full_wanted
+    assert until_done(asked(7), None).is_full_wanted
+    assert until_done(asked(1), FIRST).requests == RequestMark(controller_epoch=5, sequence=0)
+    parsed = controller_file.parse(controller_file.render(until_done(asked(1), FIRST)))
+    assert parsed.requests == RequestMark(controller_epoch=5, sequence=0)
+
+
+def test_an_image_counts_at_once() -> None:
+    assert until_done(at(3, 70), at(3, 50)) == at(3, 70)
+    both = replace(asked(7), metadata=MetadataMark(epoch=3, offset=70))
+    assert until_done(both, asked(7)) == both

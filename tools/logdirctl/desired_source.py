@@ -1,0 +1,328 @@
+"""``--from URI``: what the cluster says, read for a command, and what else the rules want to know of this host.
+
+``metadata:[DIR]`` is a metadata log, by default that of the broker itself; ``request:FILE`` a request document;
+``znodes:FILE`` a document of znodes. How far a metadata log is committed no file on a disk says: without more it counts
+up to its newest snapshot, or as far as it was followed before; an operator may say what the quorum says of it.
+
+Reads only. Not here: what follows (``logdir.decide``).
+
+Spec: design §4, §6; attacks A1, A2, A20, A27, A29, A43.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logdir.decide.trust import DEFAULT_MAX_AGE_MS, Standing
+from logdir.desired import metadata_log, request_document, requests, znodes
+from logdir.desired.claim import Says, claim
+from logdir.desired.image import Image, remembering
+from logdir.desired.metadata_log import Watermark
+from logdir.desired.request_document import RequestDocument
+from logdir.desired.requests import Receipt
+from logdir.disk.locks import KAFKA_LOCK, holder
+from logdir.errors import ConfigError, ForeignLogDirError, Problem
+from logdir.formats import meta_properties
+from logdir.formats.controller_file import ControllerFile, MetadataMark
+from logdir.formats.inventory import Kind
+from logdir.ids import TopicId
+from logdir.names import METADATA_TOPIC
+from logdir.observe.birth import births
+from logdir.observe.classify import META_PROPERTIES
+from logdir.observe.facts import LogDirFacts, Replica
+from tools.logdirctl.source import OWN_LOG, Scheme, Uri, add_source, asked, parse_uri, quorum_word, source_words
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tools.logdirctl.naming import Broker
+
+__all__ = [
+    "OWN_LOG",
+    "Desired",
+    "Scheme",
+    "Uri",
+    "add_source",
+    "births_of",
+    "in_doubt",
+    "is_running",
+    "own_log",
+    "parse_uri",
+    "read_desired",
+    "read_whole",
+    "source_words",
+]
+
+METADATA_DIR = f"{METADATA_TOPIC}-0"
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_QUIET = frozenset((Says.WANTED, Says.UNSPOKEN, Says.ZERO_ID))
+"""Of these a reader need not know more than the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """What a source says, and what is known of this host beside it."""
+
+    uri: Uri
+    image: Image
+    """Of a request document: what it would say if it were followed as the first one. ``decide.document`` makes its
+    own."""
+    document: RequestDocument | None
+    """Of ``request:``."""
+    node_id: int
+    cluster_id: str | None
+    """Of the log dirs."""
+    used: ControllerFile | None
+    is_own_log: bool
+    is_broker_running: bool
+
+    def standing(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> Standing:
+        """Return what the rules of trust ask for.
+
+        Args:
+            max_age_ms: ``reconcile.max.metadata.age``.
+            is_position_confirmed: An operator accepts an image that is behind, or of which nothing is remembered.
+        """
+        return Standing(
+            used=self.used,
+            is_broker_running=self.is_broker_running,
+            max_age_ms=max_age_ms,
+            is_own_log=self.is_own_log,
+            is_position_confirmed=is_position_confirmed,
+        )
+
+
+def read_desired(
+    arguments: argparse.Namespace,
+    named: Broker,
+    facts: Sequence[LogDirFacts],
+    used: ControllerFile | None,
+    *,
+    now_ms: int,
+    is_broker_running: bool,
+    is_past_needed: bool = True,
+) -> Desired:
+    """Read what the cluster says; changes nothing.
+
+    Args:
+        arguments: With those of ``add_source``.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+        now_ms: This moment (wall clock).
+        is_broker_running: Of ``is_running``.
+        is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
+
+    Returns:
+        It; an image remembers the removal of topic ids that lie on these disks alone.
+
+    Raises:
+        ConfigError: the source is not named right, or is not there.
+        ForeignLogDirError: the log dirs are not of one node.
+        FormatError: it cannot be read as what it should be.
+    """
+    uri = parse_uri(arguments.source)
+    watermark = _watermark(arguments, used)
+    node_id, cluster_id = _host_of(named, facts)
+    document = None
+    is_own = False
+    match uri.scheme:
+        case Scheme.METADATA:
+            own = own_log(named, facts)
+            directory = _metadata_dir(uri.path or own)
+            is_own = own is not None and _is_same(own, directory)
+            image = _read_log(directory, node_id, watermark, used, is_past_needed=is_past_needed)
+        case Scheme.REQUEST:
+            document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
+            receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
+            image = requests.fold(None, document, receipt)
+        case Scheme.ZNODES:
+            data = read_whole(uri.path, znodes.MAX_BYTES)
+            # When it was taken nothing says; it is no younger than its file.
+            taken_ms = min(now_ms, _changed_ms(uri.path))
+            image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
+    return Desired(
+        uri=uri,
+        image=remembering(image, _ids(facts)),
+        document=document,
+        node_id=node_id,
+        cluster_id=cluster_id,
+        used=used,
+        is_own_log=is_own,
+        is_broker_running=is_broker_running,
+    )
+
+
+def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
+    found = [item.topic_id for one in facts for item in one.replicas]
+    found += [item.topic_id for one in facts for item in one.set_aside]
+    return frozenset(topic_id for topic_id in found if topic_id is not None)
+
+
+def _watermark(arguments: argparse.Namespace, used: ControllerFile | None) -> Watermark | None:
+    said = quorum_word(arguments)
+    if said is not None:
+        return Watermark(offset=said.high_watermark, epoch=said.leader_epoch)
+    # What was used before was committed then, and stays so.
+    mark = None if used is None else used.metadata
+    return None if mark is None else Watermark(offset=mark.offset, epoch=mark.epoch)
+
+
+def _host_of(named: Broker, facts: Sequence[LogDirFacts]) -> tuple[int, str | None]:
+    nodes = {one.node_id for one in facts if one.node_id is not None}
+    if named.node_id is not None:
+        nodes.add(named.node_id)
+    clusters = sorted({one.cluster_id for one in facts if one.cluster_id is not None})
+    where = ", ".join(named.log_dirs)
+    if len(nodes) != 1:
+        found = " and ".join(map(str, sorted(nodes))) or "none"
+        raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix="a disk of another host?")
+    if len(clusters) > 1:
+        found = " and ".join(clusters)
+        raise ForeignLogDirError(where, expected="log dirs of one cluster", found=found, fix="a disk of another one?")
+    return nodes.pop(), clusters[0] if clusters else None
+
+
+def own_log(named: Broker, facts: Iterable[LogDirFacts]) -> str | None:
+    """Return the metadata log that the broker itself writes, ``None`` if there is none.
+
+    Args:
+        named: The broker; its configuration says where, else it is looked for.
+        facts: Of its log dirs.
+    """
+    if named.metadata_log_dir is not None:
+        return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
+    for one in facts:
+        if any(replica.kind is Kind.METADATA for replica in one.replicas):
+            return f"{one.log_dir}/{METADATA_DIR}"
+    return None
+
+
+def _metadata_dir(path: str | None) -> str:
+    if path is None:
+        expected = f"a {METADATA_DIR} in one of the log dirs"
+        raise ConfigError((asked(expected, "none", "name one: metadata:DIR"),))
+    inner = f"{path}/{METADATA_DIR}"
+    return inner if os.path.basename(path) != METADATA_DIR and Path(inner).is_dir() else path
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def _read_log(
+    directory: str,
+    node_id: int,
+    watermark: Watermark | None,
+    used: ControllerFile | None,
+    *,
+    is_past_needed: bool,
+) -> Image:
+    mark: MetadataMark | None = None if used is None else used.metadata
+    with _readable(directory):
+        cluster_id = _cluster_of(directory)
+        past = None
+        if is_past_needed:
+            past = metadata_log.read_with_past(directory, node_id=node_id, cluster_id=cluster_id)
+        image = metadata_log.read(
+            directory, node_id=node_id, cluster_id=cluster_id, watermark=watermark, known=past, used=mark
+        )
+        if watermark is None or mark is None or image.offset >= mark.offset:
+            return image
+        # The quorum's word is older than what was used before: that was committed, too.
+        farther = Watermark(offset=mark.offset, epoch=mark.epoch)
+        return metadata_log.read(
+            directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, used=mark
+        )
+
+
+def _cluster_of(directory: str) -> str | None:
+    path = f"{os.path.dirname(os.path.abspath(directory))}/{META_PROPERTIES}"
+    if not Path(path).exists():
+        return None
+    return meta_properties.parse(read_whole(path, 1 << 20), path).cluster_id
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        found = f"{error.strerror or error}: {error.filename or path}"
+        raise ConfigError((asked("a source that can be read", found),)) from error
+
+
+def read_whole(path: str, limit: int) -> bytes:
+    """Return a regular file, at most one byte more than ``limit`` of it.
+
+    Raises:
+        ConfigError: it is not there, cannot be read, or is no regular file.
+    """
+    with _readable(path):
+        descriptor = os.open(path, _OPEN)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ConfigError((asked("a regular file", path),))
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(limit + 1)
+        finally:
+            os.close(descriptor)
+
+
+def _changed_ms(path: str) -> int:
+    with _readable(path):
+        return Path(path).stat().st_mtime_ns // 1_000_000
+
+
+def is_running(log_dirs: Iterable[str]) -> bool:
+    """Whether somebody holds Kafka's lock in a log dir; takes none, and makes no file.
+
+    Raises:
+        ConfigError: a lock file may not be read.
+    """
+    for log_dir in log_dirs:
+        path = f"{log_dir}/{KAFKA_LOCK}"
+        try:
+            descriptor = os.open(path, _OPEN | os.O_NOFOLLOW)
+        except PermissionError as error:
+            problem = Problem("config-error", path, "the right to read it", str(error.strerror))
+            raise ConfigError((problem,)) from error
+        except OSError:
+            continue  # a log dir that is away tells nothing; the others' locks are held, too
+        try:
+            if holder(descriptor) is not None:
+                return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
+    """Return the live replicas of which an image says more than that they are wanted, or nothing at all."""
+    return tuple(
+        replica
+        for one in facts
+        for replica in one.replicas
+        if replica.kind is Kind.LIVE
+        and claim(image, replica.topic, replica.topic_id, replica.partition).says not in _QUIET
+    )
+
+
+def births_of(replicas: Iterable[Replica]) -> dict[tuple[str, str], int]:
+    """Return when partition directories came to be, by log dir and path; reads the disks."""
+    paths: dict[str, list[str]] = {}
+    for replica in replicas:
+        paths.setdefault(replica.log_dir, []).append(replica.path)
+    found: dict[tuple[str, str], int] = {}
+    for log_dir, listed in paths.items():
+        found.update(births(log_dir, listed))
+    return found

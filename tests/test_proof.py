@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.proof.__main__ import main
-from tests.proof.claims import CLAIMS, Claim
+from tests.proof.claim import Claim
+from tests.proof.claims import CLAIMS
 from tests.proof.page import Circumstances, circumstances, counts_text, line, render, seeds_text
 from tests.proof.plugin import Gatherer, Recorder
 from tests.proof.records import (

@@ -19,7 +19,7 @@ from tests.kafka.client import Client
 from tests.kafka.fetch import cache_dir
 from tests.kafka.rig import CLEAN_EXIT, Broker, Rig, await_true
 from tests.kafka.workload import EVERYTHING, Workload
-from tests.proof.claims import STOCK_DECODER
+from tests.proof.metadata_claims import STOCK_DECODER
 from tests.proof.plugin import Recorder
 
 pytestmark = pytest.mark.kafka

@@ -25,7 +25,7 @@ from tests.kafka.fetch import RELEASES
 from tests.kafka.wire_oracle import Schemas, ask, flat
 from tests.logdir.wire.random_values import random_struct
 from tests.mutation import mutations
-from tests.proof.claims import KAFKA_READS
+from tests.proof.metadata_claims import KAFKA_READS
 from tests.proof.plugin import Recorder
 
 pytestmark = pytest.mark.kafka

@@ -7,37 +7,20 @@ Spec: ``docs/architecture.md``, "Two tiers of proof".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
-from tests.proof.sizes import SIZE, Sizes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One line of the proof."""
-
-    key: str
-    text: str
-    """Short; a line of the page."""
-    where: tuple[str, ...]
-    """Node ids of test functions, without parameters. All must have run and passed."""
-    sizes: Mapping[str, Sizes] = field(default_factory=dict)
-    """Label of what is counted to how much of it each size of run takes; other labels are counted as they come."""
-    counted: str = ""
-    """Label under which each passed test counts one, where the tests record nothing themselves."""
-    needs: str = ""
-    """What a machine may lack; then the claim is listed as not run."""
-
-    def count(self, label: str) -> int:
-        """Return how many of ``label`` this run takes."""
-        return self.sizes[label].at(SIZE)
-
-    def is_shown_by(self, test: str) -> bool:
-        """Tell whether the node id is one of this claim's tests, with parameters or without."""
-        return test.partition("[")[0] in self.where
-
+from tests.proof.claim import Claim
+from tests.proof.metadata_claims import (
+    CLUSTER_JUDGED,
+    DAMAGED_BATCHES,
+    FAST_RECORDS,
+    KAFKA_READS,
+    RECONCILE,
+    RECONCILE_KILLS,
+    ROUND_TRIPS,
+    STOCK_DECODER,
+)
+from tests.proof.sizes import Sizes
 
 _FORMATS: Final = "tests/logdir/formats"
 _DAMAGED: Final = Sizes(full=10_000)
@@ -220,11 +203,6 @@ LAYOUT_KILLS: Final = Claim(
     sizes={"kills": Sizes(full=200, sample=5)},
 )
 
-RECONCILE_KILLS: Final = Claim(
-    key="reconcile-kills",
-    text="a reconcile killed before a call and said again comes to the same end, and follows nothing older meanwhile",
-    where=("tests/tools/test_reconcile.py::test_killed_before_any_call_and_said_again_it_reaches_the_same_end",),
-)
 TREES_START: Final = Claim(
     key="trees-start",
     text="a real tree that was killed on its way to ids and back, and into staging and back, is served as untouched",
@@ -236,59 +214,6 @@ TREES_START: Final = Claim(
     needs="Java and Maven",
 )
 
-RECONCILE: Final = Claim(
-    key="reconcile",
-    text="every sequence of three requests from every start of a small world ends as KIP-516 says, or held",
-    where=("tests/reconcile/test_exhaustive.py::test_every_sequence_from_every_start_ends_as_judged",),
-    sizes={f"starts {how}": Sizes(full=1250, ci=125, sample=10) for how in ("confirmed", "braked")},
-)
-
-_WIRE: Final = "tests/logdir/wire"
-_WIRE_DAMAGE: Final = Sizes(full=100_000, sample=2_000)
-ROUND_TRIPS: Final = Claim(
-    key="round-trips",
-    text="random values of every version of every message and record come back from bytes and from JSON as they went",
-    where=(f"{_WIRE}/test_codec.py::test_every_version_of_everything_comes_back_as_it_went",),
-    sizes={"values": Sizes(full=100_000, sample=2_000)},
-)
-FAST_RECORDS: Final = Claim(
-    key="fast-records",
-    text="the fast reader of metadata records says what the tables say, also of damaged ones",
-    where=(f"{_WIRE}/test_metadata_fast.py::test_the_fast_reader_says_what_the_tables_say",),
-    sizes={"records": _WIRE_DAMAGE, "damaged records": _WIRE_DAMAGE},
-)
-DAMAGED_BATCHES: Final = Claim(
-    key="damaged-batches",
-    text="damaged batches, records and frames are read or refused by a typed error that names the byte",
-    where=(
-        f"{_WIRE}/test_damage.py::test_no_damaged_file_is_read_beyond_its_whole_batches",
-        f"{_WIRE}/test_damage.py::test_damaged_batches_whose_checksum_holds_raise_only_wire_errors",
-        f"{_WIRE}/test_damage.py::test_damaged_frames_raise_only_wire_errors",
-    ),
-    sizes={"files": _WIRE_DAMAGE, "batches": _WIRE_DAMAGE, "frames": _WIRE_DAMAGE},
-)
-KAFKA_READS: Final = Claim(
-    key="kafka-reads",
-    text="stock classes read our bytes of random messages, records and batches as we mean them, and write the same",
-    where=("tests/kafka/test_wire_agrees.py::test_stock_classes_read_and_write_what_we_do",),
-    sizes={"releases": Sizes(full=2, ci=2)},
-    needs="Java and Maven",
-)
-STOCK_DECODER: Final = Claim(
-    key="stock-decoder",
-    text="metadata logs and snapshots of real brokers under random changes are dumped as the stock decoder does",
-    where=("tests/kafka/test_metadata_agrees.py::test_what_a_broker_logged_is_dumped_as_its_own_decoder_does",),
-    sizes={"operations": Sizes(full=3_000, ci=300), "releases": Sizes(full=3, ci=3)},
-    needs="Java and Maven",
-)
-
-CLUSTER_JUDGED: Final = Claim(
-    key="cluster-judged",
-    text="a node of a real cluster under changes is never to lose what it is wanted for, and every true stray is found",
-    where=("tests/kafka/test_cluster_judged.py::test_a_node_of_a_real_cluster_is_never_judged_wrongly",),
-    sizes={"looks": Sizes(full=200, ci=40), "true strays found": Sizes(full=50, ci=10)},
-    needs="Java and Maven",
-)
 
 _KERNEL: Final = "tests/kernel"
 _MOUNTS: Final = "root, loop devices, e2fsprogs, xfsprogs, btrfs-progs"

@@ -16,7 +16,8 @@ from typing import Final
 
 import pytest
 
-from tests.proof.claims import CLAIMS, Claim
+from tests.proof.claim import Claim
+from tests.proof.claims import CLAIMS
 from tests.proof.page import line
 from tests.proof.records import FAILED, PASSED, SKIPPED, Outcome, Record, Run, merge, tally, write_run
 from tests.proof.sizes import SIZE

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.proof.claims import Claim
+from tests.proof.claim import Claim
 from tests.proof.sizes import CI_PART, Size
 
 PASSED: Final = "passed"

@@ -21,7 +21,7 @@ from logdir.formats import controller_file
 from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile, RequestMark
 from logdir.observe.facts import LogDirFacts
-from tests.proof.claims import RECONCILE
+from tests.proof.metadata_claims import RECONCILE
 from tests.proof.plugin import Recorder
 from tests.reconcile import judge, universe
 from tests.reconcile.disk import CLUSTER, NODE, NOW, apply, births, disk, live

@@ -15,7 +15,7 @@ from logdir.wire.metadata_tables import TYPES
 from logdir.wire.reading import TAGS
 from logdir.wire.schema import Field, Versions, defaults, parse_fields
 from tests.logdir.wire.random_values import random_struct
-from tests.proof.claims import ROUND_TRIPS
+from tests.proof.metadata_claims import ROUND_TRIPS
 from tests.proof.plugin import Recorder
 
 SEED = 1

@@ -23,7 +23,7 @@ from logdir.wire.records import HEADER
 from tests.logdir.wire.golden_frames import golden_frames
 from tests.logdir.wire.golden_metadata import FILES
 from tests.mutation import SEED, mutations
-from tests.proof.claims import DAMAGED_BATCHES
+from tests.proof.metadata_claims import DAMAGED_BATCHES
 from tests.proof.plugin import Recorder
 
 PATH = "/d1/t-0/00000000000000000000.log"

@@ -15,7 +15,7 @@ from logdir.wire.metadata_records import TYPES, MetadataRecord, decode, encode
 from tests.logdir.wire.random_values import random_struct
 from tests.logdir.wire.rows import row_of
 from tests.mutation import mutations
-from tests.proof.claims import FAST_RECORDS
+from tests.proof.metadata_claims import FAST_RECORDS
 from tests.proof.plugin import Recorder
 
 SEED = 1

@@ -15,7 +15,19 @@ from typing import Any, NoReturn, TextIO
 from logdir.errors import LogDirError, Problem
 from tools.cli import Exit, Streams, exit_for, failed, problems_of, say
 
-_COMMANDS = ("inventory", "init", "stage", "staged", "layout", "uninstall", "fleet")
+_COMMANDS = (
+    "inventory",
+    "init",
+    "reconcile",
+    "stage",
+    "staged",
+    "layout",
+    "uninstall",
+    "describe",
+    "strays",
+    "metadata",
+    "fleet",
+)
 """Each a module beside this one; only the one that is asked for is read."""
 _EPILOG = """\
 exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal

@@ -1,0 +1,277 @@
+"""Describe: what lies on the disks of one broker, beside what the cluster says of it, partition by partition.
+
+Not here: reading either (``observe``, ``desired``), stock tools' forms (``formats.log_dirs_json``, ``topic_lines``),
+what may be done (``reconcile``, ``strays``).
+
+Spec: design §2 law 5, §6; KIP-516, "Tools" (an id wins over a name, the zero id means the name); KIP-858;
+KIP-966.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeVar
+
+from logdir.decide.selector import Reading, Selectable, Selector, select
+from logdir.desired.claim import Says, claim
+from logdir.desired.image import Image, Partition, Topic
+from logdir.errors import ConfigError, Problem
+from logdir.formats.inventory import Kind
+from logdir.ids import DirectoryId, TopicId
+from logdir.observe.facts import LogDirFacts, Replica, SetAside
+
+
+class State(Enum):
+    """How a directory, or its absence, stands."""
+
+    LEADER = "leader"
+    IN_SYNC = "in-sync"
+    ELIGIBLE = "eligible"
+    """Wanted here, and not in the ISR, yet it may hold all that was committed (KIP-966)."""
+    BEHIND = "behind"
+    """Wanted here, and not in the ISR."""
+    MISPLACED = "misplaced"
+    """Wanted here, and the metadata has it on another log dir."""
+    UNCLAIMED = "unclaimed"
+    """Not given to this node: ``strays`` says more."""
+    UNSAID = "unsaid"
+    """There is no image, or it says nothing of it."""
+    UNUSABLE = "unusable"
+    """A link, a mount point, or it cannot be read."""
+    FUTURE = "future"
+    LEAVING = "leaving"
+    """A broker renamed it to ``-delete``."""
+    STRAY = "stray"
+    """A broker renamed it to ``-stray``."""
+    STAGED = "staged"
+    PURGING = "purging"
+    INCOMING = "incoming"
+    METADATA = "metadata"
+    MISSING = "missing"
+    """Wanted here, and on no disk that answers: a broker makes it anew, empty (law 5)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """One directory, or a replica that should be here and is not."""
+
+    topic: str | None
+    topic_id: TopicId | None
+    partition: int
+    state: State
+    kind: Kind | None = None
+    """``None``: it is missing."""
+    log_dir: str | None = None
+    path: str | None = None
+    """Relative to the log dir, or in its work root."""
+    log_bytes: int | None = None
+    segments: int | None = None
+    first_offset: int | None = None
+    problems: tuple[str, ...] = ()
+    said: Partition | None = None
+    """What the image has of its partition."""
+    is_tiered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One partition of an image."""
+
+    topic: str | None
+    topic_id: TopicId | None
+    partition: int
+    of: Topic
+
+
+_UNUSABLE: Final = frozenset(("symlink", "mount-point", "unreadable"))
+_OF_KIND: Final = {
+    Kind.FUTURE: State.FUTURE,
+    Kind.DELETE: State.LEAVING,
+    Kind.STRAY: State.STRAY,
+    Kind.METADATA: State.METADATA,
+    Kind.STAGED: State.STAGED,
+    Kind.PURGING: State.PURGING,
+    Kind.INCOMING: State.INCOMING,
+}
+_T = TypeVar("_T", bound=Selectable)
+
+
+def choose(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
+    """Return what a selector finds, in the order given; an id wins over a name, and the zero id is none.
+
+    Args:
+        selector: What was asked for.
+        items: Everything there is.
+
+    Raises:
+        ConfigError: read as a name and as ``name-p`` it finds something.
+    """
+    listed = list(items)
+    by_id = tuple(way for way in selector.ways if way.reading in (Reading.ID, Reading.ID_PARTITION))
+    # Spec: KIP-516, "Tools": when both are given the id is taken, unless it is the zero id.
+    true_ids = tuple(way for way in by_id if way.topic_id is not None and not way.topic_id.is_zero)
+    others = tuple(way for way in selector.ways if way not in by_id)
+    return select(Selector(text=selector.text, ways=true_ids), listed) or select(
+        Selector(text=selector.text, ways=others), listed
+    )
+
+
+def describe(facts: Sequence[LogDirFacts], image: Image | None) -> tuple[Described, ...]:
+    """Say how everything on the disks stands, and what should be there and is not.
+
+    Args:
+        facts: Of every log dir configured for the broker.
+        image: What the cluster says; ``None``: nobody was asked.
+
+    Returns:
+        By topic (those without a name last), partition, then log dir and path.
+    """
+    found = [_replica(image, one, replica) for one in facts for replica in one.replicas]
+    found += [_aside(image, item) for one in facts for item in one.set_aside]
+    if image is not None:
+        found += _missing(image, facts)
+    return tuple(sorted(found, key=_order))
+
+
+def partitions(image: Image) -> tuple[Listed, ...]:
+    """Return every partition of an image, by topic and number."""
+    topics = sorted((*image.topics.values(), *image.without_id.values()), key=lambda topic: topic.name)
+    return tuple(
+        Listed(
+            topic=topic.name,
+            topic_id=TopicId(topic.topic_id) if any(topic.topic_id) else None,
+            partition=number,
+            of=topic,
+        )
+        for topic in topics
+        for number in sorted(topic.partitions)
+    )
+
+
+def missing_problem(one: Described) -> Problem:
+    """Return the line of a replica that is not here."""
+    return Problem(
+        "refused",
+        f"{one.topic}-{one.partition}",
+        "a directory on one of the disks: the cluster wants it here",
+        "none on a disk that answers",
+        "find it before a broker starts: it would be made anew, empty",
+    )
+
+
+def one_broker(facts: Iterable[LogDirFacts], configured: int | None) -> int:
+    """Return the node id that stock tools would print.
+
+    Raises:
+        ConfigError: nothing says it, or log dirs contradict each other.
+    """
+    known = {one.node_id for one in facts if one.node_id is not None}
+    if configured is not None:
+        known.add(configured)
+    if len(known) == 1:
+        return known.pop()
+    found = " and ".join(map(str, sorted(known))) or "none"
+    raise ConfigError((Problem("config-error", "node.id", "one node id of all log dirs", found),))
+
+
+def _order(one: Described) -> tuple[bool, str, int, str, str]:
+    return one.topic is None, one.topic or str(one.topic_id), one.partition, one.log_dir or "", one.path or ""
+
+
+def _replica(image: Image | None, one: LogDirFacts, replica: Replica) -> Described:
+    state, said = _state(image, one, replica)
+    start, first = replica.checkpoints.log_start, replica.first_offset
+    return Described(
+        topic=replica.topic,
+        topic_id=replica.topic_id,
+        partition=replica.partition,
+        state=state,
+        kind=replica.kind,
+        log_dir=replica.log_dir,
+        path=replica.path,
+        log_bytes=replica.log_bytes,
+        segments=replica.segments,
+        first_offset=replica.first_offset,
+        problems=replica.problems,
+        said=said,
+        is_tiered=_is_tiered(image, replica.topic) or (start is not None and first is not None and start < first),
+    )
+
+
+def _aside(image: Image | None, item: SetAside) -> Described:
+    marker = item.marker
+    said = None if image is None else claim(image, item.topic, item.topic_id, item.partition).partition
+    return Described(
+        topic=item.topic,
+        topic_id=item.topic_id,
+        partition=item.partition,
+        state=_OF_KIND[item.kind],
+        kind=item.kind,
+        log_dir=item.log_dir,
+        path=f"{'incoming' if item.kind is Kind.INCOMING else 'deleting'}/{item.name}",
+        log_bytes=item.log_bytes,
+        said=said,
+        is_tiered=_is_tiered(image, item.topic) or (marker is not None and marker.tiered),
+    )
+
+
+def _is_tiered(image: Image | None, topic: str | None) -> bool:
+    return image is not None and topic in image.tiered
+
+
+def _state(image: Image | None, one: LogDirFacts, replica: Replica) -> tuple[State, Partition | None]:
+    said = None if image is None else claim(image, replica.topic, replica.topic_id, replica.partition)
+    partition = None if said is None else said.partition
+    if replica.kind is not Kind.LIVE:
+        return _OF_KIND[replica.kind], partition
+    if not _UNUSABLE.isdisjoint(replica.problems):
+        return State.UNUSABLE, partition
+    if image is None or said is None or said.says is Says.UNSPOKEN:
+        return State.UNSAID, partition
+    if partition is None or said.says not in (Says.WANTED, Says.NO_ID, Says.ZERO_ID):
+        return State.UNCLAIMED, partition
+    node = image.node_id
+    directory = partition.directory(node)
+    if _is_elsewhere(directory, one.directory_id):
+        return State.MISPLACED, partition
+    if partition.leader == node:
+        return State.LEADER, partition
+    if node in partition.isr:
+        return State.IN_SYNC, partition
+    return (State.ELIGIBLE if node in partition.eligible else State.BEHIND), partition
+
+
+def _is_elsewhere(assigned: DirectoryId | None, own: str | None) -> bool:
+    # Reserved ids mean unassigned, lost or migrating: none of them names a log dir (KIP-858).
+    return assigned is not None and not assigned.is_reserved and own is not None and str(assigned) != own
+
+
+def _missing(image: Image, facts: Sequence[LogDirFacts]) -> Iterator[Described]:
+    node = image.node_id
+    here: set[tuple[str | bytes, int]] = set()
+    for one in facts:
+        for replica in one.replicas:
+            if replica.kind is Kind.LIVE:
+                if replica.topic_id is not None:
+                    here.add((bytes(replica.topic_id), replica.partition))
+                elif replica.topic is not None:
+                    here.add((replica.topic, replica.partition))
+    for listed in partitions(image):
+        said = listed.of.partitions[listed.partition]
+        # One that is being added is not there yet, and nothing is wrong with that.
+        if node not in said.replicas or node in said.adding:
+            continue
+        keys: set[tuple[str | bytes, int]] = {(listed.of.name, listed.partition)}
+        if listed.topic_id is not None:
+            keys.add((bytes(listed.topic_id), listed.partition))
+        if here.isdisjoint(keys):
+            yield Described(
+                topic=listed.topic,
+                topic_id=listed.topic_id,
+                partition=listed.partition,
+                state=State.MISSING,
+                said=said,
+                is_tiered=_is_tiered(image, listed.topic),
+            )

@@ -1,0 +1,332 @@
+"""Strays: what lies on the disks and the metadata does not claim, and what is missing for a proof that it may go.
+
+A view of ``reconcile``: of live replicas it says what reconciling would do and why not, and beside them it judges what
+brokers set aside themselves (``-stray``, ``-delete``) and ``-future`` directories of partitions that nobody wants.
+Silence proves nothing: what is merely not named is *unproven*, what nothing is said of is *unknown*, and neither ever
+carries a proof.
+
+Not here: doing anything about them (``reconcile``), what was set aside by us (``deadline``), unknown entries (law 7).
+
+Spec: design §4, §6 ``strays``; kafka-behaviour §3.2, §3.3, §3.4; KIP-631, "Topic Identifiers"; attacks A1, A2, A4, A20,
+A27, A42, A43, A46.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
+from logdir.decide.reconcile_action import Rule, StageReplica
+from logdir.decide.refusal import Refusal, Why, is_protected, refuse
+from logdir.decide.trust import check_image
+from logdir.decide.wish import against_age, against_claim, against_log_dir, against_wish, wish_for
+from logdir.desired.claim import Claim, Says, claim
+from logdir.desired.image import Image
+from logdir.errors import Problem
+from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
+from logdir.formats.inventory import Kind
+from logdir.ids import TopicId
+from logdir.names import METADATA_TOPIC
+from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
+from logdir.reasons import Reason
+
+
+class State(Enum):
+    """How far it is proven that something is not wanted."""
+
+    PROVEN = "proven"
+    """Its removal was seen: of a live one, reconciling sets it aside with a deadline."""
+    HELD = "held"
+    """Its name has another id: reconciling sets it aside without a deadline."""
+    REFUSED = "refused"
+    """Its removal was seen, and something else keeps us from touching it."""
+    UNPROVEN = "unproven"
+    """Not claimed; something is missing for a proof."""
+    UNKNOWN = "unknown"
+    """Nothing is said of it: no proof."""
+    LEAVING = "leaving"
+    """A stock broker renamed it to ``-delete`` and removes it soon after its start."""
+    WANTED = "wanted"
+    """A stock broker set it aside, the metadata claims it, and no live copy lies on the disks that answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """One directory that the metadata does not claim, or that a broker set aside though it does."""
+
+    log_dir: str
+    path: str
+    """Relative to the log dir."""
+    kind: Kind
+    """``LIVE``, ``FUTURE``, ``DELETE`` or ``STRAY``."""
+    topic: str | None
+    topic_id: TopicId | None
+    partition: int
+    log_bytes: int | None
+    age_ms: int | None
+    """Since the oldest of its files was written; ``None`` if that is not known."""
+    state: State
+    says: Says
+    """What the image says of it."""
+    evidence: Evidence
+    """What that proves; ``Unknown`` where the image does not speak about this directory."""
+    reason: Reason | None = None
+    """Why it would be set aside."""
+    rule: Rule | None = None
+    missing: Problem | None = None
+    """What is missing for a proof, or speaks against touching it."""
+    undo_until_ms: int | None = None
+    """If reconciling set it aside now: until when that could surely be undone."""
+    is_tiered: bool = False
+    """Its local log is not the whole topic (A33)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayView:
+    """What an image leaves unclaimed."""
+
+    strays: tuple[Stray, ...] = ()
+    """By log dir, then in the order of the scan."""
+    refused: Problem | None = None
+    """Why the image says nothing about these disks; then there are no strays."""
+    unplaced: Problem | None = None
+    """Why what would be proven is not: the image may be an old one (A20, A43)."""
+    braked: Problem | None = None
+    """What reconciling would wait for an operator for."""
+    unseen: tuple[Problem, ...] = ()
+    """Log dirs that could not be read: of what lies there nothing is said (A27)."""
+    passed_over: tuple[Refusal, ...] = ()
+    """Log dirs that were not compared."""
+
+
+_CLAIMED: Final = frozenset((Says.WANTED, Says.ZERO_ID, Says.NO_ID))
+"""Given to this node; what has no id to compare is not a stray for that reason alone (design §11)."""
+_IN_DOUBT: Final = frozenset(
+    (Why.TOO_YOUNG, Why.LAST_COPY, Why.CONFLICT, Why.STALE, Why.NO_PROOF, Why.NO_EVIDENCE, Why.WANTED)
+)
+"""Refusals that are about the proof; the others are about the directory."""
+_ANY_AGE_MS: Final = 2**63
+_TRUNCATED: Final = "name-truncated"
+_DAMAGED: Final = frozenset(("partition-metadata-broken", "unreadable"))
+_NOTHING_SAID: Final = "something that is said of it"
+
+
+def unclaimed(image: Image, facts: Sequence[LogDirFacts]) -> tuple[Replica, ...]:
+    """Return what may be a stray, of all log dirs, so that only those are looked at closely.
+
+    Args:
+        image: Any.
+        facts: Of every log dir.
+    """
+    return tuple(replica for one in facts for replica in one.replicas if _may_be_stray(image, replica))
+
+
+def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> StrayView:
+    """Say what the metadata does not claim.
+
+    Args:
+        request: As for reconciling; ``births`` also of what is not live.
+        facts: Of every log dir configured for the broker, in that order.
+    """
+    standing = request.standing
+    strict = check_image(request.image, facts, standing, request.now.wall_ms)
+    # An image that is old, or of which nothing is remembered, shows what is not claimed, and proves nothing.
+    asked = replace(request, standing=replace(standing, is_position_confirmed=True, max_age_ms=_ANY_AGE_MS))
+    plan = plan_reconcile(asked, facts)
+    if plan.refused is not None:
+        return StrayView(refused=plan.refused, unseen=plan.unseen)
+    unplaced = None if strict is None else strict.problem
+    judge = _Judge(asked, facts, plan, unplaced)
+    strays: list[Stray] = []
+    passed_over: list[Refusal] = []
+    for one in facts:
+        refusal = None if one.problem is not None and not one.replicas else against_log_dir(request.image, one)
+        if refusal is not None:
+            passed_over.append(refusal)
+            continue
+        strays += [found for replica in one.replicas if (found := judge.judge(one, replica)) is not None]
+    return StrayView(
+        strays=tuple(strays),
+        unplaced=unplaced if any(stray.missing is unplaced for stray in strays) else None,
+        braked=None if unplaced is not None else plan.braked,
+        unseen=plan.unseen,
+        passed_over=tuple(passed_over),
+    )
+
+
+def _said(image: Image, replica: Replica) -> Claim:
+    return claim(image, _name(replica), replica.topic_id, replica.partition)
+
+
+def _name(replica: Replica) -> str | None:
+    """Return the topic a directory's name says; one that Kafka cut says nothing, its id does."""
+    is_cut = replica.kind in (Kind.DELETE, Kind.STRAY) and _TRUNCATED in replica.problems
+    return None if is_cut else replica.topic
+
+
+def _may_be_stray(image: Image, replica: Replica) -> bool:
+    if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
+        return False
+    if replica.kind in (Kind.LIVE, Kind.FUTURE):
+        return _said(image, replica).says not in _CLAIMED
+    return replica.kind in (Kind.DELETE, Kind.STRAY)
+
+
+class _Judge:
+    """What is asked of each directory in turn."""
+
+    def __init__(
+        self, request: ReconcileRequest, facts: Sequence[LogDirFacts], plan: ReconcilePlan, unplaced: Problem | None
+    ) -> None:
+        self._request, self._image, self._unplaced = request, request.image, unplaced
+        self._known = Known(facts)
+        self._stages = {
+            (action.log_dir, action.path): action
+            for action in (*plan.actions, *plan.waiting)
+            if isinstance(action, StageReplica)
+        }
+        self._refusals: Mapping[tuple[str, str], Refusal] = {(one.log_dir, one.path): one for one in plan.refusals}
+
+    def judge(self, one: LogDirFacts, replica: Replica) -> Stray | None:
+        """Return what is to be told of a directory, ``None`` if the metadata claims it."""
+        if not _may_be_stray(self._image, replica):
+            return None
+        said = _said(self._image, replica)
+        match replica.kind:
+            case Kind.LIVE:
+                found = self._live(replica, said)
+            case Kind.FUTURE:
+                found = self._future(replica, said)
+            case Kind.DELETE:
+                found = self._leaving(replica, said)
+            case _:
+                found = self._stray(one, replica, said)
+        if self._unplaced is None or found.state not in (State.PROVEN, State.HELD, State.REFUSED):
+            return found
+        return replace(
+            found,
+            state=State.UNPROVEN,
+            evidence=_without_proof(found.evidence),
+            missing=self._unplaced,
+            reason=None,
+            rule=None,
+            undo_until_ms=None,
+        )
+
+    def _row(self, replica: Replica, said: Claim, state: State) -> Stray:
+        birth_ms = self._request.births.get((replica.log_dir, replica.path))
+        topic = replica.topic
+        start, first = replica.checkpoints.log_start, replica.first_offset
+        return Stray(
+            log_dir=replica.log_dir,
+            path=replica.path,
+            kind=replica.kind,
+            topic=topic,
+            topic_id=replica.topic_id,
+            partition=replica.partition,
+            log_bytes=replica.log_bytes,
+            age_ms=None if birth_ms is None else max(0, self._request.now.wall_ms - birth_ms),
+            state=state,
+            says=said.says,
+            evidence=said.evidence,
+            is_tiered=topic in self._image.tiered or (start is not None and first is not None and start < first),
+        )
+
+    def _unknown(self, replica: Replica, said: Claim) -> Stray:
+        found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
+        missing = refuse(replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "ask another source")
+        return replace(self._row(replica, said, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
+
+    def _refused(self, row: Stray, refusal: Refusal) -> Stray:
+        evidence: Evidence = Unknown() if refusal.why is Why.TOO_YOUNG else row.evidence
+        is_proven = isinstance(evidence, Removed) and refusal.why not in _IN_DOUBT
+        if isinstance(evidence, Removed) and not is_proven:
+            # It was seen, and something contradicts it: no more than that it is not named.
+            evidence = Absent(as_of_ms=evidence.as_of_ms)
+        state = State.REFUSED if is_proven else State.UNPROVEN
+        return replace(row, state=state, evidence=evidence, missing=refusal.problem)
+
+    def _live(self, replica: Replica, said: Claim) -> Stray:
+        if said.says is Says.UNSPOKEN:
+            return self._unknown(replica, said)
+        row = self._row(replica, said, State.UNPROVEN)
+        action = self._stages.get((replica.log_dir, replica.path))
+        if action is not None:
+            return replace(
+                row,
+                state=State.HELD if action.stage.marker.delay_ms is None else State.PROVEN,
+                reason=action.reason,
+                rule=action.rule,
+                undo_until_ms=action.undo_until_ms,
+                is_tiered=action.stage.marker.tiered,
+            )
+        refusal = self._refusal_of(replica)
+        return self._refused(row, against_claim(replica, said) if refusal is None else refusal)
+
+    def _refusal_of(self, replica: Replica) -> Refusal | None:
+        found = self._refusals.get((replica.log_dir, replica.path))
+        if found is not None or not replica.strangers:
+            return found
+        return self._refusals.get((replica.log_dir, f"{replica.path}/{replica.strangers[0]}"))
+
+    def _future(self, replica: Replica, said: Claim) -> Stray:
+        if said.says is Says.UNSPOKEN:
+            return self._unknown(replica, said)
+        expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
+        missing = refuse(replica.log_dir, replica.path, Why.FUTURE, expected, found, "logdirctl future clear")
+        row = self._row(replica, said, State.UNPROVEN)
+        # Its partition may be gone, and a broker promotes the copy all the same (A13).
+        return replace(row, missing=missing.problem, evidence=_without_proof(said.evidence))
+
+    def _leaving(self, replica: Replica, said: Claim) -> Stray:
+        if self._is_lost(replica, said):
+            return self._wanted(replica, said)
+        return replace(self._row(replica, said, State.LEAVING), evidence=_without_proof(said.evidence))
+
+    def _is_lost(self, replica: Replica, said: Claim) -> bool:
+        return isinstance(said.evidence, Present) and not self._live_of(replica)
+
+    def _live_of(self, replica: Replica) -> tuple[Replica, ...]:
+        return self._known.replicas(replace(identity_of(replica), topic=_name(replica)), Kind.LIVE)
+
+    def _wanted(self, replica: Replica, said: Claim) -> Stray:
+        expected, found = "a live replica of what the cluster wants here", "only what a broker set aside"
+        fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
+        missing = refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, fix)
+        return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
+
+    def _stray(self, one: LogDirFacts, replica: Replica, said: Claim) -> Stray:
+        """Judge what a broker called stray by what is known now; it may have been wrong (A1)."""
+        if said.says is Says.UNSPOKEN:
+            return self._unknown(replica, said)
+        if self._is_lost(replica, said):
+            return self._wanted(replica, said)
+        row = self._row(replica, said, State.PROVEN)
+        if isinstance(said.evidence, Present):
+            twins = self._live_of(replica)
+            found = f"the cluster wants it, and {twins[0].log_dir}/{twins[0].path} is live"
+            expected = "an id that is gone from this node"
+            return self._refused(
+                row, refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, "compare both")
+            )
+        wish = wish_for(self._image, one, replica, said)
+        if wish is None or wish.is_held:
+            return self._refused(row, against_claim(replica, said))
+        refusal = against_age(self._image, replica, self._request.births) or against_wish(
+            self._image, wish, self._known, is_ahead=False
+        )
+        if refusal is None and replica.topic is not None and is_protected(replica.topic, self._request.protected):
+            refusal = refuse(
+                replica.log_dir, replica.path, Why.PROTECTED, "a topic that is not protected", replica.topic
+            )
+        if refusal is not None:
+            return self._refused(row, refusal)
+        return replace(row, reason=Reason.STRAY, rule=wish.rule)
+
+
+def _without_proof(evidence: Evidence) -> Evidence:
+    """Return evidence of what is not judged: no more than that it is not named."""
+    return Absent(as_of_ms=evidence.as_of_ms) if isinstance(evidence, Removed) else evidence

@@ -1,0 +1,55 @@
+"""The order in which Java's ``HashMap`` lists its keys: stock tools print what they got in it.
+
+The order carries no meaning; it is kept so that what we print can be compared with what they print.
+
+Not here: ``Properties``, which has a table of its own (``java_properties.java_order``).
+
+Spec: java.util.HashMap, java.lang.String.hashCode, org.apache.kafka.common.TopicPartition.hashCode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+FIRST_TABLE: Final = 16
+"""Bins of a map that was made without a size."""
+_BITS: Final = 0xFFFFFFFF
+_T = TypeVar("_T")
+
+
+def text_hash(text: str) -> int:
+    """Return the hash of a text: 32 bits, unsigned.
+
+    >>> text_hash("plain")
+    106748362
+    """
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for i in range(0, len(units), 2):
+        value = (31 * value + (units[i] << 8 | units[i + 1])) & _BITS
+    return value
+
+
+def partition_hash(topic: str, partition: int) -> int:
+    """Return the hash of a topic-partition: 32 bits, unsigned."""
+    return (31 * (31 + partition) + text_hash(topic)) & _BITS
+
+
+def map_order(keys: Iterable[_T], hash_of: Callable[[_T], int], *, bins: int = FIRST_TABLE) -> list[_T]:
+    """Return keys in the order of a map's bins; those of one bin stay in the order given.
+
+    Args:
+        keys: Each once.
+        hash_of: Of a key, 32 bits.
+        bins: It began with.
+    """
+    listed = list(keys)
+    while len(listed) > bins * 3 // 4:
+        bins *= 2
+
+    def bin_of(key: _T) -> int:
+        value = hash_of(key)
+        return (value ^ (value >> 16)) & (bins - 1)
+
+    return sorted(listed, key=bin_of)

@@ -1,0 +1,100 @@
+"""Where the log of a partition directory ends, from the headers of the batches in its last segment.
+
+A header is 61 bytes, and only those are read. The offset index tells where to begin; what it tells is not believed
+before a batch stands there. A torn batch, zeros, or anything that is no batch is the end, as a broker's recovery
+would have it.
+
+Not here: checksums, and records (``wire.batches``).
+
+Spec: kafka-formats §7.3, §7.4, §7.6; kafka-behaviour §5.1.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from struct import Struct
+from typing import Final
+
+from logdir.observe import replica as contents
+from logdir.observe.walk import opened
+
+_TOP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HEADER: Final = Struct(">qiibihi")
+"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta."""
+_LEAST: Final = 61
+_LENGTH_FROM: Final = 12
+_MAGIC: Final = 2
+_ENTRY: Final = Struct(">ii")
+"""Of an offset index: offset less the segment's base, place in the segment."""
+
+
+def log_end(log_dir: str, path: str) -> int | None:
+    """Return the offset behind the last whole batch of a log; reads the disk.
+
+    Args:
+        log_dir: As configured; a link is followed here only.
+        path: Of a partition directory, relative to it.
+
+    Returns:
+        ``None`` if it cannot be read, has no segment, or holds message sets from before 0.11.
+    """
+    try:
+        with opened(os.open(log_dir, _TOP)) as top, ExitStack() as stack:
+            directory = top
+            for name in path.split("/"):
+                directory = stack.enter_context(opened(contents.open_directory(name, directory)))
+            base = contents.measure(directory, exact=False).last_base_offset
+            return None if base is None else _end_of(directory, base)
+    except OSError:
+        return None
+
+
+def _end_of(directory: int, base: int) -> int | None:
+    hint = _hint(directory, base)
+    with opened(os.open(f"{base:020d}.log", _FILE, dir_fd=directory)) as segment:
+        size = os.fstat(segment).st_size
+        found = _walk(segment, hint, size, base) if hint else None
+        return _walk(segment, 0, size, base) if found is None else found
+
+
+def _hint(directory: int, base: int) -> int:
+    """Return the place that the last entry of the offset index names, 0 if it has none."""
+    try:
+        with opened(os.open(f"{base:020d}.index", _FILE, dir_fd=directory)) as index:
+            # Preallocated ones end in zeros (kafka-behaviour §10.6): the last entry is looked for by halving.
+            low, high = 0, os.fstat(index).st_size // _ENTRY.size
+            place = 0
+            while low < high:
+                middle = (low + high) // 2
+                data = os.pread(index, _ENTRY.size, middle * _ENTRY.size)
+                if len(data) < _ENTRY.size:
+                    return 0
+                found = _ENTRY.unpack(data)[1]
+                if found > place:
+                    low, place = middle + 1, found
+                else:
+                    high = middle
+            return place
+    except OSError:
+        return 0
+
+
+def _walk(segment: int, position: int, size: int, base: int) -> int | None:
+    """Return the offset behind the last whole batch from a place on; ``None`` if no batch stands there."""
+    end = base if position == 0 else None
+    while position + _LEAST <= size:
+        data = os.pread(segment, _HEADER.size, position)
+        if len(data) < _HEADER.size:
+            break
+        offset, length, _, magic, _, _, delta = _HEADER.unpack(data)
+        if 0 <= magic < _MAGIC and length > 0 and offset >= base:
+            return None  # of an old message set only its inside tells
+        if magic != _MAGIC or length < _LEAST - _LENGTH_FROM or delta < 0 or offset < (base if end is None else end):
+            break
+        if position + _LENGTH_FROM + length > size:
+            break
+        end = offset + delta + 1
+        position += _LENGTH_FROM + length
+    return end

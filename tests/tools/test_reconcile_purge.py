@@ -1,0 +1,113 @@
+"""The look before a purge: what the cluster says by then, on real directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.logdir.desired.log_dir import START_MS, LogDir, register, remove
+from tests.reconcile.universe import document, listed
+from tests.tools.ctl import ctl, ctl_json, held
+from tests.tools.reconcile_rig import (
+    GONE,
+    PARTITIONS,
+    PAY,
+    Rig,
+    gone_records,
+    raw,
+)
+from tools.cli import Exit
+
+EVERY = tuple(range(PARTITIONS))
+FULL = 2
+OLD_MS = 1_650_000_000_000
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def _old_removal(rig: Rig) -> LogDir:
+    """Let its own log hold the removal of ``gone``, years ago."""
+    log = rig.log()
+    log.time_ms = OLD_MS
+    log.append(remove(raw(GONE)))
+    rig.snapshot(log)
+    for path in log.directory.glob("*.log"):
+        assert path.stat().st_size
+    return log
+
+
+def test_a02_what_the_log_removed_is_not_purged_on_the_same_word_again(rig: Rig) -> None:
+    log = _old_removal(rig)
+    assert rig.reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    said = ctl("staged", "purge", *rig.named, "--apply")
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"], said
+    status, result = ctl_json("staged", "purge", GONE, *rig.named, "--apply")
+    assert (status, [item["says"] for item in result["items"]]) == (Exit.REFUSED, ["no-evidence"] * 2)
+    # The broker ran again, and heard nothing else.
+    log.time_ms = START_MS
+    rig.snapshot(log)
+    assert ctl("staged", "purge", *rig.named, "--apply").status == Exit.DONE
+    assert rig.deleting() == []
+
+
+def test_a43_what_is_wanted_again_is_not_purged_and_loses_its_deadline(rig: Rig) -> None:
+    log = _old_removal(rig)
+    assert rig.reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    log.time_ms = START_MS
+    log.append(*gone_records())
+    rig.snapshot(log, *gone_records())
+    status, result = ctl_json("staged", "purge", GONE, *rig.named, "--apply")
+    assert (status, [item["says"] for item in result["items"]]) == (Exit.REFUSED, ["wanted"] * 2)
+    status, result = ctl_json("reconcile", "--from", "metadata:", *rig.named, "--apply")
+    assert (status, [(i["do"], i["path"], i["state"]) for i in result["items"]]) == (
+        Exit.DONE,
+        [("hold", f"deleting/{GONE}_0", "done"), ("hold", f"deleting/{GONE}_1", "done")],
+    )
+    assert "staged restore" in result["items"][0]["says"]
+    assert [rig.marker(f"{GONE}_{number}")["delay_ms"] for number in (0, 1)] == [None, None]
+    assert ctl("staged", "restore", GONE, *rig.named, "--insist", "--apply").status == Exit.DONE
+    assert "gone-0" in rig.live()
+
+
+def test_a43_nothing_is_purged_while_the_log_is_behind(rig: Rig) -> None:
+    assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    for path in (rig.disks[0] / "__cluster_metadata-0").iterdir():
+        path.unlink()
+    rig.log().snapshot(register(1))
+    said = ctl("staged", "purge", GONE, *rig.named, "--now", "--held", "--apply")
+    assert (said.status, "older, or rolled back" in said.err) == (Exit.REFUSED, True)
+    assert len(rig.deleting()) == 2
+
+
+def test_a43_what_a_snapshot_too_old_to_prove_anything_wants_is_not_purged_either(rig: Rig) -> None:
+    """Beside a running broker, whose newest snapshot is no proof any more."""
+    log = rig.log()
+    log.time_ms = OLD_MS
+    source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=1))
+    assert rig.reconcile(source, "--delay-ms", 0, "--apply", "--confirm").status == Exit.DONE
+    rig.snapshot(log, *gone_records())
+    purging = ("staged", "purge", GONE, *rig.named, "--apply")
+    (rig.disks[1] / ".lock").touch()
+    with held(rig.disks[1] / ".lock"):
+        status, result = ctl_json(*purging)
+        assert (status, [item["says"] for item in result["items"]]) == (Exit.REFUSED, ["wanted"] * 2)
+        log.append(remove(raw(GONE)))
+        rig.snapshot(log)
+        assert ctl(*purging).status == Exit.DONE
+    assert rig.deleting() == []
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--from", "request:/r"), ("--from", "nowhere"), ("--from", "metadata:/nowhere"), ("--high-watermark", 5),
+     ("--leader-epoch", 5), ("--from", "znodes:/nowhere")],
+)  # fmt: skip
+def test_a_purge_that_names_no_source_goes_no_further(flags: tuple[object, ...], rig: Rig) -> None:
+    assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    said = ctl("staged", "purge", *rig.named, *flags, "--apply")
+    assert (said.status, said.err.count("\n")) == (Exit.USAGE, 1), said
+    assert len(rig.deleting()) == 2

@@ -1,0 +1,384 @@
+"""``logdirctl strays`` on real directories: what is not claimed, how far that is proven, and that nothing changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import trees
+from tests.builders import partition
+from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
+from tests.logdir.desired.log_dir import partition as claimed
+from tests.reconcile.universe import document, listed
+from tests.tools.ctl import Said, ctl, ctl_json, held, tree
+from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
+from tools.cli import Exit
+
+KEYS = [
+    "age_ms", "evidence", "kind", "log_bytes", "log_dir", "missing", "partition", "path", "reason", "rule", "says",
+    "state", "tiered", "topic", "topic_id", "undo_until_ms",
+]  # fmt: skip
+SOURCE_KEYS = ["as_of_ms", "certainty", "cluster_id", "epoch", "from", "kind", "offset", "origin"]
+UNIQUE = "620e1db281fd429bb71e0c5e2c72578c"
+FULL, INCREMENTAL = 2, 1
+KRAFT = [name for name in trees.NAMES if "kraft" in name or "dynamic" in name or "kill9" in name]
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+@pytest.fixture
+def removed(rig: Rig) -> Rig:
+    """A broker whose own log holds the removal of ``gone`` before its newest snapshot."""
+    log = rig.log()
+    log.append(remove(raw(GONE)))
+    rig.snapshot(log)
+    return rig
+
+
+def strays(rig: Rig, *more: object) -> tuple[int, list[dict[str, Any]]]:
+    status, result = ctl_json("strays", *rig.named, *more)
+    for stray in result.get("strays", ()):
+        assert sorted(stray) == KEYS
+        is_proof = stray["evidence"]["kind"] == "removed"
+        assert is_proof == (stray["state"] in ("proven", "refused"))
+        assert (stray["evidence"]["proof"] is not None) == is_proof
+    return status, result.get("strays", [])
+
+
+def states(found: list[dict[str, Any]]) -> dict[str, str]:
+    return {stray["path"]: stray["state"] for stray in found}
+
+
+def named_of(name: str, folder: Path) -> tuple[tuple[str, str], list[Path]]:
+    shutil.copytree(trees.unpack(name), folder, symlinks=True)
+    disks = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+    return ("--log-dirs", ",".join(map(str, disks))), disks
+
+
+def test_what_was_removed_is_proven_and_nothing_changes(removed: Rig) -> None:
+    before = tree(removed.folder)
+    status, result = ctl_json("strays", *removed.named)
+    assert status == Exit.DONE
+    assert sorted(result["source"]) == SOURCE_KEYS
+    assert (result["source"]["from"], result["source"]["offset"]) == ("metadata:", 20)
+    status, found = strays(removed)
+    assert [(one["path"], one["state"], one["says"], one["reason"]) for one in found] == [
+        ("gone-0", "proven", "removed", "topic-removed"),
+        ("gone-1", "proven", "removed", "topic-removed"),
+    ]
+    first = found[0]
+    assert (first["topic"], first["topic_id"], first["partition"]) == ("gone", GONE, 0)
+    assert (first["log_bytes"], first["missing"]) == (10, None)
+    assert first["evidence"]["proof"] == "metadata-log"
+    assert first["rule"].startswith("KIP-631")
+    assert first["age_ms"] > 1e11
+    assert first["undo_until_ms"] > 0
+    assert tree(removed.folder) == before
+
+
+def test_the_table_says_what_why_how_sure_and_what_next(removed: Rig) -> None:
+    said = ctl("strays", *removed.named)
+    lines = said.out.splitlines()
+    assert lines[0].startswith("the cluster's word: metadata-log ")
+    assert lines[1].split() == [
+        "state", "topic", "p", "id", "kind", "bytes", "age", "says", "reason", "proof", "missing", "disk", "path"
+    ]  # fmt: skip
+    assert lines[2].split()[:7] == ["proven", "gone", "0", GONE, "live", "10", "B"]
+    assert "removed  topic-removed  metadata-log" in lines[2]
+    assert lines[4] == "2 directories, 20 B: 2 proven"
+    assert lines[5] == f"next: logdirctl reconcile {' '.join(removed.named)} --from metadata:"
+    assert ctl(*lines[5].split()[2:]).status == Exit.DONE
+    assert said.err == ""
+
+
+def test_a_selector_narrows_it(removed: Rig) -> None:
+    for selector in ("gone-1", f"{GONE}_1", "g*-1"):
+        assert states(strays(removed, selector)[1]) == {"gone-1": "proven"}
+    assert len(strays(removed, "*")[1]) == 2
+    status, found = strays(removed, "pay")
+    assert (status, found) == (Exit.PROBLEMS, [])
+
+
+def test_a01_what_is_merely_not_named_has_no_proof(rig: Rig) -> None:
+    rig.snapshot(rig.log())  # ``gone`` is in the log before it, and then it is not: that is a removal seen
+    other = LogDir(rig.folder / "copy" / "__cluster_metadata-0")
+    other.lead(1)
+    other.append(register(1, fenced=True), topic("pay", raw(PAY)), claimed(raw(PAY), 0, (1, 2)))
+    shutil.copy(rig.disks[0] / "meta.properties", rig.folder / "copy")
+    snapshot = other.snapshot(register(1, fenced=True), topic("pay", raw(PAY)), claimed(raw(PAY), 0, (1, 2)))
+    assert snapshot.exists()
+    status, found = strays(rig, "--from", f"metadata:{rig.folder}/copy")
+    assert status == Exit.DONE
+    assert set(states(found).values()) == {"unproven"}
+    assert states(found).keys() == {"gone-0", "gone-1", *(f"pay-{number}" for number in range(1, 12))}
+    assert {one["evidence"]["kind"] for one in found} == {"absent"}
+    assert found[0]["missing"]["expected"] == "proof that it was removed"
+    said = ctl("strays", *rig.named, "--from", f"metadata:{rig.folder}/copy")
+    assert "no proof" in said.out
+    assert "proven" not in said.out.replace("unproven", "")
+    assert said.out.splitlines()[-1] == f"next: logdirctl inventory {' '.join(rig.named)}"
+
+
+def test_a02_what_is_not_committed_proves_nothing(rig: Rig) -> None:
+    log = rig.log()
+    log.append(noop())
+    log.snapshot(
+        register(1),
+        topic("pay", raw(PAY)),
+        *(claimed(raw(PAY), number, (1, 2)) for number in range(12)),
+        topic("gone", raw(GONE)),
+        *(claimed(raw(GONE), number, (1, 2)) for number in range(2)),
+    )
+    end = log.append(remove(raw(GONE)), noop())
+    assert strays(rig) == (Exit.DONE, [])
+    told = ("--high-watermark", end, "--leader-epoch", 1)
+    assert states(strays(rig, *told)[1]) == {"gone-0": "proven", "gone-1": "proven"}
+    said = ctl("strays", *rig.named, *told)
+    assert said.out.splitlines()[-1].endswith(f"--from metadata: --high-watermark {end} --leader-epoch 1")
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn", "no-root"])
+def test_a20_without_a_position_nothing_is_proven(removed: Rig, damage: str) -> None:
+    for disk in removed.disks:
+        path = Path(f"{disk}.logdird") / "controller.json"
+        if damage == "gone":
+            path.unlink()
+        elif damage == "torn":
+            path.write_bytes(path.read_bytes()[:-5])
+        else:
+            shutil.rmtree(f"{disk}.logdird")
+    status, found = strays(removed)
+    assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven", "gone-1": "unproven"})
+    assert {one["reason"] for one in found} == {None}
+    assert "controller.json" in found[0]["missing"]["path"]
+    assert "no proof" in ctl("strays", *removed.named).out
+
+
+def test_a27_a_disk_that_cannot_be_read_is_named_and_nothing_is_said_of_it(removed: Rig) -> None:
+    removed.disks[1].rename(removed.folder / "away")
+    status, found = strays(removed)
+    assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven"})
+    said = ctl("strays", *removed.named)
+    assert f"log-dir-offline: {removed.disks[1]}" in said.err
+
+
+def test_a29_another_brokers_word_is_refused(removed: Rig) -> None:
+    for file in ("d1", "d2"):
+        path = removed.folder / file / "meta.properties"
+        path.write_text(path.read_text().replace("node.id=1", "node.id=7"))
+        (removed.folder / f"{file}.logdird").rename(removed.folder / f"{file}.old")
+    said = ctl("strays", *removed.named)
+    assert (said.status, said.out) == (Exit.REFUSED, "")
+    assert "node 7" in said.err
+    assert ctl_json("strays", *removed.named) == (Exit.REFUSED, {})
+
+
+def test_it_works_beside_a_running_broker_and_takes_no_lock(removed: Rig) -> None:
+    for disk in removed.disks:
+        (disk / ".lock").touch()
+    with held(removed.disks[0] / ".lock"):
+        before = tree(removed.folder)
+        status, found = strays(removed)
+        assert tree(removed.folder) == before
+    assert (status, states(found)) == (Exit.DONE, {"gone-0": "proven", "gone-1": "proven"})
+
+
+def test_a29_an_old_word_beside_a_running_broker_proves_nothing(rig: Rig) -> None:
+    log = LogDir(rig.disks[0] / "__cluster_metadata-0")
+    log.time_ms = 1_700_000_000_000
+    log.lead(1)
+    log.append(register(1), topic("gone", raw(GONE)), claimed(raw(GONE), 0, (1, 2)), claimed(raw(GONE), 1, (1, 2)))
+    log.append(remove(raw(GONE)), topic("pay", raw(PAY)), *(claimed(raw(PAY), n, (1, 2)) for n in range(12)))
+    rig.snapshot(log)
+    assert states(strays(rig)[1]) == {"gone-0": "proven", "gone-1": "proven"}
+    (rig.disks[0] / ".lock").touch()
+    with held(rig.disks[0] / ".lock"):
+        status, found = strays(rig)
+    assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven", "gone-1": "unproven"})
+    assert "reconcile.max.metadata.age" in found[0]["missing"]["expected"]
+
+
+def test_a_full_request_proves_and_an_incremental_one_does_not(rig: Rig) -> None:
+    pay = listed(pay=(PAY, tuple(range(12))))
+    full = rig.document(document(pay, sequence=1, type=FULL))
+    found = strays(rig, "--from", full)[1]
+    assert states(found) == {"gone-0": "proven", "gone-1": "proven"}
+    assert {one["evidence"]["proof"] for one in found} == {"full-request"}
+    assert {one["reason"] for one in found} == {"absent"}
+
+
+def test_an_incremental_request_says_nothing_of_what_it_does_not_list(rig: Rig) -> None:
+    pay = listed(pay=(PAY, (0, 1)))
+    source = rig.document(document(pay, sequence=2, type=INCREMENTAL))
+    status, found = strays(rig, "--from", source)
+    assert status == Exit.DONE
+    assert set(states(found).values()) == {"unknown"}
+    assert len(found) == 12
+    assert {(one["evidence"]["kind"], one["says"]) for one in found} == {("unknown", "unspoken")}
+
+
+def test_garbage_is_one_line(rig: Rig) -> None:
+    before = tree(*rig.disks)
+    bad = rig.folder / "bad.json"
+    for data in (b"", b"{", b"[]", b'{"document":1}', os.urandom(50)):
+        bad.write_bytes(data)
+        said = ctl("strays", *rig.named, "--from", f"request:{bad}")
+        assert (said.status, said.out, said.err.count("\n")) == (Exit.PROBLEMS, "", 1)
+    for source in ("nonsense", "request:", "cluster:", f"request:{rig.folder}/none", "metadata:/nowhere"):
+        said = ctl("strays", *rig.named, "--from", source)
+        assert (said.status, said.out, said.err.count("\n")) == (Exit.USAGE, "", 1), source
+    said = ctl("strays", *rig.named)  # no metadata log of its own
+    assert (said.status, "metadata:DIR" in said.err) == (Exit.USAGE, True)
+    assert ctl("strays", "a b", *rig.named).status == Exit.USAGE
+    assert ctl("strays").status == Exit.USAGE
+    assert tree(*rig.disks) == before
+
+
+def test_a_damaged_snapshot_gives_no_image(removed: Rig) -> None:
+    (path,) = (removed.disks[0] / "__cluster_metadata-0").glob("*.checkpoint")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    said = ctl("strays", *removed.named)
+    assert (said.status, said.out, said.err.count("\n")) == (Exit.PROBLEMS, "", 1)
+    assert "corrupt-batch" in said.err
+
+
+def test_protected_and_internal_topics_are_refused(rig: Rig) -> None:
+    partition(rig.disks[0] / "__consumer_offsets-3", topic_id=OTHER)
+    age(*rig.disks)
+    log = rig.log()
+    log.append(topic("__consumer_offsets", raw(OTHER)), claimed(raw(OTHER), 3, (1, 2)))
+    log.append(remove(raw(OTHER)), remove(raw(GONE)))
+    rig.snapshot(log)
+    found = strays(rig)[1]
+    assert states(found) == {"__consumer_offsets-3": "refused", "gone-0": "proven", "gone-1": "proven"}
+    assert found[0]["missing"]["expected"] == "a topic that is not protected"
+    found = strays(rig, "--protect", "go*", "--internal")[1]
+    assert states(found) == {"__consumer_offsets-3": "proven", "gone-0": "refused", "gone-1": "refused"}
+    said = ctl("strays", *rig.named, "--protect", "x y*", "--internal")
+    assert said.out.splitlines()[-1].endswith(" --from metadata: --protect 'x y*' --internal")
+
+
+def test_what_brokers_renamed_is_judged_by_its_id(removed: Rig) -> None:
+    one, two = removed.disks
+    partition(one / f"gone-5.{UNIQUE}-stray", topic_id=GONE)
+    partition(one / f"gone-6.{UNIQUE}-delete", topic_id=GONE)
+    partition(one / f"gone-7.{UNIQUE}-future", topic_id=GONE)
+    partition(two / f"pay-3.{UNIQUE}-stray", topic_id=PAY)  # and pay-3 is live
+    partition(two / f"pay-5.{UNIQUE}-future", topic_id=PAY)
+    shutil.move(two / "pay-7", two / f"pay-7.{UNIQUE}-stray")
+    age(*removed.disks)
+    status, found = strays(removed)
+    assert status == Exit.PROBLEMS
+    assert states(found) == {
+        "gone-0": "proven",
+        "gone-1": "proven",
+        f"gone-5.{UNIQUE}-stray": "proven",
+        f"gone-6.{UNIQUE}-delete": "leaving",
+        f"gone-7.{UNIQUE}-future": "unproven",
+        f"pay-3.{UNIQUE}-stray": "unproven",
+        f"pay-7.{UNIQUE}-stray": "wanted",
+    }
+    said = ctl("strays", "pay", *removed.named)
+    assert said.out.splitlines()[-1] == f"next: logdirctl describe {PAY}_7 {' '.join(removed.named)}"
+    assert "keep the broker stopped" in said.err
+
+
+def test_what_was_set_aside_is_no_stray_any_more(removed: Rig) -> None:
+    assert removed.reconcile("metadata:", "--apply").status == Exit.DONE
+    assert strays(removed) == (Exit.DONE, [])
+    assert "nothing is unclaimed" in ctl("strays", *removed.named).out
+
+
+def test_a33_a_tiered_replica_says_so(rig: Rig) -> None:
+    log = rig.log()
+    log.append(remove(raw(GONE)))
+    rig.snapshot(log)
+    path = rig.disks[0] / "gone-0"
+    (path / f"{0:020}.log").rename(path / f"{700:020}.log")
+    (rig.disks[0] / "log-start-offset-checkpoint").write_text("0\n1\ngone 0 5\n")
+    found = strays(rig)[1]
+    assert {one["path"]: one["tiered"] for one in found} == {"gone-0": True, "gone-1": False}
+    assert "live, tiered" in ctl("strays", *rig.named).out
+
+
+def test_what_steers_a_terminal_is_escaped(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "a\x1b[31mb\nc")
+    log = rig.log()
+    log.append(remove(raw(GONE)))
+    rig.snapshot(log)
+    partition(rig.disks[0] / "x\x1b[2Jy-0", topic_id=OTHER)  # no legal name: unknown, and never listed
+    said = ctl("strays", *rig.named)
+    assert said.status == Exit.DONE
+    assert "\x1b" not in said.out + said.err
+    assert "x\\x1b" not in said.out
+    assert len(said.out.splitlines()) == 6
+    said = ctl("strays", *rig.named[:1], f"{rig.named[1]},{tmp_path}/no\x1bwhere")
+    assert "\x1b" not in said.out + said.err
+
+
+def test_links_and_what_cannot_be_read_are_told_and_have_no_proof(removed: Rig) -> None:
+    one = removed.disks[0]
+    (one / "gone-0").rename(removed.folder / "elsewhere")
+    (one / "gone-0").symlink_to(removed.folder / "elsewhere")
+    partition(one / "gone-4", topic_id=GONE)
+    (one / "gone-4" / "partition.metadata").write_text("version: 0\ntopic_id: ?")
+    age(*removed.disks)
+    found = strays(removed)[1]
+    assert states(found) == {"gone-0": "unproven", "gone-1": "proven", "gone-4": "unproven"}
+
+
+@pytest.mark.parametrize("name", KRAFT)
+def test_on_real_trees_only_what_brokers_delete_is_left(name: str, tmp_path: Path) -> None:
+    named, disks = named_of(name, tmp_path / "t")
+    before = tree(*disks)
+    status, result = ctl_json("strays", *named)
+    leaving = sorted(path.name for disk in disks for path in disk.glob("*-delete"))
+    assert status == Exit.DONE
+    assert sorted(one["path"] for one in result["strays"]) == leaving
+    assert {one["state"] for one in result["strays"]} <= {"leaving"}
+    assert tree(*disks) == before
+
+
+@pytest.mark.parametrize("name", [name for name in trees.NAMES if name.endswith(("-zk", "-migration"))])
+def test_on_real_trees_without_a_word_it_says_what_is_needed(name: str, tmp_path: Path) -> None:
+    named, disks = named_of(name, tmp_path / "t")
+    said: Said = ctl("strays", *named)
+    assert (said.status, said.out, said.err.count("\n")) == (Exit.USAGE, "", 1)
+    # Of the migration's log nothing is known to be committed yet.
+    assert ("--high-watermark" in said.err) == ("migration" in name)
+    # What a ZooKeeper cluster says proves no removal, whatever it leaves out.
+    live = {path.name for disk in disks for path in disk.glob("*-[0-9]")} - {"__cluster_metadata-0"}
+    znodes = tmp_path / "znodes.json"
+    znodes.write_text(json.dumps({"/brokers/topics/plain": {"version": 2, "partitions": {"0": [1], "1": [1]}}}))
+    status, result = ctl_json("strays", *named, "--from", f"znodes:{znodes}")
+    assert status == Exit.DONE
+    found = {one["path"]: one for one in result["strays"] if one["kind"] == "live"}
+    assert found.keys() == live - {"plain-0", "plain-1"}
+    assert {one["state"] for one in found.values()} == {"unproven"}
+    assert {one["evidence"]["proof"] for one in result["strays"]} == {None}
+
+
+def test_a_real_trees_deleted_topic_put_back_is_proven(tmp_path: Path) -> None:
+    """The directories of a topic that real brokers deleted, as a disk that was away brings them back."""
+    named, disks = named_of("4.3.1-kraft", tmp_path / "t")
+    for disk in disks:
+        for path in disk.glob("to-delete-*-delete"):
+            path.rename(disk / path.name.split(".")[0])
+    age(*disks)
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    status, result = ctl_json("strays", "to-delete", *named)
+    assert status == Exit.DONE
+    assert [(one["path"], one["state"], one["reason"]) for one in result["strays"]] == [
+        ("to-delete-0", "proven", "topic-removed"),
+        ("to-delete-1", "proven", "topic-removed"),
+    ]

@@ -1,0 +1,159 @@
+"""``logdirctl describe`` in the words of stock tools: ``kafka-log-dirs --describe``, ``kafka-topics --describe``.
+
+Nothing but what the stock tool would print stands on standard output, without the two lines of talk that
+``kafka-log-dirs`` prints first, so that what reads theirs reads ours.
+
+Not here: the forms (``formats.log_dirs_json``, ``formats.topic_lines``).
+
+Spec: design §6; kafka-behaviour §5.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from logdir.decide.describe import Listed, choose, one_broker, partitions
+from logdir.decide.selector import Selector
+from logdir.desired.image import NO_LEADER, Image, Partition, Source, Topic
+from logdir.desired.topic_detail import Details, configs_of, read_details
+from logdir.formats import java_properties, log_dirs_json, topic_lines
+from logdir.formats.inventory import Kind
+from logdir.formats.log_dirs_json import LogDirLine, PartitionLine
+from logdir.formats.topic_lines import PartitionText, Reassignment, TopicText
+from logdir.ids import TopicId
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.observe.log_end import log_end
+from tools import render
+from tools.logdirctl.desired_source import read_whole
+from tools.logdirctl.naming import Broker
+
+_UNUSABLE = frozenset(("symlink", "mount-point", "unreadable"))
+_MAX_PROPERTIES = 1 << 20
+# Java's String.trim(): everything up to the blank, control characters included.
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+
+class Lines(NamedTuple):
+    """What is printed."""
+
+    lines: tuple[str, ...]
+    found: bool
+    """Whether anything was selected."""
+
+
+def log_dirs(named: Broker, facts: Sequence[LogDirFacts], selector: Selector | None) -> Lines:
+    """Return the line of ``kafka-log-dirs --describe``; reads the ends of logs that are being moved.
+
+    Args:
+        named: The broker.
+        facts: Of every log dir.
+        selector: Which partitions; every log dir is listed all the same.
+
+    Raises:
+        ConfigError: nothing says the node id, or log dirs contradict each other.
+    """
+    broker = one_broker(facts, named.node_id)
+    served = [
+        replica
+        for one in facts
+        for replica in one.replicas
+        if replica.kind in (Kind.LIVE, Kind.FUTURE) and _UNUSABLE.isdisjoint(replica.problems)
+    ]
+    chosen = served if selector is None else list(choose(selector, served))
+    current = {(replica.topic, replica.partition): replica for replica in served if replica.kind is Kind.LIVE}
+    by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts}
+    for replica in chosen:
+        by_dir[replica.log_dir].append(_line(replica, current))
+    # A disk that cannot be read is what a broker calls offline; one of which only a part is hidden still tells.
+    offline = {one.log_dir for one in facts if one.problem is not None and not one.replicas}
+    lines = [
+        LogDirLine(render.utf8(path), log_dirs_json.OFFLINE if path in offline else None, tuple(listed))
+        for path, listed in by_dir.items()
+    ]
+    return Lines((log_dirs_json.render(broker, lines),), bool(chosen))
+
+
+def _line(replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -> PartitionLine:
+    is_future = replica.kind is Kind.FUTURE
+    lag = 0  # a high watermark never lies beyond the end of its own log
+    if is_future:
+        other = current.get((replica.topic, replica.partition))
+        ends = None if other is None else (log_end(other.log_dir, other.path), log_end(replica.log_dir, replica.path))
+        lag = log_dirs_json.UNKNOWN_LAG
+        if ends is not None and ends[0] is not None and ends[1] is not None:
+            lag = ends[0] - ends[1]
+    # In the topic-id layout a name may be lost; no broker serves that one, and it is told by what is left.
+    name = replica.topic if replica.topic is not None else str(replica.topic_id)
+    return PartitionLine(name, replica.partition, replica.log_bytes or 0, lag, is_future)
+
+
+def topics(arguments: argparse.Namespace, image: Image | None, selector: Selector | None) -> Lines:
+    """Return the lines of ``kafka-topics --describe``; reads the metadata log once more for what an image leaves out.
+
+    Args:
+        arguments: Of the command.
+        image: What the cluster says.
+        selector: Which topics; of one that is only partly meant the other partitions are not listed.
+
+    Raises:
+        ConfigError: the broker's configuration cannot be read.
+    """
+    if image is None:
+        return Lines((), found=False)
+    every = partitions(image)
+    chosen: dict[tuple[str, bytes], list[Listed]] = {}
+    for one in every if selector is None else choose(selector, every):
+        chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
+    details = read_details(image, [topic_id for _, topic_id in chosen if any(topic_id)])
+    own = _own(arguments)
+    texts = {key: _topic(image, listed[0].of, details, own) for key, listed in chosen.items()}
+    only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}
+    ordered = topic_lines.order(texts.values())
+    return Lines(tuple(line for text in ordered for line in topic_lines.render(text, only[text])), bool(chosen))
+
+
+def _own(arguments: argparse.Namespace) -> Mapping[str, str]:
+    """Return the broker's own settings, as far as its configuration file is known."""
+    path: str | None = arguments.server_properties
+    if path is None:
+        return {}
+    values = java_properties.parse(read_whole(path, _MAX_PROPERTIES), path)
+    return {key: text.strip(_TRIMMED) for key, text in values.items()}
+
+
+def _topic(image: Image, topic: Topic, details: Details | None, own: Mapping[str, str]) -> TopicText:
+    said = Details(topics={}, brokers={}) if details is None else details
+    known = said.topics.get(topic.topic_id)
+    return TopicText(
+        name=topic.name,
+        topic_id=TopicId(topic.topic_id) if any(topic.topic_id) else None,
+        configs=configs_of(said, topic.topic_id, image.node_id, own),
+        partitions=tuple(
+            _partition(
+                image,
+                number,
+                topic.partitions[number],
+                None if known is None else known.elr.get(number, ()),
+                None if known is None else known.last_known_elr.get(number, ()),
+            )
+            for number in sorted(topic.partitions)
+        ),
+    )
+
+
+def _partition(
+    image: Image, number: int, one: Partition, elr: tuple[int, ...] | None, last_known: tuple[int, ...] | None
+) -> PartitionText:
+    # Of a leader that is not registered a broker knows no address, and tells of none.
+    is_known = one.leader > NO_LEADER and (image.source is not Source.METADATA_LOG or one.leader in image.brokers)
+    return PartitionText(
+        partition=number,
+        leader=one.leader if is_known else None,
+        replicas=one.replicas,
+        isr=one.isr,
+        reassignment=Reassignment(one.adding, one.removing) if one.adding or one.removing else None,
+        elr=elr,
+        last_known_elr=last_known,
+    )

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
 from benchmarks.file_systems import dirs_or_images, measured
 from benchmarks.measure import ROUNDS, Row, show, wall
@@ -22,21 +24,24 @@ from benchmarks.neighbour import neighbour
 from benchmarks.stage import items_of
 from benchmarks.trees import META
 from benchmarks.unsynced import default_dir, opened, timed, topic_id
+from logdir.decide.purge import Room, room_of
 from logdir.disk import staging
 from logdir.disk.in_use import in_use
 from logdir.disk.io import HostDisk
-from logdir.disk.pace import BYTES_PER_SECOND, Pace
-from logdir.disk.purge import claim_all, remove_all
+from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
+from logdir.disk.purge import Listing, claim_all, remove_all
 from logdir.disk.replica_dir import require_marker
+from logdir.disk.site import Site
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import plan_init
+from logdir.formats.replica_marker import ReplicaMarker
 
 PARTITIONS = 600
 FILES = 30
 SEGMENTS = 10
 MEGABYTES = 128
 _UNPACED, _PACED = 1.2, 2.0
-_AT_ONCE = 128
+_AS_IT_IS = "decided before"
 _PART = 8 << 20
 _SETTLE_S = 1.0
 _AFTER_S = 0.2
@@ -45,6 +50,13 @@ DISCARD = "discard"
 """Freed blocks are told to the device at once, as where purges hurt most."""
 
 _Fill = Callable[[Sequence[str]], None]
+
+
+class Staged(NamedTuple):
+    """A log dir with replicas that are all set aside, and their markers by name."""
+
+    log_dir: str
+    markers: dict[str, ReplicaMarker]
 
 
 def _fill_small(paths: Sequence[str]) -> None:
@@ -67,8 +79,8 @@ def _fill_big(paths: Sequence[str], megabytes: int) -> None:
 
 
 @contextmanager
-def _staged(home: str, partitions: int, fill: _Fill) -> Iterator[str]:
-    """Make a log dir with so many replicas, all set aside; yield its path."""
+def _staged(home: str, partitions: int, fill: _Fill) -> Iterator[Staged]:
+    """Make a log dir with so many replicas, all set aside."""
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as work:
         log_dir = os.path.join(work, "d1")
         os.mkdir(log_dir)
@@ -84,50 +96,64 @@ def _staged(home: str, partitions: int, fill: _Fill) -> Iterator[str]:
         with opened(HostDisk(), [log_dir]) as (site,):
             if any(outcome.place is None for outcome in staging.stage(site, items_of(site))):
                 raise SystemExit("not all were staged")
+            markers = _markers(site)
         os.sync()
-        yield log_dir
+        yield Staged(log_dir, markers)
 
 
-def _purge(log_dir: str, pace: Pace, at_once: int) -> None:
-    """Remove all that is set aside; so many share the syncs of their claims and of their removal."""
-    with opened(HostDisk(), [log_dir]) as (site,):
-        markers = {}
-        for name in site.deleting.names():
-            with site.deleting.open(name) as directory:
-                markers[name] = require_marker(site, directory)
-        names = list(markers)
-        for first in range(0, len(names), at_once):
-            claims = claim_all(site, {name: markers[name] for name in names[first : first + at_once]})
-            claimed = [os.path.basename(one.place or "") for one in claims]
-            for outcome in (*claims, *remove_all(site, claimed, pace, in_use=in_use)):
+def _markers(site: Site) -> dict[str, ReplicaMarker]:
+    """Read what every purge is decided on."""
+    markers = {}
+    for name in site.deleting.names():
+        with site.deleting.open(name) as directory:
+            markers[name] = require_marker(site, directory)
+    return markers
+
+
+def _purge(staged: Staged, pace: Pace, room: Room) -> None:
+    """Remove all that is set aside, in batches as ``logdirctl staged purge`` makes them."""
+    with opened(HostDisk(), [staged.log_dir]) as (site,):
+        left = staged.markers
+        while left:
+            seen: dict[str, Listing] = {}
+            claims = claim_all(site, dict(islice(left.items(), room.partitions)), room=room, seen=seen)
+            for outcome in (*claims, *remove_all(site, tuple(seen), pace, in_use=in_use, seen=seen)):
                 if outcome.error is not None:
                     raise SystemExit(f"not purged: {outcome}")
+            left = dict(islice(left.items(), len(claims), None))
 
 
-def _rm(log_dir: str) -> None:
-    with opened(HostDisk(), [log_dir]) as (site,):
+def _look_and_purge(staged: Staged) -> None:
+    with opened(HostDisk(), [staged.log_dir]) as (site,):
+        markers = _markers(site)
+    _purge(staged._replace(markers=markers), Pace(0, 0), room_of(0, 0))
+
+
+def _rm(staged: Staged) -> None:
+    with opened(HostDisk(), [staged.log_dir]) as (site,):
         wall(["rm", "-rf", site.deleting.path])
 
 
 def unpaced(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS) -> list[Row]:
-    """Remove equal trees in turn, and one round more to begin with; only removing is timed."""
-    ways: dict[str, Callable[[str], None]] = {
+    """Remove equal trees in turn, and one round more to begin with; only removing is timed, once it is decided."""
+    ways: dict[str, Callable[[Staged], None]] = {
         "rm -rf": _rm,
-        f"{_AT_ONCE} to a sync": lambda path: _purge(path, Pace(0, 0), _AT_ONCE),
-        "each synced": lambda path: _purge(path, Pace(0, 0), 1),
+        _AS_IT_IS: lambda staged: _purge(staged, Pace(0, 0), room_of(0, 0)),
+        "all markers read before": _look_and_purge,
+        "each synced": lambda staged: _purge(staged, Pace(0, 0), room_of(0, 0)._replace(partitions=1)),
     }
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, way in ways.items():
-            with _staged(home, partitions, _fill_small) as log_dir:
-                seconds = timed(partial(way, log_dir))
+            with _staged(home, partitions, _fill_small) as staged:
+                seconds = timed(partial(way, staged))
             if number:
                 taken[name].append(seconds)
     medians = {name: statistics.median(times) for name, times in taken.items()}
     base = medians.pop("rm -rf")
     what = f"purge unpaced of {partitions:,} × {FILES} files"
     return [
-        Row(f"{what}, {name}", 1000 * took, took / base, "rm -rf", None if name == "each synced" else _UNPACED)
+        Row(f"{what}, {name}", 1000 * took, took / base, "rm -rf", _UNPACED if name == _AS_IT_IS else None)
         for name, took in medians.items()
     ]
 
@@ -137,9 +163,9 @@ def beside_neighbour(home: str, segments: int = SEGMENTS, megabytes: int = MEGAB
 
     Before every removal it is left alone for as long as a paced removal takes.
     """
-    ways: dict[str, Callable[[str], None]] = {
-        "purge paced": lambda path: _purge(path, Pace(), _AT_ONCE),
-        "purge unpaced": lambda path: _purge(path, Pace(0, 0), _AT_ONCE),
+    ways: dict[str, Callable[[Staged], None]] = {
+        "purge paced": lambda staged: _purge(staged, Pace(), room_of(BYTES_PER_SECOND, FILES_PER_SECOND)),
+        "purge unpaced": lambda staged: _purge(staged, Pace(0, 0), room_of(0, 0)),
         "rm -rf": _rm,
     }
     alone_s = max(1.0, segments * (megabytes << 20) / BYTES_PER_SECOND)
@@ -147,12 +173,12 @@ def beside_neighbour(home: str, segments: int = SEGMENTS, megabytes: int = MEGAB
     beside: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
-            with _staged(home, segments, partial(_fill_big, megabytes=megabytes)) as log_dir:
+            with _staged(home, segments, partial(_fill_big, megabytes=megabytes)) as staged:
                 time.sleep(_SETTLE_S)
-                with neighbour(os.path.dirname(log_dir)) as found:
+                with neighbour(os.path.dirname(staged.log_dir)) as found:
                     time.sleep(alone_s)
                     began = time.monotonic()
-                    way(log_dir)
+                    way(staged)
                     ended = time.monotonic() + _AFTER_S
                     time.sleep(_AFTER_S)
                 idle += found.took_ms([(began - alone_s, began)])

@@ -3,7 +3,11 @@
 Purge is irrevocable. Before its deadline only what an operator set aside may go, and only if the operator says so once
 more; what has no deadline waits for an operator, who must name that too.
 
-Not here: when a deadline has passed (``deadline``), doing it (``disk.purge``).
+What goes together is claimed together, and from its claim on it cannot be restored: so only as much is claimed at a
+time as is removed in about a second.
+
+Not here: when a deadline has passed (``deadline``), what the cluster says by then (``second_look``), doing it
+(``disk.purge``).
 
 Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25.
 """
@@ -12,17 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from logdir.clock import Instant
 from logdir.decide.deadline import Due, Held, NotYet, due
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.decide.second_look import SecondLook, against_purge
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
-from logdir.observe.facts import SetAside
+from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.reasons import Reason
+
+MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 512, 16 << 30, 10_000
+"""What a quiet disk frees in about a second, however much it is asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +47,10 @@ class PurgeRequest:
     """With ``is_early``: nor for one that never comes."""
     closed: Mapping[str, Problem] = field(default_factory=dict)
     """By log dir: why nothing of it may be changed; of a disk that was away nobody knows what was restored since."""
+    look: SecondLook = field(default_factory=lambda: SecondLook(image=None, used=None))
+    """What the cluster says now; without it what was set aside because it said so stays."""
+    facts: Sequence[LogDirFacts] = ()
+    """Of every log dir: where a copy may live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,53 @@ class PurgePlan:
 
     actions: tuple[Purge, ...]
     refusals: tuple[Refusal, ...]
+
+
+class Load(NamedTuple):
+    """What a removal frees."""
+
+    partitions: int
+    size_bytes: int
+    """Of files that nobody else holds."""
+    files: int
+
+    def plus(self, more: Load) -> Load:
+        """Return both together."""
+        return Load(*(one + other for one, other in zip(self, more, strict=True)))
+
+
+class Room(NamedTuple):
+    """How much may be claimed at a time, in each of three ways."""
+
+    partitions: int
+    size_bytes: int
+    files: int
+
+
+def room_of(bytes_per_second: int, files_per_second: int) -> Room:
+    """Return what is removed in about a second.
+
+    Args:
+        bytes_per_second: 0: as fast as it goes.
+        files_per_second: Likewise.
+    """
+    return Room(
+        MOST_PARTITIONS,
+        min(bytes_per_second or MOST_BYTES, MOST_BYTES),
+        min(files_per_second or MOST_FILES, MOST_FILES),
+    )
+
+
+def fits(room: Room, taken: Load, more: Load) -> bool:
+    """Whether one more may be claimed: the first always may, or a big one would never go.
+
+    Args:
+        room: For everything that waits for its removal.
+        taken: What waits already.
+        more: The one that is next.
+    """
+    both = taken.plus(more)
+    return not taken.partitions or all(load <= most for load, most in zip(both, room, strict=True))
 
 
 def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
@@ -92,8 +152,11 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
     if marker.intent is Intent.INCOMING:
         return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
 
-    def purge(why: str) -> Purge:
-        return Purge(log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item))
+    def purge(why: str) -> Purge | Refusal:
+        # "Look again before the last step": its time alone is not enough.
+        return against_purge(request.look, item, request.facts) or Purge(
+            log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item)
+        )
 
     was_operator = marker.reason is Reason.OPERATOR and _proof(marker) is Proof.OPERATOR
     match due(marker, request.heartbeats.get(item.log_dir), request.now):

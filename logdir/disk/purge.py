@@ -4,27 +4,36 @@ The claim is a rename to ``….purging`` on the marker just read again, made dur
 there on restore refuses. A big file that nobody else holds is truncated in steps, so that a neighbour's writes do not
 wait for one huge removal; one with a second name or an open descriptor is only unlinked. The marker goes last but for
 the directory itself, so an interrupted purge says what it was. Several together share the sync of their claims and that
-of their removal.
+of their removal, and each is listed once for both, as long as nothing comes or goes in between.
 
-Not here: when a deadline has passed (``decide.deadline``), the sleeping between steps (``pace`` is the caller's).
+Of several, one that cannot be read, or is not as it was judged, is left as it is; the others go on. An error of a call
+that changes something tells of the disk, as everywhere (``failure``).
+
+Not here: when a deadline has passed and how many go together (``decide``), the sleeping between steps (``pace`` is the
+caller's).
 
 Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tree removal".
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 
+from logdir.decide.purge import Load, Room, fits
 from logdir.disk.calls import Directory, Stat
 from logdir.disk.failure import calling, is_sick, syncing, with_reserve
-from logdir.disk.outcome import Outcome, done, undone
-from logdir.disk.replica_dir import rename, require_file, require_marker, require_plain
+from logdir.disk.outcome import Outcome, Result, done, undone
+from logdir.disk.replica_dir import rename, require_file, require_marker
 from logdir.disk.site import Site
 from logdir.disk.staging import as_error, require_staged
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
-from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.formats import own_json
+from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker, render
 from logdir.names import parse_work_dir, render_work_dir
 
 STEP_BYTES = 8 << 20
@@ -33,6 +42,27 @@ Pace = Callable[[int, int], None]
 """Told bytes and files freed by the step just made; may wait."""
 InUse = Callable[[Directory, str], bool]
 """Whether somebody has a file of a directory open or mapped."""
+_ALONE = frozenset({errno.EIO, errno.EUCLEAN})
+"""What a bad block or inode under one replica says; what else is sick tells of the disk."""
+
+
+class Listing(NamedTuple):
+    """What was in a replica's directory when it was claimed."""
+
+    inode: int
+    mtime_ns: int
+    """Of the directory: what comes or goes in it changes that."""
+    files: Mapping[str, Stat]
+
+    @property
+    def load(self) -> Load:
+        """Return what its removal frees."""
+        alone = sum(found.size_bytes for found in self.files.values() if found.links == 1)
+        return Load(1, alone, len(self.files))
+
+
+class _UnreadableError(OSError):
+    """One replica cannot be read; nothing of it was changed."""
 
 
 def _at_once(freed_bytes: int, files: int) -> None:
@@ -56,26 +86,70 @@ def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
         OSError: another error; it is still staged.
     """
     with calling(site.deleting):
-        claimed = _claim(site, name, marker)
+        claimed, _ = _judged(site, name, marker)
+        _claim(site, name, claimed)
         with syncing(site.deleting):
             site.deleting.sync()
     return claimed
 
 
-def _claim(site: Site, name: str, marker: ReplicaMarker) -> str:
-    """Rename; not durable yet."""
+def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]:
+    """Look at a replica again; return the name of its claim and what is in it."""
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
         raise ValueError(f"not the name of a staged replica: {name!r}")
-    claimed = render_work_dir(parts._replace(mark="purging"))
-    with site.deleting.open(name) as directory:
-        found = require_marker(site, directory)
-        require_staged(found, directory.path)
-        if found != marker:
-            raise RefusedError(directory.path, expected="the marker that was judged", found="another", fix="look again")
-        require_plain(directory)
+    with _looking(), site.deleting.open(name) as directory:
+        require_staged(marker, directory.path)
+        if not _is_byte_for_byte(site, directory, marker):
+            found = require_marker(site, directory)
+            require_staged(found, directory.path)
+            if found != marker:
+                raise RefusedError(
+                    directory.path, expected="the marker that was judged", found="another", fix="look again"
+                )
+        return render_work_dir(parts._replace(mark="purging")), _listed(directory)
+
+
+def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker) -> bool:
+    """Whether a marker that is of this directory and host stands there as we write it: then it need not be taken apart.
+
+    Where it says no, nothing is wrong yet: ``require_marker`` tells.
+    """
+    if (marker.cluster_id, marker.node_id, marker.directory_id) != (site.cluster_id, site.node_id, site.directory_id):
+        return False
+    if marker.birth_inode != directory.identity().inode:
+        return False
+    try:
+        return directory.read(FILE_NAME, own_json.MAX_BYTES) == render(marker)
+    except FileNotFoundError:
+        return False
+
+
+def _claim(site: Site, name: str, claimed: str) -> None:
+    """Rename; not durable yet."""
     rename(site, site.deleting, name, site.deleting, claimed)
-    return claimed
+
+
+def _listed(directory: Directory) -> Listing:
+    """Look at every file, before the first goes: a replica that is refused is whole."""
+    # Before the names: what comes between the two is seen to have come.
+    own = directory.own_stat()
+    files = {}
+    for name in directory.names():
+        files[name] = found = directory.stat(name)
+        require_file(directory, name, found)
+    return Listing(own.inode, own.mtime_ns, files)
+
+
+@contextmanager
+def _looking() -> Iterator[None]:
+    """Tell an error of reading one replica from one of changing it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _ALONE:
+            raise _UnreadableError(error.errno, error.strerror, error.filename) from error
+        raise
 
 
 def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: InUse) -> int:
@@ -83,7 +157,7 @@ def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: InUse) ->
 
     Args:
         site: Its log dir.
-        claimed: Of ``claim``, or found by a scan.
+        claimed: Of ``claim``, or found by a scan after ``recover``, which makes claims durable.
         pace: Called after every step.
         in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
 
@@ -96,60 +170,89 @@ def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: InUse) ->
         OSError: another error; what is left is still claimed.
     """
     with calling(site.deleting):
-        freed = _remove(site, claimed, pace, in_use)
+        freed = _remove(site, claimed, pace, in_use, None)
         with syncing(site.deleting):
             site.deleting.sync()
     return freed
 
 
-def _remove(site: Site, claimed: str, pace: Pace, in_use: InUse) -> int:
+def _remove(site: Site, claimed: str, pace: Pace, in_use: InUse, seen: Listing | None) -> int:
     """Remove files and directory; not durable yet."""
     parts = parse_work_dir(claimed)
     if parts is None or parts.mark != "purging":
         raise ValueError(f"not the name of a claimed replica: {claimed!r}")
     freed = 0
-    with site.deleting.open(claimed) as directory:
-        # Before the first goes: a replica that is refused is whole.
-        found = {name: directory.stat(name) for name in directory.names()}
-        for name, what in found.items():
-            require_file(directory, name, what)
-        for name in sorted(found, key=lambda name: name == FILE_NAME):
-            freed += _remove_file(site, directory, name, found[name], pace, in_use)
+    with ExitStack() as stack:
+        with _looking():
+            directory = stack.enter_context(site.deleting.open(claimed))
+            own = directory.own_stat()
+            is_as_seen = seen is not None and (seen.inode, seen.mtime_ns) == (own.inode, own.mtime_ns)
+            files = seen.files if seen is not None and is_as_seen else _listed(directory).files
+        for name in sorted(files, key=lambda name: name == FILE_NAME):
+            freed += _remove_file(site, directory, name, files[name], pace, in_use)
     with_reserve(site.work, lambda: site.deleting.remove(claimed))
     return freed
 
 
-def claim_all(site: Site, items: Mapping[str, ReplicaMarker]) -> tuple[Outcome, ...]:
+def claim_all(
+    site: Site,
+    items: Mapping[str, ReplicaMarker],
+    *,
+    room: Room | None = None,
+    seen: dict[str, Listing] | None = None,
+) -> tuple[Outcome, ...]:
     """Claim several with one sync.
 
     Args:
         site: Their log dir.
         items: Their names under ``deleting/``, and the markers on which their deadlines were judged.
+        room: How much may wait for its removal; ``None``: all of it.
+        seen: Is told what lies in each that is claimed, by its new name: for ``remove_all``.
 
     Returns:
-        One outcome per item, in their order; ``place`` is relative to the work root.
+        One outcome per item, in their order; ``place`` is relative to the work root. Fewer, if there is no room: the
+        items after them were not touched. At least one, if there is any item.
 
     Raises:
         ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
     """
     outcomes: dict[str, Outcome] = {}
+    taken = Load(0, 0, 0)
     with calling(site.deleting):
         for name, marker in items.items():
             with _noting(site, name, outcomes):
-                outcomes[name] = done(f"deleting/{name}", f"deleting/{_claim(site, name, marker)}")
-        with syncing(site.deleting):
-            site.deleting.sync()
-    return tuple(outcomes[name] for name in items)
+                claimed, listing = _judged(site, name, marker)
+                if room is not None and not fits(room, taken, listing.load):
+                    break
+                _claim(site, name, claimed)
+                taken = taken.plus(listing.load)
+                if seen is not None:
+                    seen[claimed] = listing
+                outcomes[name] = done(f"deleting/{name}", f"deleting/{claimed}")
+        if _is_any_done(outcomes):
+            with syncing(site.deleting):
+                site.deleting.sync()
+    return tuple(outcomes.values())
 
 
-def remove_all(site: Site, claimed: Sequence[str], pace: Pace = _at_once, *, in_use: InUse) -> tuple[Outcome, ...]:
+def remove_all(
+    site: Site,
+    claimed: Sequence[str],
+    pace: Pace = _at_once,
+    *,
+    in_use: InUse,
+    seen: Mapping[str, Listing] = MappingProxyType({}),
+) -> tuple[Outcome, ...]:
     """Remove several claimed replicas with one sync after the last; repeatable from wherever it stopped.
+
+    A claim that was found by a scan may be of a process that was killed before it was durable: it is made so first.
 
     Args:
         site: Their log dir.
         claimed: Their names under ``deleting/``, of ``claim_all`` or found by a scan; none twice.
         pace: Called after every step.
         in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
+        seen: Of ``claim_all``, whose claims are durable: what need not be listed once more.
 
     Returns:
         One outcome per name, in their order; what is not done is still claimed.
@@ -159,28 +262,44 @@ def remove_all(site: Site, claimed: Sequence[str], pace: Pace = _at_once, *, in_
     """
     outcomes: dict[str, Outcome] = {}
     with calling(site.deleting):
+        if any(name not in seen for name in claimed):
+            with syncing(site.deleting):
+                site.deleting.sync()
         for name in claimed:
             with _noting(site, name, outcomes):
-                _remove(site, name, pace, in_use)
+                _remove(site, name, pace, in_use, seen.get(name))
                 outcomes[name] = done(f"deleting/{name}", None)
-        with syncing(site.deleting):
-            site.deleting.sync()
-    return tuple(outcomes[name] for name in claimed)
+        if _is_any_done(outcomes):
+            with syncing(site.deleting):
+                site.deleting.sync()
+    return tuple(outcomes.values())
+
+
+def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:
+    """Whether something is said that has to last: of what is not done nothing is."""
+    return any(one.result is Result.DONE for one in outcomes.values())
 
 
 @contextmanager
 def _noting(site: Site, name: str, outcomes: dict[str, Outcome]) -> Iterator[None]:
     """Note an error that concerns one alone."""
+    path = f"{site.deleting.path}/{name}"
     try:
         yield
     except ReadOnlyDiskError:
         raise
     except LogDirError as error:
         outcomes[name] = undone(f"deleting/{name}", error)
+    except FileNotFoundError:
+        gone = RefusedError(path, expected="what was seen there", found="none: purged, or restored", fix="look again")
+        outcomes[name] = undone(f"deleting/{name}", gone)
+    except _UnreadableError as error:
+        site.deleting.own_stat()  # an XFS that has shut down says so here, too: then it is not one alone
+        outcomes[name] = undone(f"deleting/{name}", as_error(path, error))
     except OSError as error:
         if is_sick(error):
             raise
-        outcomes[name] = undone(f"deleting/{name}", as_error(f"{site.deleting.path}/{name}", error))
+        outcomes[name] = undone(f"deleting/{name}", as_error(path, error))
 
 
 def _remove_file(site: Site, directory: Directory, name: str, found: Stat, pace: Pace, in_use: InUse) -> int:

@@ -32,6 +32,7 @@ from tools.logdirctl.closed import closed_of
 from tools.logdirctl.naming import Broker, broker_of, words_of
 from tools.logdirctl.report import evidence_json, nothing_selected, utc
 from tools.logdirctl.root import open_true_root
+from tools.logdirctl.source import add_source
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
@@ -107,6 +108,7 @@ def _add_own(parser: Any, name: str) -> None:
             help="rename back whatever its class: you know more than the marker",
         )
     if name == "purge":
+        add_source(parser)
         parser.add_argument("--now", action="store_true", help="also before its time what an operator set aside")
         parser.add_argument("--held", action="store_true", help="with --now: also what has no deadline")
         parser.add_argument(

@@ -12,28 +12,32 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from logdir.clock import Instant
-from logdir.decide.purge import Purge, PurgeRequest, plan_purge
+from logdir.decide.purge import Purge, PurgeRequest, plan_purge, room_of
 from logdir.decide.refusal import Refusal, refuse_closed
 from logdir.decide.restore import Restore, RestorePlan, RestoreRequest, plan_restore
 from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.disk import heartbeat, staging
-from logdir.disk import purge as removal
-from logdir.disk.in_use import in_use
 from logdir.disk.kernel_clock import read_instant
-from logdir.disk.outcome import Outcome, done, undone
+from logdir.disk.outcome import Outcome
 from logdir.disk.pace import FILES_PER_SECOND, Pace
 from logdir.disk.site import Site
-from logdir.errors import ConfigError, LockHeldError, LogDirError, Problem, ReadOnlyDiskError, WorkRootOwnedError
+from logdir.errors import ConfigError, LockHeldError, Problem, WorkRootOwnedError
 from logdir.evidence import Unknown
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Exit, Streams, say
-from tools.logdirctl.broker import OpenBroker, as_refusal, next_words, opened, sick_disks, told
+from tools.logdirctl.broker import OpenBroker, next_words, opened, sick_disks, told
 from tools.logdirctl.report import PLANNED, UNDONE, Progress, Row, after, finish, nothing_selected, refused
+from tools.logdirctl.source import OWN_LOG, source_words
 from tools.logdirctl.staged import none_closely, set_aside
+from tools.logdirctl.staged_purge import purge_all
 from tools.render import quoted
+
+if TYPE_CHECKING:
+    from tools.logdirctl import second_look
 
 _FLAGS = {
     "insist": "--insist",
@@ -48,6 +52,8 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     if arguments.apply or not any(row.state == PLANNED for row in rows):
         return f"logdirctl staged ls {where}"
     flags = "".join(f" {flag}" for name, flag in _FLAGS.items() if getattr(arguments, name, False))
+    if getattr(arguments, "source", str(OWN_LOG)) != str(OWN_LOG) or getattr(arguments, "high_watermark", None):
+        flags += f" {source_words(arguments)}"
     if getattr(arguments, "disk", None) is not None:
         flags += f" --disk {quoted(arguments.disk)}"
     if getattr(arguments, "output", None) is not None:
@@ -254,6 +260,8 @@ def _holding(item: SetAside) -> Callable[[Site], Outcome]:
 
 def purge(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged purge``; return the exit status."""
+    from tools.logdirctl import second_look
+
     _check_purge(arguments)
     selector = None if arguments.selector is None else parse(arguments.selector)
     with opened(arguments, changes=arguments.apply) as broker:
@@ -266,16 +274,18 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
         unread = [one.problem for one in facts if one.problem is not None]
         if not items and selector is not None:
             return found_nothing(arguments, streams, facts, broker)
-        plan = plan_purge(_request(arguments, broker, now), items)
+        looking = second_look.Looking(arguments, broker, facts)
+        unread += [] if looking.problem is None else [looking.problem]
+        plan = plan_purge(_request(arguments, broker, now, looking), items)
         refusals = plan.refusals if selector is not None else ()  # what is not due was not asked for
         rows = [_purged(action) for action in plan.actions]
         problems: list[Problem] = []
         if arguments.apply:
             for action in plan.actions:
                 say(streams, f"logdirctl staged purge: {action.loses} ({action.why})")
-            pace = Pace(arguments.bytes_per_second, FILES_PER_SECOND if arguments.bytes_per_second else 0)
-            calls = [(row, _purging(action, pace)) for row, action in zip(rows, plan.actions, strict=True)]
-            rows, problems = each(broker, calls, streams)
+            rates = arguments.bytes_per_second, FILES_PER_SECOND if arguments.bytes_per_second else 0
+            planned = list(zip(rows, plan.actions, strict=True))
+            rows, problems = purge_all(broker, planned, room_of(*rates), Pace(*rates), streams, against=looking.against)
         rows += refused(refusals)
         return finish(arguments, streams, rows, [*broker.notes, *unread, *problems], next_line(arguments, rows))
 
@@ -294,13 +304,21 @@ def _check_purge(arguments: argparse.Namespace) -> None:
         raise ConfigError(tuple(problems))
 
 
-def _request(arguments: argparse.Namespace, broker: OpenBroker, now: Instant) -> PurgeRequest:
+def _request(
+    arguments: argparse.Namespace, broker: OpenBroker, now: Instant, looking: second_look.Looking
+) -> PurgeRequest:
     beats = {}
     for site in broker.sites:
         with told(site.work.path):
             beats[site.log_dir] = heartbeat.read(site)
     return PurgeRequest(
-        now=now, heartbeats=beats, is_early=arguments.now, includes_held=arguments.held, closed=broker.closed
+        now=now,
+        heartbeats=beats,
+        is_early=arguments.now,
+        includes_held=arguments.held,
+        closed=broker.closed,
+        look=looking.look,
+        facts=looking.facts,
     )
 
 
@@ -315,20 +333,3 @@ def _purged(action: Purge) -> Row:
         partition=None if marker is None else marker.partition,
         says=f"{action.loses} ({action.why})",
     )
-
-
-def _purging(action: Purge, pace: Pace) -> Callable[[Site], Outcome]:
-    def remove(site: Site) -> Outcome:
-        place = f"deleting/{action.name}"
-        try:
-            name = action.name if action.marker is None else removal.claim(site, action.name, action.marker)
-            removal.remove(site, name, pace, in_use=in_use)
-        except ReadOnlyDiskError:
-            raise
-        except LogDirError as error:
-            return undone(place, error)
-        except OSError as error:
-            return undone(place, as_refusal(f"{site.work.path}/{place}", error))
-        return done(place, None)
-
-    return remove

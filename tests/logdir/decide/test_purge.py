@@ -7,10 +7,24 @@ from dataclasses import replace
 import pytest
 
 from logdir.decide.deadline import begin
-from logdir.decide.purge import Purge, PurgeRequest, plan_purge
+from logdir.decide.purge import (
+    MOST_BYTES,
+    MOST_FILES,
+    MOST_PARTITIONS,
+    Load,
+    Purge,
+    PurgeRequest,
+    Room,
+    fits,
+    plan_purge,
+    room_of,
+)
 from logdir.decide.refusal import Refusal, Why
+from logdir.decide.second_look import SecondLook
+from logdir.desired.image import Image, Partition, Source, Topic
 from logdir.errors import Problem
 from logdir.evidence import Absent, Proof, Removed
+from logdir.formats import controller_file
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
@@ -20,11 +34,16 @@ LATER = NOW._replace(boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS 
 BEAT = begin(NOW)
 REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=WALL_MS))
 HELD = replace(MARKER, delay_ms=None)
+NEWER = Image(
+    source=Source.METADATA_LOG, origin="/m", node_id=1, cluster_id=MARKER.cluster_id, as_of_ms=WALL_MS + HOUR_MS
+)
+"""An hour after the staging, and names nothing."""
+LOOK = SecondLook(image=NEWER, used=controller_file.begin(MARKER.cluster_id, 1))
 ABSENT = replace(REMOVED, evidence=Absent(as_of_ms=WALL_MS), delay_ms=None)
 
 
 def decide(marker: ReplicaMarker, **asked: object) -> Purge | Refusal:
-    base = PurgeRequest(now=NOW, heartbeats={"/d1": BEAT})
+    base = PurgeRequest(now=NOW, heartbeats={"/d1": BEAT}, look=LOOK)
     plan = plan_purge(replace(base, **asked), [set_aside(marker)])  # type: ignore[arg-type]
     decided: list[Purge | Refusal] = [*plan.actions, *plan.refusals]
     assert len(decided) == 1
@@ -80,7 +99,7 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
 def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:
     closed = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
     request = PurgeRequest(
-        now=LATER, heartbeats={"/d1": BEAT}, is_early=True, includes_held=True, closed={"/d1": closed}
+        now=LATER, heartbeats={"/d1": BEAT}, is_early=True, includes_held=True, closed={"/d1": closed}, look=LOOK
     )
     items = [set_aside(REMOVED), set_aside(HELD), set_aside(kind=Kind.PURGING)]
     plan = plan_purge(request, items)
@@ -93,3 +112,88 @@ def test_a_claimed_one_is_finished() -> None:
     plan = plan_purge(PurgeRequest(now=NOW, heartbeats={}), [set_aside(kind=Kind.PURGING)])
     (action,) = plan.actions
     assert (action.marker, action.name.endswith(".purging")) == (None, True)
+
+
+def test_a02_its_time_alone_is_not_enough_the_cluster_is_asked_once_more() -> None:
+    """Where it says what it said before the staging, or nothing at all, what it had removed stays."""
+    nothing = SecondLook(image=None, used=LOOK.used)
+    before = replace(LOOK, image=replace(NEWER, as_of_ms=WALL_MS))
+    for look in (nothing, before):
+        refused = decide(REMOVED, now=LATER, look=look)
+        assert isinstance(refused, Refusal)
+        assert refused.why is Why.NO_EVIDENCE
+    assert isinstance(decide(MARKER, now=LATER, look=nothing), Purge)
+
+
+def test_a28_what_a_full_request_left_out_waits_while_another_is_wanted() -> None:
+    assert LOOK.used is not None
+    left_out = replace(REMOVED, reason=Reason.ABSENT, evidence=Removed(proof=Proof.FULL_REQUEST, as_of_ms=WALL_MS))
+    refused = decide(left_out, now=LATER)
+    assert isinstance(refused, Refusal)
+    assert "FULL wanted" in refused.problem.found
+    listed = replace(LOOK.used, is_full_wanted=False)
+    assert isinstance(decide(left_out, now=LATER, look=replace(LOOK, used=listed)), Purge)
+
+
+@pytest.mark.parametrize("asked", [{"now": LATER}, {"is_early": True}, {"is_early": True, "includes_held": True}])
+def test_a43_what_is_wanted_again_is_never_removed_whoever_asks(asked: dict[str, object]) -> None:
+    assert MARKER.topic_id is not None
+    topic = Topic(MARKER.topic, bytes(MARKER.topic_id), {MARKER.partition: Partition((1, 2), (1, 2))})
+    wanted = replace(NEWER, topics={topic.topic_id: topic}, names={topic.name: topic.topic_id})
+    for marker in (MARKER, REMOVED, HELD):
+        refused = decide(marker, look=replace(LOOK, image=wanted), **asked)
+        assert isinstance(refused, Refusal)
+        assert isinstance(decide(marker, look=replace(LOOK, image=None, aged=wanted), **asked), Refusal)
+    # Also of one that is too old to prove anything.
+    assert isinstance(decide(MARKER, now=LATER, look=replace(LOOK, image=None, aged=NEWER)), Purge)
+    assert isinstance(refused := decide(MARKER, now=LATER, look=replace(LOOK, image=None, aged=wanted)), Refusal)
+    assert refused.why is Why.WANTED
+    assert isinstance(refused := decide(MARKER, now=LATER, look=replace(LOOK, image=wanted)), Refusal)
+    assert refused.why is Why.WANTED
+
+
+def test_a43_while_an_image_is_behind_nothing_is_removed() -> None:
+    held = Problem("refused", "/m", "an image at epoch 5", "epoch 4", "wait")
+    refused = decide(MARKER, now=LATER, look=replace(LOOK, held=held))
+    assert isinstance(refused, Refusal)
+    assert refused.problem == held
+
+
+def batches(room: Room, loads: list[Load]) -> list[int]:
+    """Return how many are claimed at a time."""
+    counts: list[int] = []
+    taken = Load(0, 0, 0)
+    for load in loads:
+        if not fits(room, taken, load):
+            counts.append(taken.partitions)
+            taken = Load(0, 0, 0)
+        taken = taken.plus(load)
+    return [*counts, taken.partitions]
+
+
+@pytest.mark.parametrize(
+    ("rates", "load", "counts"),
+    [
+        ((100, 0), Load(1, 30, 1), [3, 3, 1]),
+        ((100, 0), Load(1, 100, 1), [1] * 7),
+        ((100, 0), Load(1, 1 << 40, 1), [1] * 7),
+        ((0, 10), Load(1, 1 << 20, 5), [2, 2, 2, 1]),
+        ((0, 10), Load(1, 0, 11), [1] * 7),
+        ((100, 10), Load(1, 50, 3), [2, 2, 2, 1]),
+        ((100, 10), Load(1, 20, 4), [2, 2, 2, 1]),
+        ((100, 100), Load(1, 0, 0), [7]),
+        ((0, 0), Load(1, 1, 1), [7]),
+    ],
+)
+def test_no_more_is_claimed_than_goes_in_about_a_second_but_one_always(
+    rates: tuple[int, int], load: Load, counts: list[int]
+) -> None:
+    assert batches(room_of(*rates), [load] * 7) == counts
+
+
+def test_however_fast_it_may_go_there_is_a_limit_in_each_way() -> None:
+    for rates in ((0, 0), (1 << 60, 1 << 40)):
+        assert room_of(*rates) == Room(MOST_PARTITIONS, MOST_BYTES, MOST_FILES)
+    for load in (Load(1, 0, 1), Load(1, 1 << 30, 1), Load(1, 0, 1000)):
+        most = min(MOST_PARTITIONS, MOST_BYTES // max(load.size_bytes, 1), MOST_FILES // load.files)
+        assert batches(room_of(0, 0), [load] * (2 * most))[0] == most < 2 * most

@@ -142,6 +142,16 @@ def test_a17_a_second_capture_makes_no_second_copy(host: Host) -> None:
     assert (outcome.result, outcome.place, host.calls) == (Result.DONE, WHOLE, [])
 
 
+def test_a18_what_was_claimed_for_its_removal_is_captured_anew_and_stays(host: Host) -> None:
+    host.capture()
+    (host.work / WHOLE).rename(host.work / f"{WHOLE}.purging")
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place) == (Result.DONE, f"{WHOLE}.2")
+    shutil.rmtree(host.work / f"{WHOLE}.purging")
+    shutil.rmtree(host.top / DELETED)
+    assert files_of(host.work / f"{WHOLE}.2") == FILES
+
+
 def test_a_stray_is_captured_without_a_deadline(host: Host) -> None:
     (host.top / DELETED).rename(host.top / STRAY)
     (outcome,) = host.capture(replace(ITEM, name=STRAY))

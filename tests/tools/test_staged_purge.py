@@ -1,0 +1,241 @@
+"""``staged purge`` in batches: how much waits, who is concerned by what goes wrong, and a kill at any call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir.disk import purge, staging
+from logdir.disk.io import Call, HostDisk
+from logdir.disk.outcome import Outcome
+from logdir.disk.pace import Pace
+from logdir.disk.site import Site
+from logdir.errors import ReadOnlyDiskError
+from logdir.formats.replica_marker import ReplicaMarker
+from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
+from tools.cli import Exit
+
+REPLICAS = 9
+Named = tuple[str, str]
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Named:
+    """Five that are due on one disk, four on the other, and one that lives."""
+    disks = two_disks(tmp_path, replicas=REPLICAS)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply", "--confirm", "--delay-ms", 0).status == Exit.DONE
+    return named
+
+
+def deleting(tmp_path: Path, disk: str = "d1") -> Path:
+    return tmp_path / f"{disk}.logdird" / "deleting"
+
+
+def names(tmp_path: Path, disk: str = "d1") -> list[str]:
+    return sorted(os.listdir(deleting(tmp_path, disk)))
+
+
+def purged(named: Named, *more: object) -> tuple[int, dict[str, str]]:
+    """Type the command; return its status and the state of each, by its path."""
+    status, result = ctl_json("staged", "purge", *named, "--apply", *(more or ("--bytes-per-second", 0)))
+    places = [item["place"] for item in result["items"]]
+    assert places == [None] * len(places)
+    return status, {f"{item['log_dir'][-2:]}/{item['path'][9:]}": item["state"] for item in result["items"]}
+
+
+def told(monkeypatch: pytest.MonkeyPatch, tell: Callable[[Call], None]) -> None:
+    """Let a command tell of each call that changes something, before it is made."""
+    monkeypatch.setattr("tools.logdirctl.broker.HostDisk", lambda: HostDisk(tell))
+
+
+def before_claims(monkeypatch: pytest.MonkeyPatch, act: Callable[[Site, Mapping[str, ReplicaMarker]], None]) -> None:
+    """Do something before each batch is claimed."""
+
+    def claim_all(site: Site, items: Mapping[str, ReplicaMarker], **more: Any) -> tuple[Outcome, ...]:
+        act(site, items)
+        return purge.claim_all(site, items, **more)
+
+    monkeypatch.setattr("tools.logdirctl.staged_purge.claim_all", claim_all)
+
+
+def test_a_batch_has_one_sync_each_way_and_the_rows_are_in_the_order_of_the_plan(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Call] = []
+    told(monkeypatch, calls.append)
+    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 3)
+    _, plan = ctl_json("staged", "purge", *named)
+    del calls[:]
+    status, rows = purged(named)
+    assert (status, list(rows.values())) == (Exit.DONE, ["done"] * REPLICAS)
+    assert list(rows) == [f"{item['log_dir'][-2:]}/{item['path'][9:]}" for item in plan["items"]]
+    for disk, batches in (("d1", (3, 2)), ("d2", (3, 1))):
+        mine = [call for call in calls if call.path.startswith(str(deleting(tmp_path, disk)))][1:]  # the probe's
+        assert [call.name for call in mine if call.name != "unlink"] == [
+            name for count in batches for name in (*["rename"] * count, "fsync-dir", *["rmdir"] * count, "fsync-dir")
+        ]
+    assert names(tmp_path) == names(tmp_path, "d2") == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "waiting"),
+    [(1, 1), (250, 2), (400, 4), (0, 5)],
+)
+def test_what_waits_is_claimed_no_earlier_than_about_a_second_before_it_goes(
+    rate: int, waiting: int, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica has a good hundred bytes of log here, and a marker of several hundred: by its bytes few fit."""
+    sizes = {sum(f.stat().st_size for f in path.iterdir()) for path in deleting(tmp_path).iterdir()}
+    most: list[int] = []
+
+    def tell(call: Call) -> None:
+        if call.name == "unlink":
+            most.append(sum(name.endswith(".purging") for name in names(tmp_path)))
+
+    told(monkeypatch, tell)
+    monkeypatch.setattr(Pace, "__call__", lambda self, freed, files: None)
+    # The rate in hundredths of the biggest.
+    assert purged(named, "--bytes-per-second", rate * max(sizes) // 100)[0] == Exit.DONE
+    assert max(most) == waiting
+    assert names(tmp_path) == []
+
+
+def test_a18_one_that_was_held_since_and_one_that_is_gone_concern_no_other(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[str] = []
+
+    def change(site: Site, items: Mapping[str, ReplicaMarker]) -> None:
+        if not changed:
+            changed.extend(list(items)[1:3])
+            staging.hold(site, changed[0])
+            (deleting(tmp_path) / changed[1]).rename(tmp_path / "elsewhere")
+
+    before_claims(monkeypatch, change)
+    status, rows = purged(named)
+    assert status == Exit.PROBLEMS
+    assert {path for path, state in rows.items() if state != "done"} == {f"d1/{name}" for name in changed}
+    assert {rows[f"d1/{name}"] for name in changed} == {"undone"}
+    assert names(tmp_path) == [changed[0]]
+    said = ctl("staged", "purge", "pay", *named, "--apply")
+    assert (said.status, names(tmp_path)) == (Exit.REFUSED, [changed[0]])
+
+
+def test_one_sick_disk_keeps_what_it_has_and_does_not_stop_the_others(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sick(site: Site, items: Mapping[str, ReplicaMarker]) -> None:
+        if site.log_dir == f"{tmp_path}/d1" and len(names(tmp_path)) < 5:
+            raise ReadOnlyDiskError(site.log_dir, expected="a sync that succeeds", found="Input/output error")
+
+    before_claims(monkeypatch, sick)
+    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 2)
+    status, rows = purged(named)
+    assert (status, sorted(rows.values())) == (Exit.PROBLEMS, ["done"] * 6 + ["undone"] * 3)
+    assert {path[:2] for path, state in rows.items() if state == "undone"} == {"d1"}
+    assert (len(names(tmp_path)), names(tmp_path, "d2")) == (3, [])
+
+
+def test_a26_a_work_root_that_is_another_by_now_is_left_alone_and_the_others_go(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(site: Site, items: Mapping[str, ReplicaMarker]) -> None:
+        if site.log_dir == f"{tmp_path}/d1" and not (tmp_path / "away").exists():
+            deleting(tmp_path).rename(tmp_path / "away")
+            deleting(tmp_path).mkdir()
+
+    before_claims(monkeypatch, change)
+    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 2)
+    status, rows = purged(named)
+    assert (status, sorted(rows.values())) == (Exit.PROBLEMS, ["done"] * 6 + ["undone"] * 3)
+    assert (len(os.listdir(tmp_path / "away")), names(tmp_path), names(tmp_path, "d2")) == (3, [], [])
+
+
+def test_what_was_claimed_before_goes_first_and_its_name_is_free_then(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 2)
+    whole = names(tmp_path)
+    for name in whole[:2]:
+        (deleting(tmp_path) / name).rename(deleting(tmp_path) / f"{name}.purging")
+    first = deleting(tmp_path) / whole[0]
+    (deleting(tmp_path) / whole[4]).rename(first)  # of the same name as one that was claimed
+    status, rows = purged(named)
+    assert (status, set(rows.values()), len(rows)) == (Exit.DONE, {"done"}, REPLICAS)
+    assert names(tmp_path) == []
+
+
+def test_a22_a_broker_that_starts_meanwhile_is_not_hindered(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While what was claimed is removed, the broker takes all of its locks."""
+    taken: list[int] = []
+
+    def start(call: Call) -> None:
+        if ".purging/" in call.path and not taken:
+            for disk in ("d1", "d2"):
+                with held(tmp_path / disk / ".lock") as pid:
+                    taken.append(pid)
+
+    told(monkeypatch, start)
+    assert purged(named)[0] == Exit.DONE
+    assert len(taken) == 2
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 4, 5, 9, 10, 14, 16, 17, 18, 19, 22, 30])
+def test_killed_at_a_call_and_typed_again_it_is_finished_and_nothing_else_went(
+    at: int, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 3)
+    live = tree(tmp_path / "d1", tmp_path / "d2")
+    whole = {name: tree(deleting(tmp_path) / name) for name in names(tmp_path)}
+    calls: list[Call] = []
+
+    def kill(call: Call) -> None:
+        if "/deleting" in call.path and not call.path.endswith("/probe"):
+            calls.append(call)
+            if len(calls) > at:
+                raise Killed
+
+    with monkeypatch.context() as patch:
+        told(patch, kill)
+        with pytest.raises(Killed):
+            purged(named)
+    assert len(calls) == at + 1
+    # Whole and unclaimed, or claimed; the claims of one batch at most.
+    left = names(tmp_path)
+    assert sum(name.endswith(".purging") for name in left) <= 3
+    kept = {name: told for name, told in whole.items() if name in left}
+    assert {name: tree(deleting(tmp_path) / name) for name in kept} == kept
+    assert purged(named)[0] == Exit.DONE
+    assert names(tmp_path) == names(tmp_path, "d2") == []
+    assert tree(tmp_path / "d1", tmp_path / "d2") == live
+
+
+def test_a_removal_that_fails_leaves_its_replica_claimed_and_says_so(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = names(tmp_path)[1]
+    real = purge._remove
+
+    def remove(site: Site, claimed: str, *rest: Any) -> int:
+        if claimed == f"{bad}.purging":
+            raise PermissionError(1, "Operation not permitted", claimed)
+        return real(site, claimed, *rest)
+
+    monkeypatch.setattr(purge, "_remove", remove)
+    status, rows = purged(named)
+    assert (status, [path for path, state in rows.items() if state == "undone"]) == (Exit.PROBLEMS, [f"d1/{bad}"])
+    assert names(tmp_path) == [f"{bad}.purging"]
+    monkeypatch.undo()
+    assert purged(named) == (Exit.DONE, {f"d1/{bad}.purging": "done"})

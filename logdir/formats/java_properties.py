@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from logdir.errors import MalformedFileError
+from logdir.formats.java_map import text_hash
 
 _BLANKS = " \t\f"
 _NATURAL_END = re.compile(r"\r\n|\r|\n")
@@ -170,8 +171,5 @@ def java_order(keys: Iterable[str]) -> list[str]:
 
 
 def _spread(key: str) -> int:
-    units = key.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for i in range(0, len(units), 2):
-        value = (31 * value + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    value = text_hash(key)
     return (value ^ (value >> 16)) & 0x7FFFFFFF

@@ -294,6 +294,12 @@ public class Helper {
                 if (partition.leader() != null) for (var node : partition.isr()) ids.add("" + node.id());
                 return ids.toString();
             }
+            case "replicas": {   // replicas TOPIC PARTITION: node ids, those being added or removed among them
+                var described = get(admin().describeTopics(List.of(a[1])).allTopicNames()).get(a[1]);
+                StringJoiner all = new StringJoiner(", ", "[", "]");
+                for (var node : described.partitions().get(Integer.parseInt(a[2])).replicas()) all.add("" + node.id());
+                return all.toString();
+            }
             case "quorum": {   // how far the metadata log is committed, and by whom
                 var info = get(admin().describeMetadataQuorum().quorumInfo());
                 return "[" + info.leaderEpoch() + ", " + info.highWatermark() + "]";

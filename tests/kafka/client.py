@@ -126,6 +126,10 @@ class Client:
         """Return the node ids of the in-sync replicas; empty without a leader."""
         return cast(list[int], self._call("in-sync", topic, str(partition)))
 
+    def replicas(self, topic: str, partition: int) -> list[int]:
+        """Return the node ids that have a partition, or are to; those it is being taken from too."""
+        return cast(list[int], self._call("replicas", topic, str(partition)))
+
     def produce(
         self,
         topic: str,

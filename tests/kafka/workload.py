@@ -53,8 +53,6 @@ class Workload:
         self.topics: dict[str, tuple[str, int]] = {}
         """Id and number of partitions of each topic there is."""
         self.deleted: list[Life] = []
-        self.given: dict[tuple[str, int], frozenset[int]] = {}
-        """Of each partition ever made, by topic id: every node that was asked to have it, or may have been chosen."""
         self.asked: dict[str, int] = {}
         """Changes that were granted, by kind."""
         self.refused: dict[str, str] = {}
@@ -106,9 +104,7 @@ class Workload:
     def _make(self, name: str, *, everywhere: bool = False) -> None:
         count = self._draw.randrange(1, 4)
         replicas = [list(self._node_ids) if everywhere else self._replicas() for _ in range(count)]
-        topic_id = self._client.create_on(name, replicas)
-        self.topics[name] = (topic_id, count)
-        self.given |= {(topic_id, number): frozenset(chosen) for number, chosen in enumerate(replicas)}
+        self.topics[name] = (self._client.create_on(name, replicas), count)
 
     def _replicas(self) -> list[int]:
         return self._draw.sample(self._node_ids, self._draw.randrange(1, len(self._node_ids) + 1))
@@ -123,15 +119,10 @@ class Workload:
         topic_id, count = self.topics[name]
         self._client.grow(name, count + 1)
         self.topics[name] = (topic_id, count + 1)
-        self.given[topic_id, count] = frozenset(self._node_ids)
 
     def _reassign(self) -> None:
         name = self._topic()
-        topic_id, count = self.topics[name]
-        number, replicas = self._draw.randrange(count), self._replicas()
-        # Before it is asked for: it may be granted although the answer is lost.
-        self.given[topic_id, number] |= frozenset(replicas)
-        self._client.reassign(name, number, replicas)
+        self._client.reassign(name, self._draw.randrange(self.topics[name][1]), self._replicas())
 
     def _cancel(self) -> None:
         name = self._topic()

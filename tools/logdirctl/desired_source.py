@@ -207,7 +207,7 @@ def own_log(named: Broker, facts: Iterable[LogDirFacts]) -> str | None:
 def _metadata_dir(path: str | None) -> str:
     if path is None:
         expected = f"a {METADATA_DIR} in one of the log dirs"
-        raise ConfigError((asked(expected, "none", "name one: metadata:DIR"),))
+        raise ConfigError((asked(expected, "none", "name one: metadata:DIR, request:FILE or znodes:FILE"),))
     inner = f"{path}/{METADATA_DIR}"
     return inner if os.path.basename(path) != METADATA_DIR and Path(inner).is_dir() else path
 

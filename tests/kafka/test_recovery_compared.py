@@ -16,6 +16,7 @@ import pytest
 from tests.kafka.fetch import RELEASES
 from tests.kafka.judging import await_fenced, begin, held, set_aside
 from tests.kafka.rig import CLEAN_EXIT, Rig, await_true
+from tests.proof.sizes import SIZE, Size
 
 pytestmark = pytest.mark.kafka
 
@@ -23,7 +24,7 @@ TOPICS = ("kept", "gone", "again", "away", "cancelled")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:])
 def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(version: str, make_rig: Callable[[str], Rig]) -> None:
     with make_rig(version) as rig:
         for number in (1, 2, 3):

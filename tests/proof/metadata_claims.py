@@ -57,13 +57,13 @@ STOCK_DECODER: Final = Claim(
     key="stock-decoder",
     text="metadata logs and snapshots of real brokers under random changes are dumped as the stock decoder does",
     where=("tests/kafka/test_metadata_agrees.py::test_what_a_broker_logged_is_dumped_as_its_own_decoder_does",),
-    sizes={"operations": Sizes(full=3_000, ci=300), "releases": Sizes(full=3, ci=3)},
+    sizes={"operations": Sizes(full=3_000, ci=300), "releases": Sizes(full=3, ci=1)},
     needs="Java and Maven",
 )
 CLUSTER_JUDGED: Final = Claim(
     key="cluster-judged",
     text="a node of a real cluster under changes is never to lose what it is wanted for, and every true stray is found",
     where=("tests/kafka/test_cluster_judged.py::test_a_node_of_a_real_cluster_is_never_judged_wrongly",),
-    sizes={"looks": Sizes(full=200, ci=40), "true strays found": Sizes(full=50, ci=10)},
+    sizes={"looks": Sizes(full=200, ci=20), "true strays found": Sizes(full=50, ci=5)},
     needs="Java and Maven",
 )

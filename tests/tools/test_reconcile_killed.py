@@ -34,7 +34,7 @@ from tools.logdirctl import reconcile_apply
 
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
-_STEP = {Size.SAMPLE: 5, Size.CI: 2, Size.FULL: 1}[SIZE]
+_STEP = {Size.SAMPLE: 10, Size.CI: 2, Size.FULL: 1}[SIZE]
 """Of the calls of a command, one in so many is its last."""
 
 

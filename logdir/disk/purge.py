@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from logdir.decide.purge import Load, Room, fits
 from logdir.disk.calls import Directory, Stat
-from logdir.disk.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.failure import calling, is_full, is_sick, syncing, with_reserve
 from logdir.disk.outcome import Outcome, Result, done, undone
 from logdir.disk.replica_dir import rename, require_file, require_marker
 from logdir.disk.site import Site
@@ -210,8 +210,8 @@ def claim_all(
         seen: Is told what lies in each that is claimed, by its new name: for ``remove_all``.
 
     Returns:
-        One outcome per item, in their order; ``place`` is relative to the work root. Fewer, if there is no room: the
-        items after them were not touched. At least one, if there is any item.
+        One outcome per item, in their order; ``place`` is relative to the work root. Fewer, if there is no room, also
+        on the disk for another name: the items after them were not touched. At least one, if there is any item.
 
     Raises:
         ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
@@ -224,7 +224,12 @@ def claim_all(
                 claimed, listing = _judged(site, name, marker)
                 if room is not None and not fits(room, taken, listing.load):
                     break
-                _claim(site, name, claimed)
+                try:
+                    _claim(site, name, claimed)
+                except OSError as error:
+                    if is_full(error) and _is_any_done(outcomes):
+                        break  # a new name takes room, too: what is claimed goes first, and makes some
+                    raise
                 taken = taken.plus(listing.load)
                 if seen is not None:
                     seen[claimed] = listing

@@ -146,14 +146,16 @@ class Steps:
         """Claim and remove several of one disk, on markers that were read before; as ``logdirctl`` does."""
         parts = tuple(judged)
         site = self.sites.of(parts[0])
-        seen: dict[str, Listing] = {}
-        claims = claim_all(site, {self.place(part): marker for part, marker in judged.items()}, seen=seen)
-        for part, outcome in zip(parts, claims, strict=True):
-            self.say(part, outcome.result is Result.DONE)
-        places = {part: one.place for part, one in zip(parts, claims, strict=True) if one.place is not None}
-        names = [place.removeprefix("deleting/") for place in places.values()]
-        for part, outcome in zip(places, remove_all(site, names, in_use=nobody, seen=seen), strict=True):
-            self.say(part, outcome.result is Result.DONE)
+        while parts:
+            seen: dict[str, Listing] = {}
+            claims = claim_all(site, {self.place(part): judged[part] for part in parts}, seen=seen)
+            some, parts = parts[: len(claims)], parts[len(claims) :]  # where the disk is full, a few at a time
+            for part, outcome in zip(some, claims, strict=True):
+                self.say(part, outcome.result is Result.DONE)
+            places = {part: one.place for part, one in zip(some, claims, strict=True) if one.place is not None}
+            names = [place.removeprefix("deleting/") for place in places.values()]
+            for part, outcome in zip(places, remove_all(site, names, in_use=nobody, seen=seen), strict=True):
+                self.say(part, outcome.result is Result.DONE)
 
     def claim(self, part: Part, marker: ReplicaMarker) -> str | None:
         """Claim."""

@@ -88,6 +88,23 @@ def test_all_are_claimed_with_one_sync_and_removed_with_another_and_nothing_else
     assert sum(freed for freed, _ in steps) == sum(one.load.size_bytes for one in listings.values())
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a10_where_there_is_no_room_for_another_name_what_is_claimed_goes_first(
+    number: int, d1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(d1) as site:
+        judged = markers(d1)
+        with monkeypatch.context() as patch:
+            failing(patch, "rename", number, claimed(NAMES[2]))
+            claims = claim_all(site, judged)
+            assert [one.path for one in claims] == [f"deleting/{name}" for name in NAMES[:2]]
+            assert results(claims) == [True, True]
+            left = {name: judged[name] for name in NAMES[2:]}
+            # Where nothing is claimed nothing makes room: the first is told, and the others are tried.
+            assert results(claim_all(site, left)) == [False, True]
+        assert sorted(os.listdir(deleting(d1))) == sorted([NAMES[2], *map(claimed, (NAMES[0], NAMES[1], NAMES[3]))])
+
+
 def spoil(how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     match how:
         case "vanished":

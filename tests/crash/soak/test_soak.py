@@ -64,7 +64,9 @@ def seen_by_the_judge() -> Iterator[list[object]]:
 
     def note(model: object, found: object, *, is_recovered: bool) -> list[str]:
         wrong = judge(model, found, is_recovered=is_recovered)  # type: ignore[arg-type]
-        seen.append(sorted((known.key, sorted(known.places)) for known in model.known.values()))  # type: ignore[attr-defined]
+        # What lies nowhere is of an adoption that was said to begin: a kill there may come before or after the word.
+        everywhere = (known for known in model.known.values() if known.places)  # type: ignore[attr-defined]
+        seen.append(sorted((known.key, sorted(known.places)) for known in everywhere))
         return wrong
 
     with pytest.MonkeyPatch.context() as patch:

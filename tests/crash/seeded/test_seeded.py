@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.crash.operations import operations
 from tests.crash.redundant_syncs import REDUNDANT
@@ -13,6 +16,7 @@ from tests.crash.seeded.patched import LeftOut, caught_by, copy, sync_calls
 from tests.proof.claims import SYNCS as SYNCS_LEFT_OUT
 from tests.proof.plugin import Recorder
 
+_T = TypeVar("_T")
 # What these operations consist of. Others have proofs of their own, and their own lists.
 MODULES = ("staging", "purge", "recover", "small_file", "checkpoint", "replica_dir")
 TRIED = {
@@ -30,13 +34,21 @@ TRIED = {
 SYNCS = tuple(call for module in MODULES for call in sync_calls(f"logdir/disk/{module}.py"))
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def _tasted(items: Iterable[_T], name: Callable[[_T], str]) -> list[ParameterSet]:
+    """Return all of them as parameters: a third for every run, the others, being slow, for those that take the time."""
+    return [
+        pytest.param(one, id=name(one), marks=() if number % 3 == 0 else pytest.mark.slow)
+        for number, one in enumerate(items)
+    ]
+
+
+@pytest.mark.parametrize("bug", _tasted(BUGS, lambda bug: bug.name))
 def test_a_bug_that_was_sown_is_caught(bug: Bug, tmp_path: Path) -> None:
     copy(tmp_path, bug.edits)
     assert frozenset(caught_by(tmp_path, bug.tried)) == bug.models
 
 
-@pytest.mark.parametrize("call", SYNCS, ids=lambda call: call.key)
+@pytest.mark.parametrize("call", _tasted(SYNCS, lambda call: call.key))
 def test_a_sync_left_out_is_caught_or_written_down(call: LeftOut, tmp_path: Path, record_proof: Recorder) -> None:
     copy(tmp_path, left_out=call)
     tried = TRIED[Path(call.file).stem]

@@ -134,7 +134,11 @@ def start_throttled_moves(rig: Rig) -> None:
         futures = [r.size_bytes for k, r in rig.client.log_dirs(1).items() if k.is_future]
         return len(futures) == len(MOVED) and any(futures)
 
+    def say_their_ids() -> bool:
+        return not any(entry.problems for entry in entries(broker, Kind.FUTURE))
+
     await_true("the moves have begun", have_arrived)
+    await_true("what is moved has its id, which is written a moment later", say_their_ids)
 
 
 def check_futures(sizes: Sizes) -> None:

@@ -8,7 +8,7 @@ Spec: design §2 law 8, style §5.6.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 _SHOWN = 120
 
@@ -119,6 +119,11 @@ class RefusedError(DiskError):
     """What the disk, its file system or its rights do not let us do safely; nothing was changed."""
 
     code: ClassVar[str] = "refused"
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """Return a finding as an error, under the code of this class."""
+        return cls(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
 
 
 class NameTooLongError(RefusedError):

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests import trees
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, change, record, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.tools.ctl import ctl, ctl_json, held, tree
+from tests.tools.named_tree import tree_of
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
 from tools.cli import Exit
 
@@ -23,18 +23,11 @@ KEYS = [
 SAID_KEYS = ["adding", "isr", "leader", "leader_epoch", "removing", "replicas"]
 UNIQUE = "620e1db281fd429bb71e0c5e2c72578c"
 ZERO = "AAAAAAAAAAAAAAAAAAAAAA"
-Named = tuple[str, str]
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path)
-
-
-def tree_of(name: str) -> tuple[Named, Path]:
-    top = trees.unpack(name)
-    disks = [str(path) for path in sorted(top.iterdir()) if path.is_dir()]
-    return ("--log-dirs", ",".join(disks)), top
 
 
 def items(named: tuple[object, ...], *argv: object) -> tuple[int, list[dict[str, Any]]]:

@@ -15,24 +15,18 @@ from tests.logdir.desired.log_dir import LogDir, record, register, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import HOME, ctl
+from tests.tools.named_tree import tree_of
 from tests.tools.reconcile_rig import PAY, Rig, raw
 from tools.cli import Exit
 
 RECORDED = HOME / "tests" / "golden" / "log-dirs-tool"
 UNIQUE = "620e1db281fd429bb71e0c5e2c72578c"
 OFFLINE = "org.apache.kafka.common.errors.KafkaStorageException"
-Named = tuple[str, str]
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path)
-
-
-def tree_of(name: str) -> tuple[Named, Path]:
-    top = trees.unpack(name)
-    disks = [str(path) for path in sorted(top.iterdir()) if path.is_dir()]
-    return ("--log-dirs", ",".join(disks)), top
 
 
 def lines(named: tuple[object, ...], *argv: object) -> list[str]:

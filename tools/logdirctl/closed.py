@@ -63,7 +63,7 @@ def require_none_closed(closed: Mapping[str, Problem]) -> None:
         RefusedError: one is.
     """
     for problem in closed.values():
-        raise RefusedError(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
+        raise RefusedError.of(problem)
 
 
 def keep_in_mind(disk: HostDisk, sites: Sequence[Site], closed: Collection[str] = ()) -> None:

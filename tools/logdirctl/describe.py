@@ -145,8 +145,7 @@ def _image(
         standing = desired.standing(max_age_ms=_ANY_AGE_MS, is_position_confirmed=True)
         distrust = check_image(desired.image, host.facts, standing, now_ms)
         if distrust is not None:
-            problem = distrust.problem
-            raise RefusedError(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
+            raise RefusedError.of(distrust.problem)
     except LogDirError as error:
         if is_asked:
             raise

@@ -30,12 +30,10 @@ from logdir.observe.facts import LogDirFacts
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
 from tools.logdirctl.desired_source import Desired, births_of, in_doubt, is_running, read_desired
+from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.reconcile_report import Told, report
 from tools.logdirctl.source import add_source, source_words
 from tools.logdirctl.source_report import against_blank
-
-_INTERNAL = "__*"
-"""Topics in which brokers keep what all clients rely on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +86,7 @@ def add_parser(commands: Any) -> None:
         metavar="MS",
         help=f"purge no earlier than that, in milliseconds (default {DEFAULT_DELAY_MS}, 4 hours)",
     )
-    parser.add_argument(
-        "--protect", metavar="GLOB", action="append", default=[], help="topics that are refused; may be repeated"
-    )
-    parser.add_argument("--internal", action="store_true", help="also topics whose names begin with two underscores")
+    add_protection(parser)
     parser.add_argument(
         "--max-staged-percent",
         type=int,
@@ -134,7 +129,7 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
         raise ConfigError(tuple(problems))
     return Policy(
         delays=DelayPolicy(default_ms=arguments.delay_ms),
-        protected=(*arguments.protect, *(() if arguments.internal else (_INTERNAL,))),
+        protected=protected_of(arguments),
         percent=percent,
         max_age_ms=age_ms,
         is_confirmed=arguments.confirm,
@@ -223,15 +218,13 @@ def decide(
 
 
 def _next(arguments: argparse.Namespace, decided: Decided, *, is_done: bool) -> str:
-    from tools.render import quoted
 
     where = next_words(arguments)
     plan = decided.plan
     if is_done or plan is None or not (plan.actions or plan.waiting or plan.used):
         return f"logdirctl staged ls {where}"
     flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
-    flags += "".join(f" --protect {quoted(glob)}" for glob in arguments.protect)
-    flags += " --internal" if arguments.internal else ""
+    flags += protection_words(arguments)
     if arguments.max_staged_percent != brake_rule.DEFAULT_PERCENT:
         flags += f" --max-staged-percent {arguments.max_staged_percent}"
     flags += " --confirm" if arguments.confirm or plan.waiting else ""

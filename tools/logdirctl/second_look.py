@@ -76,10 +76,7 @@ class Looking:
             place = f"{action.log_dir}: deleting/{action.name}"
             return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
         refusal = against_purge(self.look, item, self.facts)
-        if refusal is None:
-            return None
-        said = refusal.problem
-        return RefusedError(said.path, expected=said.expected, found=said.found, fix=said.fix)
+        return None if refusal is None else RefusedError.of(refusal.problem)
 
     def _read(self) -> SecondLook:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}

@@ -29,13 +29,12 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, sick_disks, told
+from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
 from tools.render import quoted
 
 _AT_ONCE = 128
 """Replicas of one sync; a batch goes on with more until its time is over."""
-_INTERNAL = "__*"
-"""Topics in which brokers keep what all clients rely on."""
 _CONFIRMS = "--confirm"
 
 
@@ -58,10 +57,7 @@ def add_parser(commands: Any) -> None:
         help=f"purge no earlier than that, in milliseconds (default {DEFAULT_DELAY_MS}, 4 hours)",
     )
     parser.add_argument("--hold", action="store_true", help="without a deadline: until an operator purges it")
-    parser.add_argument(
-        "--protect", metavar="GLOB", action="append", default=[], help="topics that are refused; may be repeated"
-    )
-    parser.add_argument("--internal", action="store_true", help="also topics whose names begin with two underscores")
+    add_protection(parser)
     parser.add_argument(
         _CONFIRMS, action="store_true", help="yes to what the brake or a question of this command held back"
     )
@@ -98,7 +94,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             now=now,
             delays=delays,
             is_held=arguments.hold,
-            protected=(*arguments.protect, *(() if arguments.internal else (_INTERNAL,))),
+            protected=protected_of(arguments),
             record=brake_rule.highest(brake.read_records(broker.sites)),
             is_confirmed=arguments.confirm,
         )
@@ -214,8 +210,7 @@ def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
         return f"logdirctl staged ls {where}"
     flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
     flags += " --hold" if arguments.hold else ""
-    flags += "".join(f" --protect {quoted(glob)}" for glob in arguments.protect)
-    flags += " --internal" if arguments.internal else ""
+    flags += protection_words(arguments)
     waits = any(row.state == WAITING for row in rows)
     flags += f" {_CONFIRMS}" if arguments.confirm or waits else ""
     if not any(row.state in (PLANNED, WAITING) for row in rows):

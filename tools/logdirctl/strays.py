@@ -35,12 +35,11 @@ from tools.logdirctl.desired_source import (
 )
 from tools.logdirctl.host import look_at_host
 from tools.logdirctl.naming import add_broker, broker_of, words_of
+from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.report import evidence_json, nothing_selected
 from tools.logdirctl.source_report import against_blank, source_json, source_line
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
-_INTERNAL = "__*"
-"""Topics in which brokers keep what all clients rely on; as for reconciling."""
 _ORDER = (State.WANTED, State.PROVEN, State.HELD, State.REFUSED, State.UNPROVEN, State.UNKNOWN, State.LEAVING)
 _STEPS = (("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("min", 60 * 1000), ("s", 1000))
 
@@ -59,10 +58,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
     add_broker(parser)
     add_source(parser)
-    parser.add_argument(
-        "--protect", metavar="GLOB", action="append", default=[], help="topics that nothing may touch; may be repeated"
-    )
-    parser.add_argument("--internal", action="store_true", help="also topics whose names begin with two underscores")
+    add_protection(parser, "topics that nothing may touch")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.set_defaults(run=act, title="strays")
 
@@ -84,15 +80,14 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         now=now,
         standing=desired.standing(),
         births={},
-        protected=(*arguments.protect, *(() if arguments.internal else (_INTERNAL,))),
+        protected=protected_of(arguments),
         record=host.record,
     )
     request = replace(request, image=_followed(desired, request, host.facts))
     request = replace(request, births=births_of(unclaimed(request.image, host.facts)))
     view = view_strays(request, host.facts)
     if view.refused is not None:
-        refused = view.refused
-        raise RefusedError(refused.path, expected=refused.expected, found=refused.found, fix=refused.fix)
+        raise RefusedError.of(view.refused)
     strays = view.strays
     problems = [*_told(view, request.image)]
     if selector is not None and selector.text != EVERYTHING:
@@ -124,8 +119,7 @@ def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDi
         desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
     )
     if planned.problem is not None:
-        why = planned.problem
-        raise RefusedError(why.path, expected=why.expected, found=why.found, fix=why.fix)
+        raise RefusedError.of(planned.problem)
     # One that was followed before changes nothing any more: it is listened to.
     return desired.image if planned.image is None else planned.image
 
@@ -145,9 +139,7 @@ def _next(arguments: argparse.Namespace, strays: Sequence[Stray], view: StrayVie
     where = words_of(arguments)
     states = {stray.state for stray in strays}
     if states & {State.PROVEN, State.HELD} or (view.unplaced is not None and strays):
-        more = "".join(f" --protect {render.quoted(glob)}" for glob in arguments.protect)
-        more += " --internal" if arguments.internal else ""
-        return f"logdirctl reconcile {where} {source_words(arguments)}{more}"
+        return f"logdirctl reconcile {where} {source_words(arguments)}{protection_words(arguments)}"
     for stray in strays:
         if stray.state is State.WANTED and stray.topic_id is not None:
             return f"logdirctl describe {stray.topic_id}_{stray.partition} {where}"

@@ -102,6 +102,11 @@ class Model:
         """Whether an operation of one of these kinds was begun and not ended."""
         return any(pending.kind in kinds for pending in self.pending)
 
+    def places_of(self, key: Key) -> Places:
+        """Return every place where a replica may lie at this moment."""
+        pending = (one.places[key] for each in self.pending for one in each.alternatives if key in one.places)
+        return self.known[key].places.union(*pending)
+
     # What the broker did.
 
     def born(self, one: Born) -> None:
@@ -159,8 +164,8 @@ class Model:
     def _key(self, about: Mapping[str, Any]) -> Key:
         if about["token"] is not None:
             return about["token"], about["id"]
-        name = about["name"].removesuffix(".purging")
-        return next(key for key, one in self.known.items() if one.name == name and "claimed" in one.places)
+        lies = about["disk"], about["name"].removesuffix(".purging")
+        return next(key for key, one in self.known.items() if (one.disk, one.name) == lies and "claimed" in one.places)
 
     def _set_aside(self, known: Known, delay_ms: int | None, *, is_capture: bool) -> None:
         known.delay_ms, known.staged_ms, known.is_capture = delay_ms, self.now_ms, is_capture

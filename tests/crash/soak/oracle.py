@@ -69,13 +69,13 @@ def _key_of(model: Model, one: Dir) -> Key | None:
     """Return whose a directory is: by its first log, or by its name where that is gone or not yet there."""
     if one.token is not None and one.id is not None:
         return (one.token, one.id) if (one.token, one.id) in model.known else None
-    same_id = [known for known in model.known.values() if known.id == one.id]
-    if one.place in ("aside", "claimed"):
-        name = one.name.removesuffix(".purging")
-        return next((known.key for known in same_id if known.name == name), None)
-    if one.place == "begun":
-        # Captured from what was deleted, or to be adopted and nowhere yet.
-        return next((known.key for known in same_id if known.places <= {"deleted", "begun"}), None)
+    named = one.name.removesuffix(".purging") if one.place in ("aside", "claimed") else None
+    at = SIDES if one.place == "aside" else {one.place}
+    for key, known in model.known.items():
+        # Twins lie on two disks under one name, and nothing moves between disks.
+        is_its = (known.id, known.disk) == (one.id, one.disk) and named in (None, known.name)
+        if is_its and at & model.places_of(key):
+            return key
     return None
 
 
@@ -156,9 +156,9 @@ def _settle(model: Model, found: Look, is_recovered: bool) -> None:
 def _settle_one(model: Model, key: Key, there: Mapping[str, Dir]) -> None:
     known = model.known[key]
     known.places = frozenset(there)
-    for place in (*SIDES, "claimed"):
-        if place in there:
-            known.name = there[place].name.removesuffix(".purging")
+    aside = [one.name.removesuffix(".purging") for place, one in there.items() if place in (*SIDES, "claimed")]
+    # Of one that lies nowhere there any more no name is remembered: another may have it by now.
+    known.name = aside[-1] if aside else ""
     if "held" in there:
         known.delay_ms = None
     for place in SIDES:

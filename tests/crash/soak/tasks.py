@@ -218,7 +218,8 @@ class Tasks:
 
     def _purge(self, seen: Seen) -> bool:
         for aside in self.draw.sample(seen.claimed, len(seen.claimed)):
-            self._begin("purge", token=None, id=str(aside.parts.topic_id), name=aside.name)
+            disk = self.sites.index(aside.site)
+            self._begin("purge", token=None, id=str(aside.parts.topic_id), disk=disk, name=aside.name)
             remove(aside.site, aside.name, in_use=in_use)
             self._end("purge")
             return True

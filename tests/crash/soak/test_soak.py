@@ -15,9 +15,10 @@ import pytest
 
 from tests.crash.seeded.patched import ROOT, Edit, copy
 from tests.crash.soak import rounds
-from tests.crash.soak.looks import look
+from tests.crash.soak.looks import WORK, look
 from tests.crash.soak.rounds import KINDS, Soak, SoakError, Workers
 from tests.logdir.disk.rescue import quick_path
+from tests.logdir.disk.staged_rig import GID, UID
 from tests.proof.claims import KILLS
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
@@ -186,4 +187,23 @@ def test_the_judge_sees_each_thing_that_goes_wrong(tmp_path: Path) -> None:
         (path / "replica.json").unlink()
         (Path(soak.log_dirs[0]) / "stranger").write_bytes(b"touched")
         assert [line.partition(":")[0] for line in wrong()] == ["foreign"]
+        soak.close()
+
+
+def test_what_is_left_of_a_twin_is_taken_for_that_twin(tmp_path: Path) -> None:
+    """Of a purge that was cut off no file is left that says whose it is: its disk and its name do."""
+    with quick_path(tmp_path) as base:
+        soak = Soak(base, SEED)
+        one = next(iter(soak.model.known.values()))
+        name = f"{one.id}_{one.partition}"
+        twin = replace(one, token="replica-99", disk=(one.disk + 1) % 2, places=frozenset({"claimed"}), name=name)
+        one.name = name
+        soak.model.known[twin.key] = twin
+        left = Path(f"{soak.log_dirs[twin.disk]}{WORK}/deleting/{name}.purging")
+        left.mkdir()
+        os.chown(left, UID, GID)
+        assert rounds.judge(replace(soak.model), look(soak.log_dirs), is_recovered=True) == []
+        left.rmdir()
+        wrong = rounds.judge(replace(soak.model), look(soak.log_dirs), is_recovered=True)
+        assert [line.partition(":")[0] for line in wrong] == ["lost"]
         soak.close()

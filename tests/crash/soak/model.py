@@ -23,7 +23,8 @@ Key = tuple[str, str]
 """Token and topic id."""
 Places = frozenset[str]
 SIDES: Places = frozenset({"staged", "held"})
-_MOVING: Places = SIDES | {"live", "claimed"}
+_MOVING: Places = SIDES | {"live"}
+_PURGED: Places = SIDES | {"claimed"}
 LAYOUT = frozenset({"relayout", "rollback"})
 """Operations that change where everything lies."""
 BARRING = LAYOUT | {"bar", "unbar"}
@@ -138,20 +139,22 @@ class Model:
                 made = self._stage(about["items"])
             case "restore":
                 key = self._key(about)
-                made = self._courses([key], ("live",), first=True)
+                made = self._courses([key], ("live",))
                 if about["drops"]:
                     self.known[key].indexes = "any"
             case "hold":
-                made = self._courses([self._key(about)], ("held",), first=True)
+                made = self._courses([self._key(about)], ("held",))
             case "purge":
                 key = self._key(about)
                 known = self.known[key]
-                if known.places & SIDES and not self._is_due(known):
+                if about["token"] is not None and not self._is_due(known):
                     wrong.append(
                         f"early: {key} is purged, {known.delay_ms} ms after {known.staged_ms} at {self.now_ms}"
                     )
                 known.name = about["name"].removesuffix(".purging")
-                made = self._courses([key], ("claimed",), (), first=True)
+                # One that was claimed goes; what was captured once more since then stays.
+                of = _PURGED if about["token"] is not None else _PURGED - SIDES
+                made = self._courses([key], ("claimed",), (), of=of)
             case "capture":
                 made = self._capture(self._key(about), about["delay_ms"])
             case "adopt":
@@ -173,20 +176,19 @@ class Model:
     def _is_due(self, known: Known) -> bool:
         return known.delay_ms is not None and known.staged_ms + known.delay_ms <= self.now_ms
 
-    def _courses(self, keys: Sequence[Key], *ends: tuple[str, ...], first: bool) -> Iterator[Alternative]:
-        """Yield every alternative of replicas that each go their way: where they are, if ``first``, or at an end."""
+    def _courses(self, keys: Sequence[Key], *ends: tuple[str, ...], of: Places = _MOVING) -> Iterator[Alternative]:
+        """Yield every alternative of replicas that each stay, or go from places ``of`` theirs to one of the ends."""
         ways = []
         for key in keys:
             places = self.known[key].places
-            at = [places] if first else []
-            ways.append([*at, *(places - _MOVING | set(end) for end in ends)])
+            ways.append([places, *(places - of | set(end) for end in ends)])
         return (Alternative(dict(zip(keys, chosen, strict=True))) for chosen in itertools.product(*ways))
 
     def _stage(self, items: Sequence[Mapping[str, Any]]) -> Iterator[Alternative]:
         keys = [(item["token"], item["id"]) for item in items]
         for key, item in zip(keys, items, strict=True):
             self._set_aside(self.known[key], item["delay_ms"], is_capture=False)
-        return self._courses(keys, ("staged",), first=True)
+        return self._courses(keys, ("staged",))
 
     def _capture(self, key: Key, delay_ms: int | None) -> Iterator[Alternative]:
         known = self.known[key]

@@ -156,9 +156,8 @@ def _settle(model: Model, found: Look, is_recovered: bool) -> None:
 def _settle_one(model: Model, key: Key, there: Mapping[str, Dir]) -> None:
     known = model.known[key]
     known.places = frozenset(there)
-    aside = [one.name.removesuffix(".purging") for place, one in there.items() if place in (*SIDES, "claimed")]
     # Of one that lies nowhere there any more no name is remembered: another may have it by now.
-    known.name = aside[-1] if aside else ""
+    known.name = next((there[at].name.removesuffix(".purging") for at in ("claimed", *SIDES) if at in there), "")
     if "held" in there:
         known.delay_ms = None
     for place in SIDES:

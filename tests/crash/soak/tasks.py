@@ -261,7 +261,7 @@ class Tasks:
             # What was adopted before and is set aside by now would have a twin: the same files under the same id.
             taken = {(said, str(other.topic_id)) for _, other, said in self._asides(seen)}
             is_twin = present_token == token or (token, str(present.topic_id)) in taken
-            is_twin |= present.topic_id in {other.parts.topic_id for other in seen.claimed}
+            is_twin |= bool({present.topic_id, marker.topic_id} & {other.parts.topic_id for other in seen.claimed})
             if present.topic_id in (None, marker.topic_id) or is_twin:
                 continue
             assert isinstance(present.topic_id, TopicId)

@@ -272,12 +272,14 @@ def _stages(
 
 
 def _asked(request: ReconcileRequest, wish: Wish) -> StageRequest:
+    # A clock that is behind the cluster's must not make the word that staged it look newer than the staging (A2, A24).
+    staged_at_ms = max(request.now.wall_ms, request.image.as_of_ms)
     return StageRequest(
         selected=(),
         reason=wish.reason,
         # Of a name with another id: mere absence of the old one, which sets no deadline (A4).
         evidence=wish.said.evidence,
-        now=request.now,
+        now=request.now._replace(wall_ms=staged_at_ms),
         delays=request.delays,
         is_held=wish.is_held,
         protected=request.protected,

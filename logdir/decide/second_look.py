@@ -1,11 +1,12 @@
 """The look before a purge: what was staged because the cluster said so is asked about once more.
 
-What is wanted again is never purged. What was staged by the metadata log, or the live cluster, needs evidence newer
-than its staging: the same log read twice is one look. What a FULL request left out waits while another one is wanted.
+What is wanted again is never purged, nor what other nodes were to hold and, by now, none that answers does. What was
+staged by the metadata log, or the live cluster, needs evidence newer than its staging: the same log read twice is one
+look. What a FULL request left out waits while another one is wanted.
 
 Not here: when a deadline has passed (``purge``, ``deadline``).
 
-Spec: design §4; attacks A2, A28, A43.
+Spec: design §4; attacks A2, A28, A43, A46.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logdir.decide.refusal import Refusal, Why, refuse
-from logdir.decide.wanted import HAS_A_TWIN, is_wanted, live_copies
-from logdir.decide.wish import YOUNGER_BY_MS
+from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
+from logdir.decide.wish import YOUNGER_BY_MS, is_held_elsewhere
 from logdir.desired.claim import claim
-from logdir.desired.image import Image
+from logdir.desired.image import Image, Source
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed, Unknown
 from logdir.formats.controller_file import ControllerFile
-from logdir.observe.facts import LogDirFacts, SetAside, identity_of
+from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.reasons import Reason
 
 _LOOKED_UP = frozenset((Proof.METADATA_LOG, Proof.LIVE_CLUSTER))
@@ -55,12 +56,16 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
         return Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=look.held)
     if marker is None:
         return None
-    if any(image is not None and is_wanted(image, item) is not None for image in (look.image, look.aged)):
-        keys = set(_keys(item))
-        if marker.reason not in HAS_A_TWIN or not live_copies(facts, keys):
+    images = [image for image in (look.image, look.aged) if image is not None]
+    if any(is_wanted(image, item) is not None for image in images):
+        if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, facts):
             return refuse(
                 *where, Why.WANTED, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
             )
+    elif marker.reason not in HAS_A_TWIN:
+        for image in images:
+            if (refusal := _against_last_copy(image, item)) is not None:
+                return refusal
     if marker.reason is Reason.ABSENT and (look.used is None or look.used.is_full_wanted):
         expected = "a FULL request after the last gap"
         return refuse(*where, Why.NO_EVIDENCE, expected, "FULL wanted: one may have been missed", "wait for it")
@@ -69,10 +74,23 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
     return None
 
 
-def _keys(item: SetAside) -> tuple[tuple[str | bytes, int], ...]:
-    identity = identity_of(item)
-    by_id = () if identity.topic_id is None else ((bytes(identity.topic_id), identity.partition),)
-    return by_id if identity.topic is None else (*by_id, (identity.topic, identity.partition))
+def _has_live_copy(item: SetAside, facts: Sequence[LogDirFacts]) -> bool:
+    found = live_namesakes(facts, set(keys_of(item)))
+    return has_live_copy(item, (replica for replicas in found.values() for replica in replicas))
+
+
+def _against_last_copy(image: Image, item: SetAside) -> Refusal | None:
+    """Refuse what is assigned elsewhere, if nobody who answers holds it there any more."""
+    if image.source is not Source.METADATA_LOG:
+        return None  # no other source says who answers
+    one = claim(image, item.topic, item.topic_id, item.partition).partition
+    if one is None or is_held_elsewhere(image, one):
+        return None
+    expected = "a replica in the ISR on another broker and log dir that answer"
+    return refuse(
+        item.log_dir, f"deleting/{item.name}", Why.LAST_COPY, expected, "none: this may be the last copy",
+        "logdirctl staged hold",
+    )  # fmt: skip
 
 
 def _against_old_evidence(image: Image | None, item: SetAside, staged_at_ms: int) -> Refusal | None:

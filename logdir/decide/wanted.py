@@ -1,7 +1,7 @@
 """What was set aside and is wanted again: it is never purged, and taking it back is proposed.
 
 A source of a move, a loser of two copies, or what a broker had deleted after a move, is wanted all along: there a live
-copy on a disk of this broker is enough.
+copy on a disk of this broker is enough. Of another id, or in a directory that cannot be read, it is none.
 
 Not here: whether it can be taken back (``restore``), the look before a purge (``second_look``).
 
@@ -10,11 +10,12 @@ Spec: design §4; attacks A43.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from logdir.decide.reconcile_action import HoldStaged
 from logdir.decide.refusal import Refusal, Why, refuse
 from logdir.decide.restore import SAYS, RestoreClass
+from logdir.decide.stage import UNTOUCHED
 from logdir.desired.claim import claim
 from logdir.desired.image import Image
 from logdir.evidence import Evidence, Present
@@ -52,11 +53,10 @@ def hold_what_is_wanted(
     ]
     if not wanted:
         return ()
-    live = live_copies(facts, {key for item, _ in wanted for key in _keys(item)})
+    live = live_namesakes(facts, {key for item, _ in wanted for key in keys_of(item)})
     found = []
     for item, evidence in wanted:
-        twin = next((live[key] for key in _keys(item) if key in live), None)
-        decided = _decide(item, evidence, twin)
+        decided = _decide(item, evidence, [replica for key in keys_of(item) for replica in live.get(key, ())])
         if isinstance(decided, HoldStaged):
             found.append(decided)
         elif decided is not None:
@@ -64,24 +64,34 @@ def hold_what_is_wanted(
     return tuple(found)
 
 
-def live_copies(facts: Sequence[LogDirFacts], keys: Collection[_Key]) -> dict[_Key, Replica]:
-    """Return a live replica of each of these names or ids that has one on a disk that can be read."""
-    found: dict[_Key, Replica] = {}
+def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[_Key]) -> dict[_Key, list[Replica]]:
+    """Return the live replicas under each of these names or ids, where there are any."""
+    found: dict[_Key, list[Replica]] = {}
     for one in facts:
         for replica in one.replicas:
             if replica.kind is Kind.LIVE:
-                for key in _keys(replica):
+                for key in keys_of(replica):
                     if key in keys:
-                        found.setdefault(key, replica)
+                        found.setdefault(key, []).append(replica)
     return found
 
 
-def _keys(item: SetAside | Replica) -> tuple[_Key, ...]:
+def keys_of(item: SetAside | Replica) -> tuple[_Key, ...]:
+    """Return the names by which a replica may be known."""
     by_name: tuple[_Key, ...] = () if item.topic is None else ((item.topic, item.partition),)
     return by_name if item.topic_id is None else ((bytes(item.topic_id), item.partition), *by_name)
 
 
-def _decide(item: SetAside, evidence: Evidence, twin: Replica | None) -> HoldStaged | Refusal | None:
+def has_live_copy(item: SetAside, namesakes: Iterable[Replica]) -> bool:
+    """Whether one of the live replicas of its name or id is a copy of what was set aside, by all that can be told."""
+    return any(
+        UNTOUCHED.isdisjoint(replica.problems)
+        and (None in (replica.topic_id, item.topic_id) or replica.topic_id == item.topic_id)
+        for replica in namesakes
+    )
+
+
+def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
     where = item.log_dir, f"deleting/{item.name}"
     expected = "nothing set aside that the cluster wants"
     if item.kind is Kind.PURGING:
@@ -89,11 +99,12 @@ def _decide(item: SetAside, evidence: Evidence, twin: Replica | None) -> HoldSta
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse(*where, Why.HELD, expected, "it is wanted again, and its marker is not to be used", "look at it")
-    if marker.reason in HAS_A_TWIN and twin is not None:
+    if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None
-    if twin is None:
+    if not namesakes:
         proposes = f"logdirctl staged restore; {SAYS[RestoreClass.RENAME_BACK]}"
     else:
+        twin = namesakes[0]
         proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"
     if marker.delay_ms is None:
         return refuse(*where, Why.WANTED, expected, "it is wanted again; it has no deadline", proposes)

@@ -153,13 +153,14 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
     if image.ended is not None:
         # It may have come back behind the record that could not be read.
         return refuse(*where, Why.NO_PROOF, "an image that is whole", image.ended.found, "nothing is done")
-    if image.source is Source.REQUESTS or (one is not None and _is_held_elsewhere(image, one)):
+    if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
         return None
     expected = "a replica in the ISR on another broker and log dir that answer"
     return refuse(*where, Why.LAST_COPY, expected, "none: this may be the last copy", "nothing is done")
 
 
-def _is_held_elsewhere(image: Image, one: Partition) -> bool:
+def is_held_elsewhere(image: Image, one: Partition) -> bool:
+    """Whether another broker that answers has a partition in sync, on a log dir that answers."""
     for node in one.isr:
         broker = image.brokers.get(node)
         if node == image.node_id or broker is None or broker.is_fenced:

@@ -42,6 +42,8 @@ class ServerProperties(NamedTuple):
     rack: str | None
     metadata_log_dir: str
     """``metadata.log.dir``, else the first log dir."""
+    is_kraft: bool = False
+    """Whether ``process.roles`` says anything: else it is a broker of a ZooKeeper cluster."""
 
 
 def parse(data: bytes, path: str = "") -> ServerProperties:
@@ -71,7 +73,8 @@ def parse(data: bytes, path: str = "") -> ServerProperties:
         problems.append(Problem(_SLUG, path, "a path in metadata.log.dir", "an empty value", "remove the line"))
     if problems:
         raise ConfigError(tuple(problems))
-    return ServerProperties(log_dirs, node_id, values.get("broker.rack"), metadata_log_dir or log_dirs[0])
+    is_kraft = bool(values.get("process.roles"))
+    return ServerProperties(log_dirs, node_id, values.get("broker.rack"), metadata_log_dir or log_dirs[0], is_kraft)
 
 
 def _check_variables(values: dict[str, str], path: str, problems: list[Problem]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logdir.decide.reconcile_action import StageReplica
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.ids import Uuid
@@ -120,6 +121,21 @@ class TestA02:
         assert why_no_purge(None, gone, facts) == "no-evidence"
         assert why_no_purge(old, gone, facts) == "no-evidence"
         assert why_no_purge(new, gone, facts) is None
+
+    def test_a02_a_clock_that_is_behind_makes_no_word_newer(self, log: LogDir) -> None:
+        """A host without its battery believes in 1970; what it stages then is not purged on the same word again."""
+        log.append(remove(raw(A)))
+        later(log)
+        image = up_to(log)
+        then = NOW._replace(wall_ms=0)
+        (action,) = reconcile(image, *pair(live("a", A)), now=then).actions
+        assert isinstance(action, StageReplica)
+        gone = item(A, reason=Reason.TOPIC_REMOVED, evidence=action.evidence)
+        gone = replace(gone, marker=action.stage.marker)
+        assert why_no_purge(image, gone, pair(aside=(gone,))) == "no-evidence"
+        log.time_ms += 2 * MARGIN_MS
+        later(log)
+        assert why_no_purge(up_to(log), gone, pair(aside=(gone,))) is None
 
 
 class TestA20:

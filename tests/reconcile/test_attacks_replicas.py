@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from logdir.decide.reconcile_action import HoldStaged
+from logdir.evidence import Proof, Removed
 from logdir.formats.controller_file import MetadataMark
 from logdir.ids import TopicId
+from logdir.observe.facts import Replica
 from logdir.reasons import Reason
 from tests.logdir.desired.log_dir import (
     DIR,
@@ -129,6 +132,26 @@ class TestA43:
         assert held(reconcile(up_to(log), *without)) == [f"{A}_0"]
         assert why_no_purge(up_to(log), source, without) == "wanted"
 
+    @pytest.mark.parametrize("reason", [Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED])
+    @pytest.mark.parametrize(
+        "namesake", [live("a", A0), live("a", A, problems=("unreadable",)), live("a", A, problems=("symlink",))]
+    )
+    def test_a43_what_lives_under_another_id_or_cannot_be_read_is_no_copy(
+        self, log: LogDir, namesake: Replica, reason: Reason
+    ) -> None:
+        captured = item(A, reason=reason)
+        facts = pair(namesake, aside=(captured,))
+        plan = reconcile(up_to(log), *facts)
+        assert held(plan) == [f"{A}_0"]
+        assert [one.proposes for one in plan.actions if isinstance(one, HoldStaged)] == [
+            "/d1/a-0 is live under its name or id: compare both, then keep one"
+        ]
+        assert why_no_purge(up_to(log), captured, facts) == "wanted"
+
+    def test_a43_a_live_copy_without_an_id_is_one_by_its_name(self, log: LogDir) -> None:
+        source = item(A, reason=Reason.OPERATOR)
+        assert why_no_purge(up_to(log), source, pair(live("a", None), aside=(source,))) is None
+
     def test_a43_another_reason_is_held_beside_a_live_copy(self, log: LogDir) -> None:
         plan = reconcile(up_to(log), *pair(live("a", A), aside=(item(A),)))
         assert held(plan) == [f"{A}_0"]
@@ -171,6 +194,29 @@ class TestA46:
         later(moving)
         plan = reconcile(up_to(moving), *pair(live("a", A)))
         assert (staged(plan), why(plan)) == ([], {"a-0": "last-copy"})
+
+    @pytest.mark.parametrize("gone", ["fenced", "unregistered", "another log dir"])
+    def test_a46_what_moved_away_stays_if_by_its_deadline_nobody_else_has_it(self, moving: LogDir, gone: str) -> None:
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2,)))
+        later(moving)
+        moved = item(
+            A, reason=Reason.REPLICA_MOVED_AWAY, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=moving.time_ms)
+        )
+        assert moved.marker is not None
+        moved = replace(moved, marker=replace(moved.marker, staged_at_ms=moving.time_ms))
+        later(moving)
+        assert why_no_purge(up_to(moving), moved, pair(aside=(moved,))) is None
+        if gone == "fenced":
+            moving.append(register(2, epoch=5, fenced=True))
+        elif gone == "unregistered":
+            moving.append(record(1, brokerId=2, brokerEpoch=0))
+        else:
+            moving.append(change(raw(A), 0, directories=(bytes(15) + b"\x07", DIR)))
+        later(moving)
+        assert why_no_purge(up_to(moving), moved, pair(aside=(moved,))) == "last-copy"
+        moving.append(remove(raw(A)))
+        later(moving)
+        assert why_no_purge(up_to(moving), moved, pair(aside=(moved,))) is None
 
     def test_a46_that_it_is_elsewhere_now_proves_nothing_if_it_was_not_seen_to_leave(self, moving: LogDir) -> None:
         rest = [topic("a", raw(A)), partition(raw(A), 0, (2, 3)), topic("b", raw(B)), partition(raw(B), 0, (1, 2))]

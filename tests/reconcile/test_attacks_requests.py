@@ -69,7 +69,7 @@ class TestA03:
             decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
             assert (codes(decided), staged(decided.plan)) == ([103], [])
             assert why(decided.plan)["a-0"] == "stale"
-            assert held(decided.plan) == ([] if reason is Reason.OPERATOR else [f"{A}_0"])
+            assert held(decided.plan) == [f"{A}_0"]
             broker = Broker(*pair(live("a", None), aside=(item(A, reason=reason),)))
             decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
             assert (given(decided.plan), why(decided.plan)["a-0"]) == ([], "stale")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.tools.reconcile_rig import (
     PAY,
     Rig,
     gone_records,
+    is_in,
     raw,
 )
 from tools.cli import Exit
@@ -99,6 +102,47 @@ def test_a43_what_a_snapshot_too_old_to_prove_anything_wants_is_not_purged_eithe
         rig.snapshot(log)
         assert ctl(*purging).status == Exit.DONE
     assert rig.deleting() == []
+
+
+def _away(rig: Rig) -> None:
+    """Let the disk of the metadata log be away."""
+    rig.disks[0].rename(rig.folder / "away")
+
+
+def _cut_off(rig: Rig) -> None:
+    for path in (rig.disks[0] / "__cluster_metadata-0").glob("*.checkpoint"):
+        path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+
+
+def _removed(rig: Rig) -> None:
+    shutil.rmtree(rig.disks[0] / "__cluster_metadata-0")
+
+
+@pytest.mark.parametrize("damage", [_away, _cut_off, _removed])
+def test_a43_while_the_log_cannot_be_read_nothing_goes_that_is_not_named(
+    rig: Rig, damage: Callable[[Rig], None]
+) -> None:
+    """Also what an operator set aside: the log would say whether it is wanted again, or was put back."""
+    assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay-1", *rig.named, "--delay-ms", 0, "--confirm", "--apply").status == Exit.DONE
+    damage(rig)
+    flags = ("--without", rig.disks[0]) if damage is _away else ()
+    said = ctl("staged", "purge", *rig.named, *flags, "--apply")
+    assert is_in(rig.disks[1], f"{PAY}_1"), said
+    assert "__cluster_metadata-0" in said.err
+    # Named with --now, it goes: an operator knows.
+    _, result = ctl_json("staged", "purge", "pay-1", *rig.named, *flags, "--now", "--apply")
+    assert [item["state"] for item in result["items"]] == ["done"]
+    assert not is_in(rig.disks[1], f"{PAY}_1")
+
+
+@pytest.mark.parametrize("roles", ["broker", ""])
+def test_a_broker_says_whether_it_has_a_log_at_all(rig: Rig, roles: str) -> None:
+    assert ctl("stage", "pay-1", *rig.named, "--delay-ms", 0, "--apply").status == Exit.DONE
+    conf = rig.folder / "server.properties"
+    conf.write_text(f"log.dirs={rig.disks[0]},{rig.disks[1]}\nprocess.roles={roles}\n")
+    ctl("staged", "purge", "--server-properties", conf, "--apply")
+    assert is_in(rig.disks[1], f"{PAY}_1") is (roles == "broker")
 
 
 @pytest.mark.parametrize(

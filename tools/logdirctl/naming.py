@@ -26,6 +26,8 @@ class Broker(NamedTuple):
     node_id: int | None = None
     """``None`` if that is not said."""
     metadata_log_dir: str | None = None
+    is_kraft: bool | None = None
+    """``None`` if that is not said."""
 
 
 def add_broker(parser: Any) -> None:
@@ -53,6 +55,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
     rack: str | None = None
     node_id: int | None = None
     metadata: str | None = None
+    is_kraft: bool | None = None
     if arguments.server_properties is None:
         dirs = [part.strip() for part in arguments.log_dirs.split(",")]
     else:
@@ -68,6 +71,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
             ) from error
         value = server_properties.parse(data, path)
         dirs, rack, node_id, metadata = list(value.log_dirs), value.rack, value.node_id, value.metadata_log_dir
+        is_kraft = value.is_kraft
     where = arguments.server_properties or "--log-dirs"
     problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
     fit = [part for part in dirs if part and _is_path(part)]
@@ -81,7 +85,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
     problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
     if problems:
         raise ConfigError(tuple(problems))
-    return Broker(tuple(absolute), rack, node_id, metadata)
+    return Broker(tuple(absolute), rack, node_id, metadata, is_kraft)
 
 
 def _is_path(text: str) -> bool:

@@ -11,8 +11,8 @@ Spec: design §2 law 1, §4; attacks A2, A20, A28, A43.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from logdir.clock import boottime_ms
 from logdir.decide.position import highest
@@ -22,12 +22,14 @@ from logdir.decide.trust import check_image
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
+from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.logdirctl.broker import OpenBroker
 from tools.logdirctl.desired_source import is_running, own_log, read_desired
 from tools.logdirctl.source import OWN_LOG, Scheme, parse_uri, quorum_word
 from tools.logdirctl.staged import none_closely
 
+_ANY_AGE_MS = 1 << 62
 _FRESH_MS = 10 * 1000
 """How long what was looked at counts as just looked at: reading a large log costs seconds."""
 
@@ -81,13 +83,17 @@ class Looking:
     def _read(self) -> SecondLook:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
         used = highest(controller.read_records(self._broker.sites))
-        nothing = SecondLook(image=None, used=used)
         named, now_ms = self._broker.named, max(0, read_instant().wall_ms)
         uri = parse_uri(self._arguments.source)
         own = own_log(named, self.facts)
-        if uri == OWN_LOG and (own is None or not Path(own).is_dir()):
-            self._has_source = False  # a broker of a ZooKeeper cluster has none
-            return nothing
+        is_there = own is not None and os.path.isdir(own)  # noqa: PTH112 - unlike Path's it never raises
+        if uri == OWN_LOG and not is_there:
+            if self._is_zookeeper(used):
+                self._has_source = False
+                return SecondLook(image=None, used=used)
+            expected = "the broker's own metadata log, which says what is wanted again"
+            fix = "mount its disk, name another source with --from, or name what is to go with --now"
+            return self._blind(used, Problem("refused", own or "__cluster_metadata-0", expected, "none", fix))
         try:
             running = is_running(named.log_dirs)
             desired = read_desired(
@@ -96,18 +102,31 @@ class Looking:
         except LogDirError as error:
             if uri != OWN_LOG:
                 raise
-            # What needs its word waits for it; what an operator set aside does not.
-            self.problem = error.problem()
-            return nothing
+            return self._blind(used, error.problem())
         distrust = check_image(desired.image, self.facts, desired.standing(), now_ms)
         if distrust is None:
             return SecondLook(image=desired.image, used=used)
         if not distrust.holds_purges:
             # Beside a running broker: its newest snapshot may be an hour old.
-            again = check_image(desired.image, self.facts, desired.standing(max_age_ms=now_ms), now_ms)
+            again = check_image(desired.image, self.facts, desired.standing(max_age_ms=_ANY_AGE_MS), now_ms)
             if again is None:
                 return SecondLook(image=None, used=used, aged=desired.image)
             distrust = again
         if uri != OWN_LOG or distrust.holds_purges:
             self.problem = distrust.problem
         return SecondLook(image=None, used=used, held=distrust.problem if distrust.holds_purges else None)
+
+    def _is_zookeeper(self, used: ControllerFile | None) -> bool:
+        """Whether a broker without a metadata log is one that never had any."""
+        if used is not None and used.metadata is not None:
+            return False
+        named = self._broker.named
+        if named.is_kraft is not None:
+            return not named.is_kraft
+        # On a disk that is away there may be one.
+        return all(one.problem is None for one in self.facts)
+
+    def _blind(self, used: ControllerFile | None, problem: Problem) -> SecondLook:
+        """Look without a log that there is: nothing goes unattended, only what is named for removal now."""
+        self.problem = problem
+        return SecondLook(image=None, used=used, held=None if self._arguments.now else problem)

@@ -14,7 +14,7 @@ from tests.proof.plugin import Recorder
 GOOD = b"# broker\nprocess.roles=broker\nnode.id=3\nlog.dirs=/d1, /d2\nbroker.rack=east\nmetadata.log.dir=/m\n"
 
 READ = {
-    "all": (GOOD, ServerProperties(("/d1", "/d2"), 3, "east", "/m")),
+    "all": (GOOD, ServerProperties(("/d1", "/d2"), 3, "east", "/m", True)),
     "nothing": (b"", ServerProperties(("/tmp/kafka-logs",), None, None, "/tmp/kafka-logs")),
     "log.dir": (b"log.dir=/a,/b", ServerProperties(("/a", "/b"), None, None, "/a")),
     "log.dirs wins": (b"log.dir=/x\nlog.dirs=/a", ServerProperties(("/a",), None, None, "/a")),

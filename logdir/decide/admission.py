@@ -156,10 +156,11 @@ def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
 
 def _against_broker_epoch(document: RequestDocument, used: ControllerFile) -> Rejected | None:
     known = used.broker_epoch
-    if known is None or document.broker_epoch < 0 or document.broker_epoch == known:
+    is_unsaid = document.broker_epoch < 0
+    if known is None or document.broker_epoch == known or (is_unsaid and document.api is not Api.STOP_REPLICA):
         return None
-    found = f"{document.broker_epoch}"
-    if document.broker_epoch < known:
+    found = "none" if is_unsaid else f"{document.broker_epoch}"
+    if not is_unsaid and document.broker_epoch < known:
         expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
     elif document.api is Api.STOP_REPLICA:
         # It names no replicas: the broker epoch is all that says whom it is meant for.

@@ -181,7 +181,7 @@ class TestA27:
         """It names no replicas; the broker epoch alone says whom it is for."""
         broker = Broker(*pair(live("a", A), live("b", B)))
         broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
-        for epoch in (39, 41):
+        for epoch in (39, 41, -1):
             stop = document(stopped(delete=True, a=(None, (0,))), api="StopReplica", sequence=2, broker_epoch=epoch)
             assert broker.receives(stop).code is Code.STALE_BROKER_EPOCH
         stop["body"]["brokerEpoch"] = 40

@@ -79,6 +79,7 @@ def test_said_again_there_is_nothing_to_do(removed: Rig) -> None:
     for more in ((), ("--apply",)):
         said = removed.reconcile("metadata:", *more)
         assert (said.status, "nothing to do" in said.out) == (Exit.DONE, True), said
+        assert "next: logdirctl staged ls " in said.out
     assert tree(*removed.disks) == before
 
 

@@ -167,7 +167,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             desired=desired,
             rows=None if done is None else done.rows,
             problems=(*broker.notes, *(() if done is None else done.problems)),
-            next_line=_next(arguments, decided, is_done=done is not None and done.has_changed),
+            next_line=_next(arguments, desired, decided, is_done=done is not None and done.has_changed),
         )
         return report(arguments, streams, told)
 
@@ -217,11 +217,12 @@ def decide(
     return Decided(plan=document.plan, document=document)
 
 
-def _next(arguments: argparse.Namespace, decided: Decided, *, is_done: bool) -> str:
-
+def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, is_done: bool) -> str:
     where = next_words(arguments)
     plan = decided.plan
-    if is_done or plan is None or not (plan.actions or plan.waiting or plan.used):
+    # How far the cluster was followed is written down with nothing else to do, too; once.
+    is_farther = plan is not None and plan.used is not None and plan.used != desired.used and not arguments.apply
+    if is_done or plan is None or not (plan.actions or plan.waiting or is_farther):
         return f"logdirctl staged ls {where}"
     flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
     flags += protection_words(arguments)

@@ -26,13 +26,14 @@ from logdir.desired.image import Certainty, Image, Silence, Source
 from logdir.errors import FormatError, MalformedFileError, Problem, StateError
 from logdir.formats.controller_file import MetadataMark
 from logdir.wire.batches import Batch, read_batches
-from logdir.wire.control import decode_control
+from logdir.wire.control import ControlRecord, decode_control
 from logdir.wire.errors import WireError
 from logdir.wire.metadata_fast import read_fast
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _HEADER_RECORD: Final = "SNAPSHOT_HEADER"
+_FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
 _WINDOW: Final = 4 << 20
 """Bytes read at a time: a segment may have a gigabyte."""
 _ATTEMPTS: Final = 8
@@ -215,12 +216,15 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
     """Read a snapshot whole."""
     path = f"{base.origin}/{snapshot.name}"
     fold = Fold(base)
-    as_of_ms = None
-    end = 0
+    as_of_ms = last = None
+    end = following = 0
     descriptor = os.open(path, _OPEN)
     try:
         for batch in _batches(path, descriptor, 0):
-            end = batch.position + batch.size
+            # No checksum covers a base offset, and none covers the order of batches.
+            if batch.base_offset != following:
+                raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
+            end, following, last = batch.position + batch.size, batch.last_offset + 1, batch
             if as_of_ms is None:
                 as_of_ms = _snapshot_time(batch)
             if not batch.is_control:
@@ -231,18 +235,27 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
         os.close(descriptor)
     if end != size or as_of_ms is None:
         raise MalformedFileError(path, expected="whole batches to its end", found=f"{end} of {size} bytes")
+    # Cut off between two batches it would lack topics, and those would seem to be removed.
+    footer = None if last is None else _control(last)
+    if footer is None or footer.name != _FOOTER_RECORD:
+        raise MalformedFileError(path, expected="a snapshot footer last", found="something else")
     image = fold.image()
     return replace(image, epoch=snapshot.epoch, offset=snapshot.offset, as_of_ms=as_of_ms)
 
 
 def _snapshot_time(batch: Batch) -> int:
     """Return the newest timestamp of what a snapshot stands for, from its first batch."""
-    first = next(batch.records(), None) if batch.is_control else None
-    control = None if first is None else decode_control(first, batch.path)
+    control = _control(batch)
     if control is None or control.name != _HEADER_RECORD:
         raise MalformedFileError(batch.path, expected="a snapshot header first", found="something else")
     found: int = control.fields["lastContainedLogTimestamp"]
     return max(0, found)
+
+
+def _control(batch: Batch) -> ControlRecord | None:
+    """Return the first record of a control batch."""
+    first = next(batch.records(), None) if batch.is_control else None
+    return None if first is None else decode_control(first, batch.path)
 
 
 def _fold(log: _Log, base: Image, bound: int) -> Image:
@@ -287,12 +300,17 @@ class _Log:
         self.place: tuple[int, int] | None = None
         """Where the last batch lies that was read: base offset of its segment, byte in it."""
 
-    def batches(self, start: int, place: tuple[int, int] | None = None) -> Iterator[Batch]:
+    def batches(
+        self, start: int, place: tuple[int, int] | None = None, *, placed: int | None = None
+    ) -> Iterator[Batch]:
         """Yield the batches that hold records from an offset on; stops at the first gap or damage.
+
+        No checksum covers a base offset: each must follow from the one before, the first of a segment from its name.
 
         Args:
             start: The offset.
-            place: Where a batch before it, or with it, is said to lie; looked at first.
+            place: Where a batch is said to lie; looked at first.
+            placed: What that batch ends at, or before; ``start`` if left out.
 
         Raises:
             WireError: a batch whose header or checksum cannot be true.
@@ -300,15 +318,21 @@ class _Log:
         """
         self.ended = None
         expected, epoch = start, -1
-        first = self._checked(place, start)
+        first = self._checked(place, start if placed is None else placed)
         for number, base in enumerate(self._bases):
-            following = self._bases[number + 1] if number + 1 < len(self._bases) else None
-            if (following is not None and following <= start) or (first is not None and base < first[0]):
+            after = self._bases[number + 1] if number + 1 < len(self._bases) else None
+            if (after is not None and after <= start) or (first is not None and base < first[0]):
                 continue
             path = self._path(base)
+            position = first[1] if first is not None and first[0] == base else 0
+            following = None if position else base
             descriptor = os.open(path, _OPEN)
             try:
-                for batch in _batches(path, descriptor, first[1] if first is not None and first[0] == base else 0):
+                for batch in _batches(path, descriptor, position):
+                    if following is not None and batch.base_offset != following:
+                        self.ended = self._gap(batch.base_offset, following)
+                        return
+                    following = batch.last_offset + 1
                     if batch.last_offset < expected:
                         continue
                     if batch.base_offset > expected or batch.leader_epoch < epoch:
@@ -323,8 +347,8 @@ class _Log:
     def _path(self, base: int) -> str:
         return f"{self._directory}/{base:020d}.log"
 
-    def _checked(self, place: tuple[int, int] | None, start: int) -> tuple[int, int] | None:
-        """Return a place if a batch lies there from which the offset is reached."""
+    def _checked(self, place: tuple[int, int] | None, end: int) -> tuple[int, int] | None:
+        """Return a place if a batch lies there that ends at an offset, or before it."""
         if place is None or place[0] not in self._bases:
             return None
         descriptor = os.open(self._path(place[0]), _OPEN)
@@ -334,7 +358,7 @@ class _Log:
             return None
         finally:
             os.close(descriptor)
-        return None if batch is None or not place[0] <= batch.base_offset <= start else place
+        return None if batch is None or not place[0] <= batch.base_offset <= batch.last_offset < end else place
 
     def _gap(self, found: int, expected: int) -> Problem:
         return Problem(
@@ -356,6 +380,8 @@ class _Log:
             ended = self.ended
         except WireError as error:
             ended = error.problem()
+        if last_epoch < 0:
+            return 0, ended if base.offset < watermark.offset else None
         if last_epoch < base.epoch:
             return 0, None  # the log is behind the snapshot: it is not used at all (kafka-formats §8.2)
         return min(watermark.offset, known_end), ended if known_end < watermark.offset else None
@@ -369,7 +395,7 @@ class _Log:
         if offset <= self._bases[0]:
             return None
         try:
-            found = next(self.batches(offset - 1, place), None)
+            found = next(self.batches(offset - 1, place, placed=offset), None)
         except FormatError:
             return None
         return None if found is None else found.leader_epoch

@@ -3,7 +3,8 @@
 An image of hundreds of thousands of partitions leaves both out; who describes a topic reads them again, up to the very
 record the image ends before, with transactions honoured.
 
-Not here: which records count (``metadata_log``), how they are printed (``formats.topic_lines``).
+Not here: which records count (``metadata_log``), how a value is written (``topic_config``), how they are printed
+(``formats.topic_lines``).
 
 Spec: kafka-formats §8, §9.4 (records 3, 4, 5, 9, 28); KIP-966;
 org.apache.kafka.server.config.ServerTopicConfigSynonyms.
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 from logdir.desired.image import Image, Source
 from logdir.desired.metadata_log import newest, snapshot_of
+from logdir.desired.topic_config import shown
 from logdir.errors import FormatError
 from logdir.wire.batches import Batch, read_batches
 from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow, read_fast
@@ -113,7 +115,7 @@ def read_details(image: Image, topic_ids: Collection[bytes]) -> Details | None:
 
 
 def configs_of(details: Details, topic_id: bytes, node_id: int, own: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the settings of a topic that are not defaults, as a broker of the cluster tells them.
+    """Return the settings of a topic that are not defaults, as a broker of the cluster tells them to stock tools.
 
     Args:
         details: With that topic.
@@ -129,7 +131,7 @@ def configs_of(details: Details, topic_id: bytes, node_id: int, own: Mapping[str
             if broker_name in source:
                 found.setdefault(name, source[broker_name].strip())
                 break
-    return tuple(sorted(found.items()))
+    return tuple(sorted((name, shown(name, value)) for name, value in found.items()))
 
 
 def _read(image: Image, topic_ids: Collection[bytes]) -> Details | None:

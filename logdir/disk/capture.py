@@ -8,8 +8,9 @@ is already durable, and listed again. Only if both listings and the links agree 
 The topic id comes from the file, and the topic from the name only where Kafka did not cut it; where it may have, and
 nobody says the topic, the capture is held. Files are synced one by one, never with ``syncfs``: others write meanwhile.
 
-Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done. An earlier one
-that has been claimed for its removal is none any more, however whole it still lies there: it is captured anew.
+Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done, and makes that
+durable. An earlier one that has been claimed for its removal is none any more, however whole it still lies there: it is
+captured anew.
 
 Not here: which directories (``decide``), what becomes of it (``adopt``, ``export``, ``purge``).
 
@@ -144,6 +145,11 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
         )
         found = _found(site, replica, seen)
         if found is not None and found.startswith("deleting/"):
+            # Whoever renamed it may have been killed before that was durable.
+            with syncing(site.deleting):
+                site.deleting.sync()
+            with syncing(site.incoming):
+                site.incoming.sync()
             return done(item.name, found)
         if not any(name.endswith(".log") for name in seen):
             raise RefusedError(path, expected="segments", found="none: it is empty, or all but removed by its broker")

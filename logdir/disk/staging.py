@@ -267,7 +267,7 @@ def hold(site: Site, name: str) -> Outcome:
         name: Under ``deleting/``.
 
     Returns:
-        Its outcome; one already held is done.
+        Its outcome; one already held is done, once that is durable.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick.
@@ -280,6 +280,10 @@ def hold(site: Site, name: str) -> Outcome:
                 marker = require_marker(site, directory)
                 if marker.delay_ms is not None:
                     rewrite_marker(site, directory, replace(marker, delay_ms=None))
+                else:
+                    # Whoever took it may have been killed before that was durable.
+                    with syncing(directory):
+                        directory.sync()
         except (LogDirError, OSError) as error:
             return _undone(site, place, error)
     return done(place, place)

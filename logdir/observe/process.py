@@ -1,8 +1,9 @@
 """Scan one log dir in a process of its own, so that a sick disk stops nothing but its own scan.
 
-``main`` writes the inventory to standard output and JSON lines to standard error: ``{"entries": n}`` now and then, at
-the end ``{"summary": …}``, or ``{"unwritten": reason}`` if the inventory could not be written.
-Not here: who starts it (``tools.logdirctl.inventory``).
+``serve`` writes the inventory to a file and JSON lines to a pipe: ``{"entries": n}`` now and then, at the end
+``{"summary": …}``, or ``{"unwritten": reason}`` if the inventory could not be written; ``main`` does so on standard
+output and standard error.
+Not here: who starts it (``tools.logdirctl.inventory_disks``).
 
 Spec: design §2 law 6, §7.1.
 """
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from logdir.formats.inventory import Disk, Entry, render
 from logdir.observe.scan import scan_log_dir
+from logdir.observe.share import send
 
 
 class Request(NamedTuple):
@@ -94,25 +96,38 @@ def run(request: Request, out: BinaryIO, progress: Callable[[int], None]) -> Sum
     return summarise(scanned.disk, scanned.entries, json.loads(last)["sha256"])
 
 
-def _tell(count: int) -> None:
-    sys.stderr.write(f'{{"entries":{count}}}\n')
-    sys.stderr.flush()
+def serve(request: Request, out: BinaryIO, said: int) -> int:
+    """Scan for another process; return the exit status.
 
-
-def main() -> int:
-    """Do what the one argument asks."""
-    value = json.loads(sys.argv[1])
-    dirs = value["log_dirs"]
-    request = Request(**{**value, "log_dirs": None if dirs is None else tuple(dirs)})
+    Args:
+        request: What to scan.
+        out: Where the inventory goes.
+        said: Descriptor of the pipe to who asked.
+    """
     try:
-        summary = run(request, sys.stdout.buffer, _tell)
+        summary = run(request, out, lambda count: _tell(said, f'{{"entries":{count}}}'))
     except OSError as error:
-        sys.stderr.write(json.dumps({"unwritten": error.strerror}) + "\n")
-        sys.stderr.flush()
-        os._exit(1)  # what is buffered for a full disk must not fail once more on the way out
-    sys.stderr.write(f'{{"summary":{render_summary(summary)}}}\n')
+        _tell(said, json.dumps({"unwritten": error.strerror}))
+        return 1
+    except Exception as error:  # noqa: BLE001 - whatever it is, who asked is told
+        _tell(said, f"{type(error).__name__}: {error}")
+        return 1
+    _tell(said, f'{{"summary":{render_summary(summary)}}}')
     return 0
 
 
+def _tell(said: int, line: str) -> None:
+    send(said, line.encode(errors="backslashreplace") + b"\n")
+
+
+def main() -> None:
+    """Do what the one argument asks; does not return."""
+    value = json.loads(sys.argv[1])
+    dirs = value["log_dirs"]
+    request = Request(**{**value, "log_dirs": None if dirs is None else tuple(dirs)})
+    # At once: what is buffered for a full disk must not fail once more on the way out.
+    os._exit(serve(request, sys.stdout.buffer, sys.stderr.fileno()))
+
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -37,11 +37,26 @@ class Share(NamedTuple):
         os.waitpid(self.pid, 0)
 
 
+def is_alone() -> bool:
+    """Whether this process has a single thread: a fork of one with more may never come to its work."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def send(pipe: int, data: bytes) -> None:
+    """Write all of this to a pipe."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(pipe, left) :]
+
+
 def begin(work: Callable[[], bytes]) -> Share | None:
     """Run ``work`` in a copy of this process; ``None`` if there can be none just now."""
+    if not is_alone():
+        return None
     try:
-        if len(os.listdir("/proc/self/task")) != 1:
-            return None  # a fork of a process with threads may never come to its work
         pipe, end = os.pipe()
     except OSError:
         return None
@@ -54,9 +69,7 @@ def begin(work: Callable[[], bytes]) -> Share | None:
     if pid == 0:
         status = 1
         try:
-            data = memoryview(work())
-            while data:
-                data = data[os.write(end, data) :]
+            send(end, work())
             status = 0
         finally:
             # Never back into the caller's code, whatever happened: there it would run twice.

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from logdir.disk.outcome import Result
-from logdir.disk.purge import claim, remove, remove_all
+from logdir.disk.purge import claim
 from logdir.disk.recover import recover
 from logdir.disk.site import Site
 from logdir.disk.small_file import remove_file, replace_file
@@ -27,6 +27,7 @@ from logdir.formats import replica_marker
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from tests.crash.killed_before import hold_after_a_killed_hold, hold_after_a_killed_stage, purge_after_a_killed_claim
 from tests.crash.model import ModelHost
 from tests.crash.starts import (
     A_BY_ID,
@@ -52,7 +53,7 @@ from tests.crash.starts import (
     staged,
     start,
 )
-from tests.crash.steps import Operation, Steps, nobody, operation_of, replica_of
+from tests.crash.steps import Operation, Steps, operation_of, replica_of
 
 POINTS_HELD = Checkpoints(log_start=3, cleaner=4)
 
@@ -254,42 +255,6 @@ def _hold_before_claim(name: str) -> Operation:
     return operation_of(name, staged(A), do, replica_of(A, "staged", "held", is_staged=True))
 
 
-def _purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
-    """The successor of a process killed between its claim and the sync sees what is claimed, and removes it."""
-
-    def do(steps: Steps) -> None:
-        site = steps.sites.of(A)
-        claimed = f"{A.place}.purging"
-        with suppress(OSError):
-            site.deleting.rename(A.place, site.deleting, claimed)
-            if is_recovered:
-                recover(site)
-                remove(site, claimed, in_use=nobody)
-            else:
-                remove_all(site, [claimed], in_use=nobody)
-
-    replica = replace(replica_of(A, "staged", "claimed", "gone", is_staged=True), is_claimed_before=True)
-    return operation_of(name, staged(A, files=ONE), do, replica)
-
-
-def _hold_after_a_killed_stage(name: str) -> Operation:
-    """The successor of a process killed between its rename and the sync sees what is staged, and holds it."""
-
-    def do(steps: Steps) -> None:
-        site = steps.sites.of(B)
-        with suppress(OSError):
-            marker = marker_for(site, B)
-            with site.top.open(B.path) as directory:
-                directory.write("replica.json", replica_marker.render(marker), FILE)
-            site.top.sync_disk()
-            site.top.rename(B.path, site.deleting, B.place)
-            recover(site)
-            steps.say(B, True)
-            steps.hold(B)
-
-    return operation_of(name, start(B), do, replica_of(B, "live", "staged", "held"))
-
-
 def _claim_taken(name: str) -> Operation:
     """The name of the claim is taken by an empty directory, over which a plain rename would go."""
     host = staged(A, files=ONE)
@@ -350,7 +315,8 @@ FACTORIES: dict[str, Callable[[str], Operation]] = {
     "restore what no checkpoint named": partial(_restore, part=A_BY_ID, made=True, points=NO_POINTS),
     "restore where something lives": _restore_taken,
     "hold": _hold,
-    "hold after a killed stage": _hold_after_a_killed_stage,
+    "hold after a killed stage": hold_after_a_killed_stage,
+    "hold after a killed hold": hold_after_a_killed_hold,
     "hold, then a claim decided before": _hold_before_claim,
     "claim where the name is taken": _claim_taken,
     "claim what came from another disk": _foreign,
@@ -359,8 +325,8 @@ FACTORIES: dict[str, Callable[[str], Operation]] = {
     "purge two together": partial(_purge_together, parts=(A, B)),
     "purge on two disks": partial(_purge, parts=(A, C), step_bytes=16, files=ONE),
     "purge in steps on two disks": partial(_purge, parts=(A, C), step_bytes=8, files=ONE),
-    "purge after a killed claim": partial(_purge_after_a_killed_claim, is_recovered=True),
-    "purge after a killed claim, beside a broker": partial(_purge_after_a_killed_claim, is_recovered=False),
+    "purge after a killed claim": partial(purge_after_a_killed_claim, is_recovered=True),
+    "purge after a killed claim, beside a broker": partial(purge_after_a_killed_claim, is_recovered=False),
     "replace a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=_NEW),
     "make a file": partial(_replace, file=CLEANER, before=None, after=_NEW),
     "remove a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=None),

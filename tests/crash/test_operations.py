@@ -25,6 +25,7 @@ RAW = (
     "purge after a killed claim",
     "purge after a killed claim, beside a broker",
     "hold after a killed stage",
+    "hold after a killed hold",
 )
 """What starts with bare calls of a process that was stopped."""
 STEPS = "purge in steps on two disks"

@@ -22,7 +22,7 @@ from tools.cli import Exit
 
 pytestmark = pytest.mark.kafka
 
-OWN = {"log.segment.bytes": "2097152", "log.retention.hours": "100", "log.index.interval.bytes": " 8192 "}
+OWN = {"log.segment.bytes": "2097152", "log.retention.hours": "100", "log.index.interval.bytes": " 08192 "}
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,13 @@ def fill(rig: Rig) -> None:
     client.configure_topic("plain", "unclean.leader.election.enable", "true")
     client.configure_topic("a.b.c", "max.message.bytes", "2000000")
     client.unconfigure_topic("a.b.c", "max.message.bytes")
-    client.configure_broker(1, "log.cleaner.min.cleanable.ratio", "0.25")
-    client.configure_broker(2, "log.cleaner.min.cleanable.ratio", "0.25")
+    # A broker keeps them as they are typed, and tells them as it understood them.
+    client.configure_topic("x-y-3", "min.cleanable.dirty.ratio", "0.50")
+    client.configure_topic("x-y-3", "cleanup.policy", "compact, delete")
+    client.configure_topic("x-y-3", "preallocate", "FALSE")
+    client.configure_topic("x-y-3", "retention.ms", "086400000")
+    client.configure_broker(1, "log.cleaner.min.cleanable.ratio", "0.250")
+    client.configure_broker(2, "log.cleaner.min.cleanable.ratio", "0.250")
     for name in ("pair", "plain", "x-y-3"):
         client.produce(name, 1, records=300, value_bytes=100, keys=9)
     client.create("deleted", 2)
@@ -86,6 +91,9 @@ def test_the_lines_of_topics_are_the_stock_tools(rig: Rig) -> None:
     assert any(line.startswith("\tTopic: on-two-only\tPartition: 0\tLeader: none\t") for line in everything)
     assert any("Elr: 2" in line for line in everything)
     assert any("segment.bytes=1048576" in line for line in everything)
+    (spelled,) = [line for line in everything if line.startswith("Topic: x-y-3\t")]
+    for setting in ("dirty.ratio=0.5", "policy=compact,delete", "preallocate=false", "retention.ms=86400000"):
+        assert setting in spelled
     for topic in ("plain", "pair"):
         (at,) = [number for number, line in enumerate(everything) if line.startswith(f"Topic: {topic}\t")]
         lines = everything[at : at + 4]

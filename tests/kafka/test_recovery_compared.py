@@ -16,6 +16,8 @@ import pytest
 from tests.kafka.fetch import RELEASES
 from tests.kafka.judging import await_fenced, begin, held, set_aside
 from tests.kafka.rig import CLEAN_EXIT, Rig, await_true
+from tests.proof.metadata_claims import RECOVERY_COMPARED
+from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
 pytestmark = pytest.mark.kafka
@@ -25,7 +27,9 @@ TOPICS = ("kept", "gone", "again", "away", "cancelled")
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:])
-def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(version: str, make_rig: Callable[[str], Rig]) -> None:
+def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(
+    version: str, make_rig: Callable[[str], Rig], record_proof: Recorder
+) -> None:
     with make_rig(version) as rig:
         for number in (1, 2, 3):
             broker = rig.add_broker(log_dirs=2)
@@ -81,3 +85,4 @@ def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(version: str, ma
         )
         assert set_aside(rig, broker) == set()
         assert broker.stop() == CLEAN_EXIT
+    record_proof(RECOVERY_COMPARED, {"releases": 1})

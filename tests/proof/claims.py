@@ -13,10 +13,14 @@ from tests.proof.claim import Claim
 from tests.proof.metadata_claims import (
     CLUSTER_JUDGED,
     DAMAGED_BATCHES,
+    DAMAGED_LOGS,
     FAST_RECORDS,
+    GOLDEN_DUMPS,
+    GOLDEN_FRAMES,
     KAFKA_READS,
     RECONCILE,
     RECONCILE_KILLS,
+    RECOVERY_COMPARED,
     ROUND_TRIPS,
     STOCK_DECODER,
 )
@@ -24,6 +28,7 @@ from tests.proof.sizes import Sizes
 
 _FORMATS: Final = "tests/logdir/formats"
 _DAMAGED: Final = Sizes(full=10_000)
+_DAMAGED_DOCUMENTS: Final = Sizes(full=100_000, sample=1_000)
 _BROWSER: Final = "tests/browser/test_report_page.py"
 
 NAMES: Final = Claim(
@@ -52,7 +57,7 @@ DAMAGED_FILES: Final = Claim(
         "brake.json": _DAMAGED,
         "controller.json": _DAMAGED,
         "request documents": _DAMAGED,
-        "znode documents": _DAMAGED,
+        "znode documents": _DAMAGED_DOCUMENTS,
         "heartbeat.json": _DAMAGED,
         "java properties": _DAMAGED,
         "leader-epoch checkpoints": _DAMAGED,
@@ -348,7 +353,8 @@ CLAIMS: Final = (
     FLOORS, WAVES_IN_ANY_ORDER, SOWN, CONTRAST, FIGURES, CRASHES, CRASHES_WITHIN_RECOVERY,
     ERRNOS_EVERYWHERE, SEEDED_BUGS, RESTARTS, REBOOTS, WALL_CLOCK, STALE_STEPS,
     LAYOUT_KILLS, TREES_START, RECONCILE, RECONCILE_KILLS,
-    ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED,
+    ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, DAMAGED_LOGS, GOLDEN_DUMPS, GOLDEN_FRAMES,
+    KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED, RECOVERY_COMPARED,
     POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
     FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
     KILLS, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,

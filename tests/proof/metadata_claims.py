@@ -46,6 +46,37 @@ DAMAGED_BATCHES: Final = Claim(
     ),
     sizes={"files": _WIRE_DAMAGE, "batches": _WIRE_DAMAGE, "frames": _WIRE_DAMAGE},
 )
+DAMAGED_LOGS: Final = Claim(
+    key="damaged-logs",
+    text="no image of a damaged metadata log says more than the whole batches before the damage; errors are typed",
+    where=(
+        "tests/logdir/desired/test_damaged_logs.py::test_no_image_of_a_damaged_log_says_more_than_the_records_before_it",
+        "tests/logdir/desired/test_damaged_logs.py::test_forged_logs_whose_checksums_hold_raise_only_typed_errors",
+    ),
+    sizes={"logs": Sizes(full=100_000, sample=500), "logs whose checksums hold": Sizes(full=100_000, sample=500)},
+)
+GOLDEN_DUMPS: Final = Claim(
+    key="golden-dumps",
+    text="metadata logs and snapshots of stock nodes are read record for record as the stock decoder printed them",
+    where=(
+        f"{_WIRE}/test_metadata_golden.py::test_records_are_what_the_stock_decoder_prints",
+        "tests/logdir/desired/test_metadata_dump.py::test_a_dump_is_the_stock_decoders",
+    ),
+    sizes={
+        "files": Sizes(full=8, ci=8),
+        "records": Sizes(full=997, ci=997),
+        "files dumped to the same lines": Sizes(full=8, ci=8),
+    },
+)
+GOLDEN_FRAMES: Final = Claim(
+    key="golden-frames",
+    text="frames that stock nodes sent each other are read as Kafka reads them and written back byte for byte",
+    where=(
+        f"{_WIRE}/test_frames.py::test_requests_are_read_as_kafka_reads_them_and_written_back",
+        f"{_WIRE}/test_frames.py::test_responses_are_read_as_kafka_reads_them_and_written_back",
+    ),
+    sizes={"requests": Sizes(full=132, ci=132), "responses": Sizes(full=132, ci=132)},
+)
 KAFKA_READS: Final = Claim(
     key="kafka-reads",
     text="stock classes read our bytes of random messages, records and batches as we mean them, and write the same",
@@ -58,6 +89,13 @@ STOCK_DECODER: Final = Claim(
     text="metadata logs and snapshots of real brokers under random changes are dumped as the stock decoder does",
     where=("tests/kafka/test_metadata_agrees.py::test_what_a_broker_logged_is_dumped_as_its_own_decoder_does",),
     sizes={"operations": Sizes(full=3_000, ci=300), "releases": Sizes(full=3, ci=1)},
+    needs="Java and Maven",
+)
+RECOVERY_COMPARED: Final = Claim(
+    key="recovery-compared",
+    text="what a stock broker keeps at its start, after changes while it was down, is what we would have kept",
+    where=("tests/kafka/test_recovery_compared.py::test_what_a_broker_keeps_at_its_start_is_what_we_would_keep",),
+    sizes={"releases": Sizes(full=2, ci=1)},
     needs="Java and Maven",
 )
 CLUSTER_JUDGED: Final = Claim(

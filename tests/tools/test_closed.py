@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 
 from logdir import clock
-from logdir.disk.io import HostDisk
+from logdir.disk.calls import Owner
+from logdir.disk.io import Call, HostDirectory, HostDisk
+from logdir.disk.locks import OwnerLock
 from logdir.formats import heartbeat_file, suspect_file
 from logdir.formats.heartbeat_file import Boot
 from tests.builders import TOPIC_ID, log_dir, partition
@@ -156,6 +159,109 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert sorted(path.name for path in one.glob("pay-*")) == ["pay-0", "pay-2"]
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE
     assert not told.exists()
+
+
+def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
+    """Let a disk be remounted read-only before one of the things that are done to every disk."""
+    number = errno.EIO if since == "versions" else errno.EROFS
+    real_lock, real_read = HostDirectory.open_lock, HostDirectory.read
+
+    def refuse(path: str) -> None:
+        if path.startswith(f"{below}"):
+            raise OSError(number, os.strerror(number), path)
+
+    def observe(call: Call) -> None:
+        begins = {
+            "recover": lambda: call.name == "unlink" and call.path.endswith("replica.new.json"),
+            "heartbeat": lambda: "heartbeat.json" in call.path,
+        }
+        if begins.get(since, lambda: "fsync" not in call.name)():
+            refuse(call.path)
+
+    def open_lock(self: HostDirectory, name: str, owner: Owner | None = None) -> int:
+        if (name, since) in (("owner.lock", "owner lock"), (".lock", "owner lock"), (".lock", "lock")):
+            refuse(self.path)
+        return real_lock(self, name, owner)
+
+    def read(self: HostDirectory, name: str, limit: int) -> bytes:
+        if since == "versions" and name == "heartbeat.json":
+            refuse(self.path)
+        return real_read(self, name, limit)
+
+    monkeypatch.setattr(HostDirectory, "open_lock", open_lock)
+    monkeypatch.setattr(HostDirectory, "read", read)
+    if since != "lock":
+        monkeypatch.setattr("tools.logdirctl.broker.HostDisk", lambda: HostDisk(observe))
+
+
+CHANGES = {
+    "stage": (("stage", "new", "--confirm"), [("d1", "done"), ("d2", "refused")]),
+    "hold": (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
+    "restore": (("staged", "restore", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
+    "purge": (("staged", "purge"), [("d1", "done"), ("d1", "done")]),
+}
+SINCE = ("owner lock", "versions", "lock", "prove", "recover", "heartbeat")
+BEATS = {"stage", "restore", "purge"}
+
+
+@pytest.mark.parametrize(
+    ("since", "change"),
+    [(since, change) for since in SINCE for change in CHANGES if since != "heartbeat" or change in BEATS],
+)
+def test_a23_a_disk_remounted_read_only_is_named_and_the_others_are_worked_on(
+    since: str, change: str, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv, expected = CHANGES[change]
+    for disk in ("d1", "d2"):
+        partition(tmp_path / disk / f"new-{disk[1]}", topic_id="AAAAAAAAAAAAAAAAAAAAZQ")
+    if since == "recover":
+        staged = tmp_path / "d2.logdird" / "deleting" / f"{TOPIC_ID}_1"
+        (staged / "replica.new.json").write_bytes(b"half a mar")
+    replicas = (tmp_path / "d1", tmp_path / "d1.logdird" / "deleting")
+    before, first = second(tmp_path), tree(*replicas)
+    read_only(monkeypatch, tmp_path / "d2", since)
+    said = ctl(*argv, *named, "--apply")
+    assert said.status == Exit.PROBLEMS
+    assert ("Input/output error" if since == "versions" else "Read-only file system") in said.err
+    assert ("--without" if since == "lock" else f"--without {tmp_path}/d2") in said.err
+    assert tree(*replicas) == first
+    assert second(tmp_path) == before
+    status, result = ctl_json(*argv, *named, "--without", tmp_path / "d2", "--apply")
+    assert (status, sorted(states(result))) == (Exit.PROBLEMS, expected)
+    assert second(tmp_path) == before
+
+
+@pytest.mark.parametrize(("since", "becomes"), [("owner lock", "done"), ("versions", "undone")])
+def test_a23_what_lies_on_a_disk_remounted_read_only_can_be_copied_elsewhere(
+    since: str, becomes: str, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").mkdir()
+    argv = ("staged", "export", "pay", *named, "-o", tmp_path / "out", "--apply")
+    read_only(monkeypatch, tmp_path / "d2", since)
+    assert f"--without {tmp_path}/d2" in ctl(*argv).err
+    status, result = ctl_json(*argv, "--without", tmp_path / "d2")
+    assert (status, states(result)) == (Exit.PROBLEMS, [("d1", "done"), ("d1", "done"), ("d2", becomes)])
+
+
+@pytest.mark.parametrize("argv", [("staged", "restore", "pay", "--apply"), ("staged", "hold", "pay", "--apply")])
+def test_the_next_command_after_one_without_a_disk_can_be_typed(
+    argv: tuple[str, ...], named: Named, tmp_path: Path
+) -> None:
+    (tmp_path / "d2").rename(tmp_path / "away")
+    said = ctl(*argv, *named, "--without", tmp_path / "d2")
+    line = said.out.rpartition("next: logdirctl ")[2]
+    assert line, said
+    assert ctl(*shlex.split(line)).status is not Exit.USAGE
+
+
+def test_a23_one_that_another_of_us_works_on_stops_the_command_also_when_it_is_said_to_have_failed(
+    named: Named, tmp_path: Path
+) -> None:
+    with HostDisk().open_top(f"{tmp_path}/d2.logdird") as work, OwnerLock.take(work):
+        before = tree(tmp_path)
+        said = ctl("staged", "restore", "pay", *named, "--without", tmp_path / "d2", "--apply")
+        assert (said.status, "work-root-owned" in said.err) == (Exit.REFUSED, True)
+    assert tree(tmp_path) == before
 
 
 def test_nothing_is_decided_while_a_suspect_file_cannot_be_read(named: Named, tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import trees
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, change, record, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
-from tests.tools.ctl import ctl, ctl_json, held, tree
+from tests.tools.ctl import Said, ctl, ctl_json, held, tree
 from tests.tools.named_tree import tree_of
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
 from tools.cli import Exit
@@ -42,11 +45,20 @@ def states(found: list[dict[str, Any]]) -> dict[str, str]:
     return {item["path"] or f"{item['topic']}-{item['partition']}": item["state"] for item in found}
 
 
+def next_of(said: Said) -> list[str]:
+    """Return the last line of a listing as it would be typed."""
+    _, name, *words = shlex.split(said.out.splitlines()[-1])
+    assert name == "logdirctl"
+    return words
+
+
 def test_the_table_shows_ids_kinds_bytes_disks_states_and_what_next() -> None:
     named, top = tree_of("4.3.1-kill9")
     said = ctl("describe", "x-y-3-0", *named)
     table = said.out.splitlines()
-    assert table[0].startswith(f"the cluster's word: metadata-log {top}/d1/__cluster_metadata-0, epoch 1, ")
+    cluster_id = trees.manifest("4.3.1-kill9")["cluster_id"]
+    word = f"the cluster's word: metadata-log {top}/d1/__cluster_metadata-0, cluster {cluster_id}, epoch 1, offset "
+    assert table[0].startswith(word)
     assert table[1].split() == [
         "topic", "p", "id", "kind", "state", "bytes", "disk", "path", "leader", "replicas", "isr"
     ]  # fmt: skip
@@ -132,7 +144,23 @@ def test_how_replicas_stand_with_the_cluster(rig: Rig) -> None:
     assert missing["cluster"]["replicas"] == [1, 2]
     said_so = ctl("describe", "pay-20", *rig.named, *told)
     assert "it would be made anew, empty" in said_so.err
-    assert ctl("describe", "pay-8", *rig.named, *told).out.splitlines()[-1].startswith("next: logdirctl strays ")
+    assert next_of(ctl("describe", "pay-8", *rig.named, *told)) == [
+        "strays", *rig.named, "--from", "metadata:", *map(str, told)
+    ]  # fmt: skip
+
+
+def test_what_comes_next_names_the_source_that_was_used(rig: Rig) -> None:
+    folder = rig.folder / "else where"
+    log = rig.log(folder)
+    shutil.copy(rig.disks[0] / "meta.properties", folder)
+    end = log.append(register(1, fenced=True), remove(raw(GONE)))
+    told = ("--from", f"metadata:{folder}", "--high-watermark", end, "--leader-epoch", 1)
+    following = next_of(ctl("describe", "gone", *rig.named, *told))
+    assert following == ["strays", *rig.named, *map(str, told)]
+    assert ctl(*following).status == Exit.DONE
+    # Where nobody was asked nothing is named.
+    partition(rig.disks[1] / f"pay-1.{UNIQUE}-stray", topic_id=PAY)
+    assert next_of(ctl("describe", "pay-1", *rig.named)) == ["strays", *rig.named]
 
 
 def test_what_was_set_aside_and_what_is_tiered(rig: Rig) -> None:
@@ -164,6 +192,52 @@ def test_the_topic_id_layout_is_told_by_the_same_names(tmp_path: Path) -> None:
     assert f'"partition":"{OTHER}-1"' in said.out
 
 
+def test_only_what_lies_on_a_disk(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = rig.disks
+    rig.snapshot(rig.log())
+    shutil.rmtree(two / "pay-1")  # the cluster wants it here: missing, and so on no disk
+    every = items(rig.named)[1]
+    monkeypatch.chdir(rig.folder)
+    for disk in (two, "d2", f"{two}/"):
+        status, found = items(rig.named, "--disk", disk)
+        assert found == [item for item in every if item["log_dir"] == str(two)]
+        assert status == Exit.DONE
+    assert {"pay-3", "gone-1"} < {item["path"] for item in found}
+    both = items(rig.named, "--disk", one, "--disk", two)[1]
+    assert both == [item for item in every if item["log_dir"] is not None]
+    assert [item["path"] for item in items(rig.named, "gone", "--disk", two)[1]] == ["gone-1"]
+    said = ctl("describe", "gone", "--disk", two, *rig.named)
+    assert (said.out.count("gone-1"), said.out.count("gone-0")) == (1, 0)
+    # It lies elsewhere.
+    said = ctl("describe", "gone-0", "--disk", two, *rig.named)
+    assert (said.status, "nothing-selected" in said.err) == (Exit.PROBLEMS, True)
+    # What a selector means is asked of the whole broker.
+    partition(one / "pay-3-0", topic_id=OTHER)
+    assert ctl("describe", "pay-3", "--disk", two, *rig.named).status == Exit.USAGE
+
+
+def test_only_the_log_dirs_asked_for_are_in_the_stock_json(rig: Rig) -> None:
+    one, two = rig.disks
+    partition(two / f"pay-0.{UNIQUE}-future", topic_id=PAY)
+    whole = json.loads(ctl("describe", "--kafka-json", *rig.named).out)["brokers"][0]["logDirs"]
+    said = ctl("describe", "--kafka-json", "--disk", two, *rig.named)
+    (only,) = json.loads(said.out)["brokers"][0]["logDirs"]
+    # Also how far a copy lags behind what lies on another disk.
+    assert (said.status, only) == (Exit.DONE, next(one for one in whole if one["logDir"] == str(two)))
+    assert ctl("describe", "gone-0", "--kafka-json", "--disk", two, *rig.named).status == Exit.PROBLEMS
+    assert ctl("describe", "gone-0", "--kafka-json", "--disk", one, *rig.named).status == Exit.DONE
+
+
+def test_a_disk_that_is_none_of_the_brokers_is_wrong_usage(rig: Rig) -> None:
+    for form in ((), ("--json",), ("--kafka-json",)):
+        said = ctl("describe", "--disk", rig.disks[0], "--disk", rig.folder, *rig.named, *form)
+        assert (said.status, said.err.count("\n")) == (Exit.USAGE, 1)
+        assert f"--disk: expected one of the broker's log dirs, found {rig.folder}" in said.err
+    said = ctl("describe", "--disk", rig.disks[0], "--kafka-topics", *rig.named)
+    assert (said.status, said.out, said.err.count("\n")) == (Exit.USAGE, "", 1)
+    assert "--kafka-topics" in said.err
+
+
 # What may be wrong.
 
 
@@ -191,9 +265,16 @@ def test_another_brokers_word_is_refused(rig: Rig) -> None:
     for disk in rig.disks:
         text = (disk / "meta.properties").read_text()
         (rig.folder / "other" / "meta.properties").write_text(text.replace("cluster.id=M", "cluster.id=X"))
-    said = ctl("describe", "pay", *rig.named, "--from", f"metadata:{rig.folder}/other")
-    assert (said.status, said.out) == (Exit.REFUSED, "")
-    assert "of the cluster of the log dirs" in said.err
+    for form in ((), ("--json",), ("--kafka-topics",)):
+        said = ctl("describe", "pay", *rig.named, "--from", f"metadata:{rig.folder}/other", *form)
+        assert (said.status, "the cluster's word" in said.out) == (Exit.REFUSED, False)
+        # What it is comes first, and then why it is refused.
+        word, why = said.err.splitlines()
+        assert word.startswith(f"logdirctl describe: the cluster's word: metadata-log {rig.folder}/other/")
+        assert ", cluster X" in word
+        assert ", epoch 1, offset " in word
+        assert ", as of 20" in word
+        assert "of the cluster of the log dirs" in why
 
 
 def test_an_unreadable_disk_is_told_and_its_replicas_are_missing(rig: Rig) -> None:

@@ -20,8 +20,7 @@ from logdir.formats.inventory import Inventory, parse
 from logdir.observe.process import Request, Summary
 from logdir.observe.process import run as scan_one
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
-from tools.cli import Exit, Streams
-from tools.logdirctl import inventory
+from tools.cli import Exit
 from tools.logdirctl.main import main
 
 HOME = Path(__file__).parents[2]
@@ -140,29 +139,56 @@ def test_server_properties_names_the_disks_and_the_rack(disks: tuple[Path, Path]
     assert (disk["log_dir"], disk["rack"]) == (str(disks[1]), "eu\u00e9")
 
 
-def test_each_of_two_disks_has_a_process_of_its_own(disks: tuple[Path, Path]) -> None:
-    files = [os.fdopen(os.memfd_create("x"), "w+b") for _ in disks]
-    seen: set[int] = set()
-    requests = [Request(str(disk)) for disk in disks]
-    with inventory._started(requests, files) as children:
-        seen = {child.pid for child in children}
-        heard = [inventory._listen(c, r, lambda _: None) for c, r in zip(children, requests, strict=True)]
-    assert len(seen) == 2
-    assert os.getpid() not in seen
-    assert [summary.rows for summary in heard] == [3, 3]
-    for file, summary in zip(files, heard, strict=True):
-        file.seek(0)
-        assert parse(file, "x").sha256 == summary.sha256
-        file.close()
+_SCANS = """
+import io, json, os, sys
+from logdir.observe import process
+from logdir.observe.process import Request, Summary
+from tools.cli import Streams
+from tools.logdirctl import inventory_disks
 
-
-def test_child_that_dies_is_an_internal_error_of_one_line(disks: tuple[Path, Path]) -> None:
-    files = [os.fdopen(os.memfd_create("x"), "w+b") for _ in disks]
-    requests = [Request(str(disks[0])), Request("\0")]  # no path at all: our own fault, whoever asks so
-    with pytest.raises(RuntimeError, match="ended with 1"):
-        inventory.scan(requests, files, Streams(io.StringIO(), io.StringIO()))
+is_alone, *paths = json.loads(sys.argv[1])
+if not is_alone:
+    inventory_disks.is_alone = lambda: False
+start, started = inventory_disks._spawned, []
+inventory_disks._spawned = lambda *given: (started.append(given), start(*given))[1]
+files = [os.fdopen(os.memfd_create("x"), "w+b") for _ in paths]
+with inventory_disks._started([Request(path) for path in paths], files) as children:
+    pids = [child.pid for child in children]
+streams = Streams(io.StringIO(), io.StringIO())
+try:
+    heard = inventory_disks.scan([Request(path) for path in paths], files, streams)
+except RuntimeError as error:
+    print(json.dumps({"error": str(error)}))
+else:
     for file in files:
-        file.close()
+        file.seek(0)
+    found = [[summary.sha256, file.read().decode()] for summary, file in zip(heard, files)]
+    print(json.dumps({"pids": pids, "interpreters": len(started), "found": found}))
+with open(f"/proc/self/task/{os.getpid()}/children") as file:
+    assert not file.read()
+"""
+
+
+def _scans(is_alone: bool, *paths: str) -> Any:
+    """Scan in a process without threads, which this one is not."""
+    command = [sys.executable, "-c", _SCANS, json.dumps([is_alone, *paths])]
+    return json.loads(subprocess.run(command, cwd=HOME, stdout=subprocess.PIPE, check=True).stdout)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_each_of_two_disks_has_a_process_of_its_own(disks: tuple[Path, Path], is_alone: bool) -> None:
+    said = _scans(is_alone, *map(str, disks))
+    assert len(set(said["pids"])) == 2
+    assert said["interpreters"] == (0 if is_alone else 4)
+    for digest, text in said["found"]:
+        found = parse(io.BytesIO(text.encode()), "x")
+        assert (found.sha256, len(found.entries)) == (digest, 3)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_child_that_dies_is_an_internal_error_of_one_line(disks: tuple[Path, Path], is_alone: bool) -> None:
+    # No path at all: our own fault, whoever asks so.
+    assert "ended with 1: ValueError: embedded null byte" in _scans(is_alone, str(disks[0]), "\0")["error"]
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import trees
-from tests.builders import partition
+from tests.builders import CLUSTER, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.reconcile.universe import document, listed
@@ -25,6 +25,7 @@ KEYS = [
 ]  # fmt: skip
 SOURCE_KEYS = ["as_of_ms", "certainty", "cluster_id", "epoch", "from", "kind", "offset", "origin"]
 UNIQUE = "620e1db281fd429bb71e0c5e2c72578c"
+DASH = "-AAAAAAAAAAAAAAAAAAAAQ"
 FULL, INCREMENTAL = 2, 1
 KRAFT = [name for name in trees.NAMES if "kraft" in name or "dynamic" in name or "kill9" in name]
 
@@ -88,6 +89,7 @@ def test_the_table_says_what_why_how_sure_and_what_next(removed: Rig) -> None:
     said = ctl("strays", *removed.named)
     lines = said.out.splitlines()
     assert lines[0].startswith("the cluster's word: metadata-log ")
+    assert f", cluster {CLUSTER}, epoch 1, offset 20 (" in lines[0]
     assert lines[1].split() == [
         "state", "topic", "p", "id", "kind", "bytes", "age", "says", "reason", "proof", "missing", "disk", "path"
     ]  # fmt: skip
@@ -177,8 +179,25 @@ def test_a29_another_brokers_word_is_refused(removed: Rig) -> None:
         (removed.folder / f"{file}.logdird").rename(removed.folder / f"{file}.old")
     said = ctl("strays", *removed.named)
     assert (said.status, said.out) == (Exit.REFUSED, "")
-    assert "node 7" in said.err
+    # What it is comes first, and then why it is refused.
+    word, why = said.err.splitlines()
+    origin = f"{removed.disks[0]}/__cluster_metadata-0"
+    assert word.startswith(f"logdirctl strays: the cluster's word: metadata-log {origin}, cluster {CLUSTER}, epoch 1")
+    assert "node 7" in why
     assert ctl_json("strays", *removed.named) == (Exit.REFUSED, {})
+
+
+def test_a_request_that_is_refused_is_named_first(rig: Rig) -> None:
+    states_of_others = listed(pay=(PAY, (0,)))
+    states_of_others[0]["partitionStates"][0] |= {"replicas": [2, 3], "isr": [2, 3]}
+    source = rig.document(document(states_of_others, sequence=1, type=FULL))
+    said = ctl("strays", *rig.named, "--from", source, "--json")
+    assert said.status == Exit.REFUSED
+    word, why = said.err.splitlines()
+    assert word.startswith(
+        f"logdirctl strays: the cluster's word: {source.replace('request:', 'requests ')}, cluster {CLUSTER}, "
+    )
+    assert "refused: " in why
 
 
 def test_it_works_beside_a_running_broker_and_takes_no_lock(removed: Rig) -> None:
@@ -289,8 +308,23 @@ def test_what_brokers_renamed_is_judged_by_its_id(removed: Rig) -> None:
         f"pay-7.{UNIQUE}-stray": "wanted",
     }
     said = ctl("strays", "pay", *removed.named)
-    assert said.out.splitlines()[-1] == f"next: logdirctl describe {PAY}_7 {' '.join(removed.named)}"
+    following = f"describe id:{PAY}_7 {' '.join(removed.named)} --from metadata:"
+    assert said.out.splitlines()[-1] == f"next: logdirctl {following}"
+    assert ctl(*following.split()).status == Exit.PROBLEMS
     assert "keep the broker stopped" in said.err
+
+
+def test_an_id_that_looks_like_a_flag_can_be_typed(rig: Rig) -> None:
+    partition(rig.disks[0] / f"dash-0.{UNIQUE}-stray", topic_id=DASH)
+    age(*rig.disks)
+    log = rig.log(rig.folder / "copy")
+    shutil.copy(rig.disks[0] / "meta.properties", rig.folder / "copy")
+    end = log.append(register(1, fenced=True), topic("dash", raw(DASH)), claimed(raw(DASH), 0, (1, 2)))
+    told = ("--from", f"metadata:{rig.folder}/copy", "--high-watermark", end, "--leader-epoch", 1)
+    _, name, *following = ctl("strays", "dash", *rig.named, *told).out.splitlines()[-1].split()
+    assert [name, *following] == ["logdirctl", "describe", f"id:{DASH}_0", *rig.named, *map(str, told)]
+    said = ctl(*following)
+    assert (said.status, f"dash-0.{UNIQUE}-stray" in said.out) == (Exit.PROBLEMS, True)
 
 
 def test_what_was_set_aside_is_no_stray_any_more(removed: Rig) -> None:

@@ -3,7 +3,8 @@
 Opening reads only. A command that changes something takes the owner lock of every work root for as long as it runs, and
 Kafka's lock of every log dir in batches of at most two seconds; before each batch the broker's configuration is read
 again and every path is compared with what was opened. What an interruption left is finished or undone first. A log dir
-may be closed (``closed``): it is looked at, and nothing of it is changed.
+may be closed (``closed``): it is looked at, and nothing of it is changed. So is one that is said to have failed as soon
+as it takes no lock of ours or no change, as one does that was remounted read-only.
 
 Not here: what is changed, and whether it may be (``logdir.decide``).
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -44,9 +45,10 @@ from logdir.formats import brake_file
 from logdir.formats.inventory import Entry
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.replicas import look
-from tools.logdirctl.closed import closed_of, keep_in_mind
+from tools.logdirctl.closed import closed_of, failed_of, keep_in_mind, unlocked
 from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
 from tools.logdirctl.root import open_true_root, require_one_broker
+from tools.render import quoted
 
 _RIGHTS = (errno.EACCES, errno.EPERM)
 
@@ -71,8 +73,6 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
 
 def next_words(arguments: argparse.Namespace) -> str:
     """Return the broker as it was named, and which of its log dirs have failed or returned, for the next command."""
-    from tools.render import quoted
-
     said = [f"--{flag} {quoted(one)}" for flag in ("without", "returned") for one in getattr(arguments, flag, ())]
     return " ".join([words_of(arguments), *said])
 
@@ -139,8 +139,8 @@ class OpenBroker:
     """Of ``without``: those that did not answer."""
     rootless: tuple[str, ...] = ()
     """Those without a whole work root, where that is allowed."""
-    closed: Mapping[str, Problem] = field(default_factory=dict)
-    """Log dirs that answer and of which nothing may be changed, and why."""
+    closed: dict[str, Problem] = field(default_factory=dict)
+    """Log dirs of which nothing may be changed though they answer, or begin to, and why; there may come more."""
     notes: list[Problem] = field(default_factory=list)
     """What is to be told beside the outcome."""
 
@@ -164,11 +164,9 @@ class OpenBroker:
 
     def look(self, closely: Callable[[Entry], bool] | None = None) -> tuple[LogDirFacts, ...]:
         """Look at every configured log dir; of one that is barred node and cluster are the true ones."""
-        true = {root.site.log_dir: root.belongs for root in self.roots}
+        true = {root.site.log_dir: root.belongs.node_id for root in self.roots}
         return tuple(
-            replace(one, node_id=true[one.log_dir].node_id, closed=self.closed.get(one.log_dir))
-            if one.log_dir in true
-            else one
+            replace(one, node_id=true.get(one.log_dir, one.node_id), closed=self.closed.get(one.log_dir))
             for one in look_at(self.named, closely)
         )
 
@@ -186,21 +184,44 @@ class OpenBroker:
             raise _edited(self.arguments.server_properties, f"{', '.join(now.log_dirs)} of node {now.node_id}")
 
     @contextmanager
+    def _told(self, log_dir: str, path: str | None = None) -> Iterator[None]:
+        """As ``told``; a log dir that is said to have failed is closed by an error of its disk, and no error is raised.
+
+        Raises:
+            LogDirOfflineError, ReadOnlyDiskError: one of which that was not said does not answer, or takes no change.
+        """
+        try:
+            with told(path or log_dir):
+                yield
+        except (LogDirOfflineError, ReadOnlyDiskError) as error:
+            self._close(log_dir, failed_of(error, log_dir, self.without))
+
+    def _close(self, log_dir: str, why: Problem) -> None:
+        if log_dir not in self.closed:
+            self.closed[log_dir] = why
+            self.notes.append(why)
+
+    @contextmanager
     def batch(self) -> Iterator[Batch]:
         """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
+
+        One that is said to have failed, and whose lock cannot be held, is closed.
 
         Raises:
             LockHeldError: a broker runs.
             RefusedError: as ``require_unchanged``.
             LogDirReplacedError: a path leads elsewhere by now.
-            LogDirOfflineError: a log dir does not answer and is not said to have failed.
+            LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
         """
         self.require_unchanged()
         began = clock.boottime_ms()
         works = {root.site.log_dir: root.site.work for root in self.roots}
         with hold_all(self.disk, self.named.log_dirs, without=self.without, works=works, now_boottime_ms=began) as held:
             for root in self.roots:
-                root.require_same(self.disk)
+                with self._told(root.site.log_dir):
+                    root.require_same(self.disk)
+                if root.site.log_dir not in held.log_dirs:
+                    self._close(root.site.log_dir, unlocked(root.site.log_dir))
             yield held
 
     def recover(self) -> None:
@@ -215,10 +236,11 @@ class OpenBroker:
                     require_supported_fs(
                         root.site.log_dir, fs_type_at(root.site.log_dir), unsupported_fs=root.unsupported_fs
                     )
-                    root.prove()
+                    with self._told(root.site.log_dir):
+                        root.prove()
             # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
-            is_whole = not self.missing and not self.rootless and not self.closed
-            for path, why in recover_broker(self.changeable, is_whole=is_whole, told=told).troubled:
+            is_whole = not self.missing and not self.rootless and not self.closed and not self.without
+            for path, why in recover_broker(self.changeable, is_whole=is_whole, told=self._told).troubled:
                 self.notes.append(Problem("refused", path, "something to recover", why, "it is as it was: look at it"))
 
     def beat(self, now: Instant) -> None:
@@ -226,10 +248,10 @@ class OpenBroker:
 
         Raises:
             UnsupportedVersionError: a newer release wrote one.
-            DiskError: one cannot be written.
+            DiskError: one cannot be written, and its log dir is not said to have failed.
         """
         for site in self.changeable:
-            with told(site.work.path):
+            with self._told(site.log_dir, site.work.path):
                 try:
                     is_lost = heartbeat.beat(site, now) is None
                 except OSError as error:
@@ -291,9 +313,8 @@ def opened(
             try:
                 with told(log_dir):
                     root = stack.enter_context(open_true_root(disk, log_dir, is_bar_allowed=is_bar_allowed))
-            except LogDirOfflineError:
-                if log_dir not in without:
-                    raise
+            except LogDirOfflineError as error:
+                failed_of(error, log_dir, without)
                 missing.append(log_dir)
                 continue
             except NoWorkRootError:
@@ -303,15 +324,25 @@ def opened(
                 continue
             require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
             roots.append(root)
+        failed: dict[str, Problem] = {}
+        for root in tuple(roots):
+            log_dir = root.site.log_dir
+            try:
+                if changes:
+                    stack.enter_context(_owned(root.site))
+            except LogDirOfflineError as error:
+                failed[log_dir] = failed_of(error, log_dir, without)
+            try:
+                _require_known_versions(root.site)
+            except LogDirOfflineError as error:
+                failed[log_dir] = failed_of(error, log_dir, without)
+                roots.remove(root)
+                missing.append(log_dir)
         if not roots and not rootless:
             raise RefusedError(", ".join(sorted(without)), expected="at least one log dir that answers", found="none")
-        for root in roots:
-            if changes:
-                stack.enter_context(_owned(root.site))
-            _require_known_versions(root.site)
         sites = tuple(root.site for root in roots)
         with told(named.log_dirs[0]):
-            closed = closed_of(sites, accepted)
+            closed = closed_of(sites, accepted) | failed
         try:
             yield OpenBroker(
                 disk=disk,

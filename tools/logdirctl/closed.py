@@ -1,11 +1,12 @@
 """Log dirs of a broker that answer and may not be changed: why, and how the next process learns of it.
 
-Two things close one: a sync failed on its disk since the host was started, or it was away while the others lived on.
-It is looked at like any other, so that what lives there keeps its name; the others are worked on.
+Three things close one: a sync failed on its disk since the host was started, it was away while the others lived on, or
+it is said to have failed and takes no lock or no change. It is looked at like any other, so that what lives there keeps
+its name; the others are worked on.
 
 Not here: who was away (``decide.returned``), the file that tells of failed syncs (``disk.suspect``).
 
-Spec: design §2 laws 2, 6, §3.4; attacks A25; reliability §4.3.
+Spec: design §2 laws 2, 6, §3.4; attacks A23, A25; reliability §4.3.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.site import Site
 from logdir.disk.suspect import read_suspects, tell_suspects
-from logdir.errors import Problem, RefusedError
+from logdir.disk.work_root import path_of
+from logdir.errors import DiskError, Problem, RefusedError
+from logdir.formats.work_root_file import WorkRootKind
+from tools.render import quoted
 
 _HOUR_MS = 60 * 60 * 1000
 
@@ -54,6 +58,28 @@ def closed_of(sites: Sequence[Site], accepted: Collection[str] = ()) -> dict[str
             "repair or replace the disk and restart the host; nothing is changed on it before",
         )
     return found
+
+
+def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Problem:
+    """Return what is wrong with a log dir that is said to have failed.
+
+    Raises:
+        DiskError: that was not said; the same, with the words to go on without it.
+    """
+    if log_dir in without:
+        return error.problem()
+    # One of several may be at fault: the words are for the one that is.
+    paths = {log_dir, *(path_of(kind, log_dir) for kind in WorkRootKind)}
+    if not any(f"{error.path}/".startswith(f"{path}/") for path in paths):
+        raise error
+    fix = f"{error.fix} (if it has failed, --without {quoted(log_dir)} goes on without it)".strip()
+    raise type(error)(error.path, expected=error.expected, found=error.found, fix=fix) from error
+
+
+def unlocked(log_dir: str) -> Problem:
+    """Return what is wrong with one that is said to have failed, and of which Kafka's lock cannot be held."""
+    expected = "a lock that can be held, to know that no broker runs"
+    return Problem("log-dir-offline", log_dir, expected, "none", "it is said to have failed: nothing is changed on it")
 
 
 def require_none_closed(closed: Mapping[str, Problem]) -> None:

@@ -11,25 +11,23 @@ Spec: design §6; KIP-516, "Tools".
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from logdir.decide.describe import Described, State, choose, describe, missing_problem
-from logdir.decide.selector import EVERYTHING, Selector, parse
+from logdir.decide.selector import EVERYTHING, parse
 from logdir.decide.trust import check_image
 from logdir.desired.image import NO_LEADER, Image, Partition
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from tools import render
 from tools.cli import Exit, Streams, envelope, problems_of, say
-from tools.logdirctl.desired_source import OWN_LOG, add_source, own_log, parse_uri, read_desired
+from tools.logdirctl.desired_source import OWN_LOG, add_source, own_log, parse_uri, read_desired, source_words
 from tools.logdirctl.host import Host, look_at_host
 from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
 from tools.logdirctl.report import nothing_selected
 from tools.logdirctl.source_report import against_blank, source_json, source_line
-
-if TYPE_CHECKING:
-    from logdir.observe.facts import LogDirFacts
 
 _ANY_AGE_MS = 2**63
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
@@ -49,6 +47,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
     add_broker(parser)
+    parser.add_argument(
+        "--disk", metavar="DIR", action="append", help="only what lies on this log dir; may be said more than once"
+    )
     add_source(parser)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument(
@@ -66,6 +67,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     if arguments.source is not None:
         parse_uri(arguments.source)
     named = broker_of(arguments)
+    disks = _disks_of(arguments, named)
     host = look_at_host(named)
     problems = [*host.problems, *(one.problem for one in host.facts if one.problem is not None)]
     # Stock tools ask brokers for this, and no cluster.
@@ -74,7 +76,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         from tools.logdirctl import describe_stock
 
         if arguments.kafka_json:
-            lines = describe_stock.log_dirs(named, host.facts, selector)
+            lines = describe_stock.log_dirs(named, host.facts, selector, disks)
         else:
             lines = describe_stock.topics(arguments, image, selector)
         if selector is not None and not lines.found:
@@ -83,22 +85,43 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         for line in lines.lines:
             streams.out.write(f"{line}\n")
         return Exit.PROBLEMS if problems else Exit.DONE
-    return _listing(arguments, streams, host.facts, image, selector, problems)
+    rows = describe(host.facts, image)
+    if selector is not None:
+        rows = choose(selector, rows)
+    # What a selector means depends on all disks.
+    rows = tuple(row for row in rows if disks is None or row.log_dir in disks)
+    if selector is not None and not rows:
+        problems.append(nothing_selected(selector.text, "describe"))
+    return _listing(arguments, streams, rows, image, problems)
+
+
+def _disks_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str] | None:
+    """Return the log dirs that were asked for, ``None`` if no one was.
+
+    Raises:
+        ConfigError: one is none of the broker's, or the form tells of no disks.
+    """
+    if arguments.disk is None:
+        return None
+    if arguments.kafka_topics:
+        raise ConfigError((Problem("config-error", "--disk", "a form that tells of disks", "--kafka-topics"),))
+    disks = frozenset(map(os.path.abspath, arguments.disk))
+    foreign = sorted(disks.difference(named.log_dirs))
+    if foreign:
+        expected = "one of the broker's log dirs"
+        raise ConfigError(
+            tuple(Problem("config-error", "--disk", expected, render.printable(path)) for path in foreign)
+        )
+    return disks
 
 
 def _listing(
     arguments: argparse.Namespace,
     streams: Streams,
-    facts: Sequence[LogDirFacts],
+    rows: Sequence[Described],
     image: Image | None,
-    selector: Selector | None,
     problems: list[Problem],
 ) -> int:
-    rows = describe(facts, image)
-    if selector is not None:
-        rows = choose(selector, rows)
-        if not rows:
-            problems.append(nothing_selected(selector.text, "describe"))
     problems += [missing_problem(row) for row in rows if row.state is State.MISSING]
     status = Exit.PROBLEMS if problems or any(row.state in _IN_TROUBLE for row in rows) else Exit.DONE
     _say(problems, streams)
@@ -110,7 +133,7 @@ def _listing(
     if image is not None:
         streams.out.write(f"{source_line(image)}\n")
     _table(rows, image, streams)
-    streams.out.write(render.printable(f"next: {_next(arguments, rows)}") + "\n")
+    streams.out.write(render.printable(f"next: {_next(arguments, rows, image)}") + "\n")
     return status
 
 
@@ -145,6 +168,7 @@ def _image(
         standing = desired.standing(max_age_ms=_ANY_AGE_MS, is_position_confirmed=True)
         distrust = check_image(desired.image, host.facts, standing, now_ms)
         if distrust is not None:
+            say(streams, f"logdirctl describe: {source_line(desired.image)}")  # what it is, and then why not
             raise RefusedError.of(distrust.problem)
     except LogDirError as error:
         if is_asked:
@@ -156,11 +180,11 @@ def _image(
     return desired.image
 
 
-def _next(arguments: argparse.Namespace, rows: Sequence[Described]) -> str:
+def _next(arguments: argparse.Namespace, rows: Sequence[Described], image: Image | None) -> str:
     where = words_of(arguments)
     states = {row.state for row in rows}
     if states & {State.UNCLAIMED, State.STRAY}:
-        return f"logdirctl strays {where}"
+        return f"logdirctl strays {where}" if image is None else f"logdirctl strays {where} {source_words(arguments)}"
     if states & {State.STAGED, State.PURGING, State.INCOMING}:
         return f"logdirctl staged ls {where}"
     return f"logdirctl inventory {where}"

@@ -43,13 +43,16 @@ class Lines(NamedTuple):
     """Whether anything was selected."""
 
 
-def log_dirs(named: Broker, facts: Sequence[LogDirFacts], selector: Selector | None) -> Lines:
+def log_dirs(
+    named: Broker, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
+) -> Lines:
     """Return the line of ``kafka-log-dirs --describe``; reads the ends of logs that are being moved.
 
     Args:
         named: The broker.
         facts: Of every log dir.
         selector: Which partitions; every log dir is listed all the same.
+        disks: Which log dirs; ``None``: all.
 
     Raises:
         ConfigError: nothing says the node id, or log dirs contradict each other.
@@ -62,8 +65,9 @@ def log_dirs(named: Broker, facts: Sequence[LogDirFacts], selector: Selector | N
         if replica.kind in (Kind.LIVE, Kind.FUTURE) and _UNUSABLE.isdisjoint(replica.problems)
     ]
     chosen = served if selector is None else list(choose(selector, served))
+    chosen = [replica for replica in chosen if disks is None or replica.log_dir in disks]
     current = {(replica.topic, replica.partition): replica for replica in served if replica.kind is Kind.LIVE}
-    by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts}
+    by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts if disks is None or one.log_dir in disks}
     for replica in chosen:
         by_dir[replica.log_dir].append(_line(replica, current))
     # A disk that cannot be read is what a broker calls offline; one of which only a part is hidden still tells.

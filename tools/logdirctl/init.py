@@ -31,7 +31,7 @@ from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
 from tools.logdirctl.broker import add_change, next_words, returned_of, told, without_of
 from tools.logdirctl.closed import closed_of, keep_in_mind, require_none_closed
-from tools.logdirctl.naming import broker_of
+from tools.logdirctl.naming import broker_of, words_of
 from tools.logdirctl.root import require_one_broker
 
 _KEPT = """\
@@ -151,7 +151,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     where = next_words(arguments)
     flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
     flags += " --unsupported-fs" if arguments.unsupported_fs else ""
-    line = f"logdirctl staged ls {where}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
+    line = f"logdirctl staged ls {words_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
     streams.out.write(render.printable(f"next: {line}") + "\n")
     return status
 

@@ -1,31 +1,25 @@
 """``logdirctl inventory``: scan the log dirs of one broker, one process per disk, into inventory files.
 
+Not here: the processes (``inventory_disks``), where inventories go (``inventory_output``).
+
 Spec: design §6, §7.1.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
-from logdir.errors import LogDirError, Problem
-from logdir.observe.process import Request, Summary, parse_summary, run
+from logdir.errors import Problem
+from logdir.observe.process import Request, Summary
 from tools import render
 from tools.cli import Exit, Streams, compact, envelope, say
-from tools.logdirctl.inventory_output import places, publish, unwritten
+from tools.logdirctl.inventory_disks import scan
+from tools.logdirctl.inventory_output import places, publish
 from tools.logdirctl.naming import add_broker, broker_of, words_of
 
-if TYPE_CHECKING:
-    import subprocess
-
-_NOTE_EVERY = 0.2
-"""Seconds between two progress lines on a terminal."""
 _FIXES = {
     "absent": "mount it or take it out of log.dirs",
     "no-permission": "run as the broker's user",
@@ -57,139 +51,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--exact", action="store_true", help="size every file, not only segments")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.set_defaults(run=act, title="inventory")
-
-
-class _Progress:
-    """One line on a terminal that is written over; silent elsewhere."""
-
-    def __init__(self, streams: Streams, disks: int) -> None:
-        self._err = streams.err
-        self._shown = streams.err.isatty()
-        self._counts = [0] * disks
-        self._last = time.monotonic()
-
-    def at(self, disk: int) -> Callable[[int], None]:
-        """Return what hears of one disk's progress."""
-
-        def note(count: int) -> None:
-            self._counts[disk] = count
-            now = time.monotonic()
-            if self._shown and now - self._last > _NOTE_EVERY:
-                self._last = now
-                self._err.write(f"\rscanning {len(self._counts)} log dirs: {sum(self._counts)} entries")
-                self._err.flush()
-
-        return note
-
-    def done(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            self._err.write("\r\x1b[K")
-            self._err.flush()
-
-
-def _command(request: Request) -> list[str]:
-    # The child runs this installation's code and no other, wherever it was started from; it needs nothing that is
-    # installed beside, so it does not look for it either.
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = f"import sys; sys.path.insert(0, {home!r}); from logdir.observe.process import main; sys.exit(main())"
-    return [sys.executable, "-I", "-S", "-c", code, json.dumps(request._asdict())]
-
-
-@contextmanager
-def _started(requests: Sequence[Request], files: Sequence[BinaryIO]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start one process per disk; whatever happens, none is left behind."""
-    import subprocess
-
-    children: list[subprocess.Popen[bytes]] = []
-    try:
-        for request, file in zip(requests, files, strict=True):
-            children.append(
-                subprocess.Popen(
-                    _command(request), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, pipesize=1 << 16
-                )
-            )
-        yield children
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-            if child.stderr is not None:
-                child.stderr.close()
-
-
-def _listen(child: subprocess.Popen[bytes], request: Request, note: Callable[[int], None]) -> Summary:
-    """Read what a child tells until it ends.
-
-    Raises:
-        OutputError: it could not write the inventory.
-        RuntimeError: it ended without a summary; its last words are in the message.
-    """
-    summary: Summary | None = None
-    strange = b""
-    if child.stderr is None:
-        raise RuntimeError("the child has no pipe")
-    for line in child.stderr:
-        if line.startswith(b'{"entries":'):
-            note(int(json.loads(line)["entries"]))
-        elif line.startswith(b'{"summary":'):
-            summary = parse_summary(json.loads(line)["summary"])
-        elif line.startswith(b'{"unwritten":'):
-            raise unwritten(request.log_dir, json.loads(line)["unwritten"])
-        else:
-            strange = line.strip() or strange
-    status = child.wait()
-    if status != 0 or summary is None:
-        words = strange.decode(errors="replace")
-        raise RuntimeError(f"the scan of {render.printable(request.log_dir)} ended with {status}: {words}")
-    return summary
-
-
-def scan(requests: Sequence[Request], files: Sequence[BinaryIO], streams: Streams) -> list[Summary]:
-    """Scan every disk, each in a process of its own if there are several.
-
-    Args:
-        requests: What to scan.
-        files: Where each inventory goes, one per request.
-        streams: For progress on a terminal.
-
-    Returns:
-        One summary per request, in their order.
-
-    Raises:
-        OutputError: an inventory could not be written.
-    """
-    progress = _Progress(streams, len(requests))
-    try:
-        if len(requests) == 1:
-            try:
-                return [run(requests[0], files[0], progress.at(0))]
-            except OSError as error:
-                raise unwritten(requests[0].log_dir, error.strerror) from error
-        from threading import Thread
-
-        heard: list[Summary | Exception] = [RuntimeError("not heard of")] * len(requests)
-
-        def listen(index: int, child: subprocess.Popen[bytes]) -> None:
-            try:
-                heard[index] = _listen(child, requests[index], progress.at(index))
-            except (LogDirError, RuntimeError, ValueError, OSError) as error:
-                heard[index] = error
-
-        with _started(requests, files) as children:
-            threads = [Thread(target=listen, args=pair, daemon=True) for pair in enumerate(children)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        summaries = []
-        for one in heard:
-            if not isinstance(one, Summary):
-                raise one
-            summaries.append(one)
-        return summaries
-    finally:
-        progress.done()
 
 
 def _problems(summaries: Sequence[Summary]) -> list[Problem]:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from logdir.decide import relayout as decide
 from logdir.decide.layout_action import Decision, Seen
 from logdir.disk import layout as disk
+from logdir.disk.locks import Batch
 from logdir.errors import ConfigError, Problem, RefusedError
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
@@ -28,6 +30,7 @@ from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
 from tools.logdirctl.closed import require_none_closed
 from tools.logdirctl.layout_report import Told, finish
 from tools.logdirctl.layout_status import act as act_status
+from tools.logdirctl.naming import words_of
 
 _NOTE_EVERY = 0.2
 """Seconds between two progress lines on a terminal."""
@@ -204,7 +207,14 @@ def _carry_out(
     decision: Decision,
 ) -> disk.Report:
     progress = _Progress(streams, sum(len(getattr(action, "items", ())) for action in decision.actions))
-    sites, locked = broker.sites, broker.batch
+    sites = broker.sites
+
+    @contextmanager
+    def locked() -> Iterator[Batch]:
+        with broker.batch() as held:
+            require_none_closed(broker.closed)  # one may have failed meanwhile
+            yield held
+
     try:
         match arguments.verb, plan:
             case "apply", PlanDocument():
@@ -234,6 +244,6 @@ def _next(arguments: argparse.Namespace, told: Told) -> str:
         case "verify" if not told.problems:
             return f"logdirctl layout finalize {where}"
         case "check" | "apply" | "verify":
-            return f"logdirctl inventory {where} -o DIR"
+            return f"logdirctl inventory {words_of(arguments)} -o DIR"
         case _:
             return f"logdirctl layout status {where}"

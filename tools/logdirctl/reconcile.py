@@ -30,6 +30,7 @@ from logdir.observe.facts import LogDirFacts
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
 from tools.logdirctl.desired_source import Desired, births_of, in_doubt, is_running, read_desired
+from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.reconcile_report import Told, report
 from tools.logdirctl.source import add_source, source_words
@@ -223,7 +224,7 @@ def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, 
     # How far the cluster was followed is written down with nothing else to do, too; once.
     is_farther = plan is not None and plan.used is not None and plan.used != desired.used and not arguments.apply
     if is_done or plan is None or not (plan.actions or plan.waiting or is_farther):
-        return f"logdirctl staged ls {where}"
+        return f"logdirctl staged ls {words_of(arguments)}"
     flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
     flags += protection_words(arguments)
     if arguments.max_staged_percent != brake_rule.DEFAULT_PERCENT:

@@ -32,7 +32,7 @@ def source_json(uri: str, image: Image) -> dict[str, object]:
 
 def source_line(image: Image) -> str:
     """Return a source as a line for people."""
-    where = f"{image.source.value} {image.origin}"
+    where = f"{image.source.value} {image.origin}, cluster {image.cluster_id or 'not named'}"
     if image.epoch >= 0:
         where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"
     return render.printable(f"the cluster's word: {where}, as of {utc(image.as_of_ms)}")

@@ -29,6 +29,7 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, sick_disks, told
+from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
 from tools.render import quoted
@@ -84,7 +85,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
                 *(one.problem for one in facts if one.problem is not None),
                 nothing_selected(selector.text, "inventory"),
             ]
-            line = f"logdirctl inventory {next_words(arguments)}"
+            line = f"logdirctl inventory {words_of(arguments)}"
             return finish(arguments, streams, [], [*broker.notes, *problems], line, status=Exit.PROBLEMS)
         now = read_instant()
         request = StageRequest(
@@ -207,12 +208,12 @@ def _stage(
 def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     where = next_words(arguments)
     if arguments.apply and any(row.state == "done" for row in rows):
-        return f"logdirctl staged ls {where}"
+        return f"logdirctl staged ls {words_of(arguments)}"
     flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
     flags += " --hold" if arguments.hold else ""
     flags += protection_words(arguments)
     waits = any(row.state == WAITING for row in rows)
     flags += f" {_CONFIRMS}" if arguments.confirm or waits else ""
     if not any(row.state in (PLANNED, WAITING) for row in rows):
-        return f"logdirctl inventory {where}"
+        return f"logdirctl inventory {words_of(arguments)}"
     return f"logdirctl stage {quoted(arguments.selector)} {where}{flags} --apply"

@@ -30,6 +30,7 @@ from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Exit, Streams, say
 from tools.logdirctl.broker import OpenBroker, next_words, opened, sick_disks, told
+from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import PLANNED, UNDONE, Progress, Row, after, finish, nothing_selected, refused
 from tools.logdirctl.source import OWN_LOG, source_words
 from tools.logdirctl.staged import none_closely, set_aside
@@ -50,7 +51,7 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     """Return the next command to type."""
     where = next_words(arguments)
     if arguments.apply or not any(row.state == PLANNED for row in rows):
-        return f"logdirctl staged ls {where}"
+        return f"logdirctl staged ls {words_of(arguments)}"
     flags = "".join(f" {flag}" for name, flag in _FLAGS.items() if getattr(arguments, name, False))
     if getattr(arguments, "source", str(OWN_LOG)) != str(OWN_LOG) or getattr(arguments, "high_watermark", None):
         flags += f" {source_words(arguments)}"
@@ -212,13 +213,13 @@ def each(
     """Do one thing after the other; a disk that takes no more changes does not stop the others."""
     progress = Progress(streams, "done", len(rows))
     told_of: list[Problem] = []
-    sick: set[str] = set()
+    sick = set(broker.missing)
     listed = []
     for row, call in rows:
         broker.require_unchanged()
-        site = broker.site_of(row.log_dir)
         found = replace(row, state=UNDONE)
         if row.log_dir not in sick:
+            site = broker.site_of(row.log_dir)
             with sick_disks(told_of, sick, site):
                 found = after(row, call(site))
         listed.append(found)

@@ -83,10 +83,15 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         protected=protected_of(arguments),
         record=host.record,
     )
-    request = replace(request, image=_followed(desired, request, host.facts))
+    try:
+        request = replace(request, image=_followed(desired, request, host.facts))
+    except RefusedError:
+        _tell_source(request.image, streams)
+        raise
     request = replace(request, births=births_of(unclaimed(request.image, host.facts)))
     view = view_strays(request, host.facts)
     if view.refused is not None:
+        _tell_source(request.image, streams)
         raise RefusedError.of(view.refused)
     strays = view.strays
     problems = [*_told(view, request.image)]
@@ -105,6 +110,11 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     _table(strays, request.image, streams)
     streams.out.write(render.printable(f"next: {_next(arguments, strays, view)}") + "\n")
     return status
+
+
+def _tell_source(image: Image, streams: Streams) -> None:
+    """Say what it is, before it is said why it is refused."""
+    say(streams, f"logdirctl strays: {source_line(image)}")
 
 
 def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Image:
@@ -142,7 +152,8 @@ def _next(arguments: argparse.Namespace, strays: Sequence[Stray], view: StrayVie
         return f"logdirctl reconcile {where} {source_words(arguments)}{protection_words(arguments)}"
     for stray in strays:
         if stray.state is State.WANTED and stray.topic_id is not None:
-            return f"logdirctl describe {stray.topic_id}_{stray.partition} {where}"
+            # An id may begin like a flag.
+            return f"logdirctl describe id:{stray.topic_id}_{stray.partition} {where} {source_words(arguments)}"
     return f"logdirctl inventory {where}"
 
 

@@ -26,6 +26,7 @@ from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, told
 from tools.logdirctl.closed import require_none_closed
+from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import DONE, PLANNED, REFUSED, WAITING, Row, finish, refused
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_change import planned_restore, restore_all
@@ -154,6 +155,7 @@ def _take_back(broker: OpenBroker, items: Sequence[SetAside], barred: BarState) 
     """Lift the bar and remove the work roots that are empty, under every lock."""
     rows: list[Row] = []
     with broker.batch():
+        require_none_closed(broker.closed)  # one may have failed meanwhile
         if barred is not BarState.OPEN:
             bar.unbar(broker.sites)
         for site in broker.sites:
@@ -186,7 +188,7 @@ def _removed(broker: OpenBroker, log_dir: str, row: Row) -> Row:
 def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     where = next_words(arguments)
     if any(row.state in (WAITING, REFUSED) for row in rows):
-        return f"logdirctl staged ls {where}"
+        return f"logdirctl staged ls {words_of(arguments)}"
     if arguments.apply:
-        return f"logdirctl inventory {where}"
+        return f"logdirctl inventory {words_of(arguments)}"
     return f"logdirctl uninstall {where}{' --restore' if arguments.restore else ''} --apply"

@@ -8,7 +8,7 @@ Spec: design §2 law 4, §3.3; attacks A16, A17.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 from logdir.disk.io import Call
@@ -37,6 +37,31 @@ def _captured_and_removed(name: str) -> Case:
         return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
 
     return Case(name, rescue._deleted(), rescue._write_capture_and_remove, rescue._recover_capture, judge, _is_brokers)
+
+
+def _captured_again_and_removed(name: str) -> Case:
+    """It was renamed by a process that was killed before that was durable; its broker trusts what the next one says."""
+    first = ModelHost(rescue._deleted().world())
+    rescue._capture(first, Acks())
+    at = next(
+        number
+        for number, made in enumerate(first.records)
+        if made.call.name == "fsync-dir" and made.call.path.endswith("/deleting")
+    )
+
+    def run(host: ModelHost, acks: Acks) -> None:
+        host.kill(len(host.records) + at)
+        with suppress(Killed):
+            rescue._capture(host, Acks())
+        host.kill_at, host.is_dead = None, False
+        rescue._capture(host, acks)
+        rescue._remove(host)
+
+    def judge(start: World, state: State, acks: Acks) -> list[str]:
+        # What a power cut leaves of a removal is another directory: that is captured, too.
+        return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
+
+    return Case(name, rescue._deleted(), run, rescue._recover_capture, judge)
 
 
 def _is_brokers(call: Call) -> bool:
@@ -215,6 +240,7 @@ def _interrupted_capture(name: str) -> Case:
 RESCUE: dict[str, Callable[[str], Case]] = {
     "capture": _capture,
     "capture, then removed by its broker": _captured_and_removed,
+    "capture after a killed one, then removed by its broker": _captured_again_and_removed,
     "capture of a part": _partial,
     "capture of the last of it": _given_up,
     "capture of nothing": _not_at_all,

@@ -42,7 +42,7 @@ TRIED: dict[str, tuple[str, ...]] = {
     "bar._keep": (*_BARS, *_BARS_TAKEN_UP),
     "bar._put": _BARS,
     "bar._lift": (*_BARS, *_LIFTINGS_TAKEN_UP),
-    "capture._capture": ("capture of a part",),
+    "capture._capture": ("capture of a part", "capture after a killed one, then removed by its broker"),
     "capture._sync_files": _CAPTURES,
     "capture._commit": _CAPTURES,
     "capture._give_up": ("capture of the last of it",),

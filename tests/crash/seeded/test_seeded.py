@@ -20,7 +20,14 @@ _T = TypeVar("_T")
 # What these operations consist of. Others have proofs of their own, and their own lists.
 MODULES = ("staging", "purge", "recover", "small_file", "checkpoint", "replica_dir")
 TRIED = {
-    "staging": ("stage 1", "stage 2 by id", "restore", "restore what no checkpoint named", "hold"),
+    "staging": (
+        "stage 1",
+        "stage 2 by id",
+        "restore",
+        "restore what no checkpoint named",
+        "hold",
+        "hold after a killed hold",
+    ),
     "purge": (
         "purge a small one",
         "purge two together",

@@ -13,6 +13,7 @@ Spec: reliability §5 "Paths", §7 row 23; CVE-2022-21658.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -35,6 +36,7 @@ _AT = -100
 _PR_SET_PDEATHSIG = 1
 
 
+_NUMBERS = itertools.count()
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -77,13 +79,12 @@ class Swapper:
         # Told by their names alone: who asks the kernel about them has touched them.
         self._files = [one for one in targets if sentinel.is_file(os.path.basename(one))]
         self._directories = [one for one in targets if not sentinel.is_file(os.path.basename(one))]
-        self._count = 0
         self.swapped = 0
 
     def _link(self, path: str) -> str:
         """Make a link aside that leads to something of the same kind."""
-        self._count += 1
-        link = str(self._aside / f"{os.getpid()}-{self._count}")
+        # Never a name again: what could not be put back still lies under one.
+        link = str(self._aside / f"{os.getpid()}-{next(_NUMBERS)}")
         is_file = "." in os.path.basename(path) and not path.endswith(".logdird")
         Path(link).symlink_to(self._draw.choice(self._files if is_file else self._directories))
         return link
@@ -94,8 +95,12 @@ class Swapper:
         Raises:
             OSError: it cannot be reached without following a link.
         """
-        parent = parent_of(root, path)
         link = self._link(path)
+        try:
+            parent = parent_of(root, path)
+        except OSError:
+            _forget(link)
+            raise
         is_there = _renamed(parent, path, link, _EXCHANGE)
         is_put = is_there or _renamed(parent, path, link, _NOREPLACE)
         self.swapped += is_put

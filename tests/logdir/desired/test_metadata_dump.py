@@ -13,6 +13,8 @@ from logdir.desired.metadata_file import opened
 from logdir.errors import LogDirError
 from tests.logdir.desired import odd_log
 from tests.logdir.wire.golden_metadata import DUMPED, FILES, label
+from tests.proof.metadata_claims import GOLDEN_DUMPS
+from tests.proof.plugin import Recorder
 
 ODD = Path(__file__).parents[2] / "golden" / "metadata-odd"
 SEGMENT_NAME = "00000000000000000000.log"
@@ -34,10 +36,11 @@ def recorded(path: Path, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DUMPED, ids=label)
-def test_a_dump_is_the_stock_decoders(path: Path) -> None:
+def test_a_dump_is_the_stock_decoders(path: Path, record_proof: Recorder) -> None:
     lines, dump = dumped(path, form_of(path))
     assert lines == recorded(path, "dump")
     assert (dump.problems, dump.gaps, dump.trailing_bytes) == ([], [], 0)
+    record_proof(GOLDEN_DUMPS, {"files dumped to the same lines": 1})
 
 
 @pytest.mark.parametrize("path", FILES, ids=label)

@@ -15,7 +15,8 @@ from logdir.desired.metadata_log import Watermark
 from logdir.errors import FormatError, MalformedFileError, StateError
 from logdir.evidence import Proof, Removed
 from logdir.formats.controller_file import MetadataMark
-from logdir.wire.errors import UnknownRecordTypeError, WireError
+from logdir.wire.batches import read_batches
+from logdir.wire.errors import CorruptBatchError, UnknownRecordTypeError, WireError
 from tests.logdir.desired.log_dir import (
     OLD,
     A,
@@ -254,6 +255,36 @@ def test_a_change_of_what_is_not_there_ends_the_image_before_it(log: LogDir) -> 
     image = read(log)
     assert (names(image), image.offset) == ({"a"}, whole)
     assert image.ended is not None
+
+
+def test_a_snapshot_that_lacks_whole_batches_gives_no_image(log: LogDir) -> None:
+    before = read(log)
+    log.append(topic("a", A))
+    path = log.snapshot(topic("a", A))
+    header, body, footer = [batch.data for batch in read_batches(path.read_bytes())]
+    path.write_bytes(header + body)
+    with pytest.raises(MalformedFileError, match="a snapshot footer last"):
+        read(log, known=before)
+    path.write_bytes(header + footer)
+    with pytest.raises(CorruptBatchError, match="a batch at offset 1"):
+        read(log, known=before)
+
+
+@pytest.mark.parametrize("by", [-2, -1, 1])
+def test_a_base_offset_that_does_not_follow_ends_the_image_before_its_batch(log: LogDir, by: int) -> None:
+    """No checksum covers it."""
+    whole = log.append(topic("a", A), noop(), noop())
+    known = read(log)
+    size = log.segment.stat().st_size
+    log.append(topic("b", B), noop(), noop())
+    reached = read(log)
+    data = bytearray(log.segment.read_bytes())
+    data[size : size + 8] = (whole + by).to_bytes(8, "big")
+    log.segment.write_bytes(data)
+    for before in (None, known, reached):
+        image = read(log, known=before)
+        assert (names(image), image.offset) == ({"a"}, whole)
+        assert image.ended is not None
 
 
 def test_no_segment_no_snapshot_for_what_is_gone_and_no_snapshot_at_all(log: LogDir, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from logdir.desired import metadata_log
 from logdir.desired.image import Image, Source
 from logdir.desired.metadata_log import Watermark
+from logdir.desired.topic_config import TYPES, shown
 from logdir.desired.topic_detail import BROKER_NAMES, Details, configs_of, read_details
 from logdir.wire.metadata_records import MetadataRecord
 from tests.logdir.desired.log_dir import (
@@ -158,6 +159,63 @@ def test_the_nearest_setting_of_a_broker_wins(log: LogDir) -> None:
     assert configs_of(told, A, 1, own) == (("preallocate", "true"), ("retention.ms", "1"), ("segment.bytes", "4"))
     assert configs_of(told, A, 3, own) == (("preallocate", "true"), ("retention.ms", "1"), ("segment.bytes", "3"))
     assert configs_of(told, B, 3, {}) == (("retention.ms", "2"), ("segment.bytes", "3"))
+
+
+def test_a_setting_is_told_as_a_broker_understood_it(log: LogDir) -> None:
+    """Whoever set it: the topic, the cluster, a broker, or its own file."""
+    log.append(config("min.cleanable.dirty.ratio", "0.50"), config("cleanup.policy", " compact, delete"))
+    log.append(config("preallocate", "TRUE"), config("retention.ms", "0100"), config("flush.ms", "1 s"))
+    log.append(config("log.segment.bytes", " +5", of="", kind=4), config("log.roll.ms", "07", of="1", kind=4))
+    log.append(config("what.is.this", " 01 "))
+    own = {"log.cleaner.delete.retention.ms": "0009", "compression.type": "\x1fgzip ", "log.roll.jitter.ms": " 01 "}
+    assert dict(configs_of(details(log), A, 1, own)) == {
+        "cleanup.policy": "compact,delete",
+        "compression.type": "gzip",
+        "delete.retention.ms": "9",
+        "flush.ms": "1 s",
+        "min.cleanable.dirty.ratio": "0.5",
+        "preallocate": "true",
+        "retention.ms": "100",
+        "segment.bytes": "5",
+        "segment.jitter.ms": "1",
+        "segment.ms": "7",
+        "what.is.this": " 01 ",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        # What ConfigDef of 4.3.1 makes of them; what it refuses stays as it is.
+        (
+            "min.cleanable.dirty.ratio",
+            {
+                "1": "1.0", ".5": "0.5", "5.": "5.0", "1e-4": "1.0E-4", "0.5d": "0.5", "0.5F": "0.5", "+0.25": "0.25",
+                "1_0": "1_0", "NaN": "NaN", "nan": "nan", "Infinity": "Infinity", "inf": "inf", " 0.5 ": "0.5",
+                "1e999": "Infinity", "\u0663": "\u0663", "1e99999999999": "Infinity", "": "", "-": "-", "1e": "1e",
+                "0.5 d": "0.5 d", ".": ".", "d": "d",
+            },
+        ),
+        (
+            "cleanup.policy",
+            {
+                "": "", " ": "", "a,,b": "a,,b", "a ,\t b ,": "a,b,", "a\xa0,b": "a\xa0,b", ",a": ",a",
+                "a\x0b,b": "a,b", "a\x1f,b": "a\x1f,b",
+            },
+        ),
+        ("preallocate", {" False ": "false", "yes": "yes", "tr\u00dce": "tr\u00dce", "fal\u017fe": "false"}),
+        ("segment.bytes", {"+7": "7", "2147483648": "2147483648", "02147483648": "02147483648", "1 0": "1 0"}),
+        ("retention.ms", {"02147483648": "2147483648", "\xa05": "\xa05", "-01": "-1"}),
+        ("compression.type", {" gzip ": "gzip", "\xa0x": "\xa0x"}),
+    ],
+)  # fmt: skip
+def test_values_are_read_and_written_as_javas(name: str, values: dict[str, str]) -> None:
+    assert {value: shown(name, value) for value in values} == values
+
+
+def test_of_every_broker_setting_the_type_is_known() -> None:
+    assert BROKER_NAMES.keys() < TYPES.keys()
+    assert len(TYPES) == 36  # of 3.3 to 4.3, without one that is internal
 
 
 def test_no_broker_setting_stands_for_two() -> None:

@@ -133,13 +133,26 @@ def test_a17_what_is_captured_outlives_its_broker_and_says_everything(host: Host
     assert host.places() == [WHOLE]
 
 
-def test_a17_a_second_capture_makes_no_second_copy(host: Host) -> None:
+def test_a17_a_second_capture_makes_no_second_copy_and_the_first_durable(host: Host) -> None:
+    """Who made the first may have been killed before its place was durable; the broker goes by what the second says."""
+    synced = [("fsync-dir", str(host.work / parent)) for parent in ("deleting", "incoming")]
     host.capture()
     (outcome,) = host.capture()
-    assert (outcome.result, outcome.place, host.calls) == (Result.DONE, WHOLE, [])
+    assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
+    assert [(call.name, call.path) for call in host.calls] == synced
     (host.top / DELETED / "00000000000000000005.log").unlink()  # its broker has begun
     (outcome,) = host.capture()
-    assert (outcome.result, outcome.place, host.calls) == (Result.DONE, WHOLE, [])
+    assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
+    assert [(call.name, call.path) for call in host.calls] == synced
+    for at in range(len(synced)):
+
+        def fail(number: int, call: Call, at: int = at) -> None:
+            if number == at:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), call.path)
+
+        host.before = fail
+        with pytest.raises(ReadOnlyDiskError):
+            host.capture()
 
 
 def test_a18_what_was_claimed_for_its_removal_is_captured_anew_and_stays(host: Host) -> None:

@@ -286,6 +286,17 @@ def test_hold_takes_the_deadline_and_nothing_else(d1: Path) -> None:
         assert owner(place / FILE_NAME) == (UID, GID, 0o640)
 
 
+def test_what_is_held_already_is_made_durable_before_it_is_said(d1: Path) -> None:
+    """Whoever took the deadline may have been killed before that was durable."""
+    calls: list[tuple[str, str]] = []
+    with opened(d1, disk=HostDisk(lambda call: calls.append((call.name, call.path)))) as site:
+        set_aside(site, "a-0", delay_ms=None)
+        place = deleting(d1) / f"{TOPIC_ID}_0"
+        calls.clear()
+        assert hold(site, place.name).result is Result.DONE
+    assert [call for call in calls if call[0] != "close"] == [("fsync-dir", str(place))]
+
+
 class FullDisk(HostDisk):
     """Says of every second call of one kind that there is no room."""
 

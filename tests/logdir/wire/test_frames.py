@@ -20,6 +20,8 @@ from logdir.wire.frames import (
 )
 from logdir.wire.message import Direction, Form
 from tests.logdir.wire.golden_frames import GoldenFrame, golden_frames
+from tests.proof.metadata_claims import GOLDEN_FRAMES
+from tests.proof.plugin import Recorder
 
 REQUESTS = tuple(frame for frame in golden_frames() if frame.direction is Direction.REQUEST)
 RESPONSES = tuple(frame for frame in golden_frames() if frame.direction is Direction.RESPONSE)
@@ -33,7 +35,7 @@ def test_the_golden_frames_are_there() -> None:
     }  # fmt: skip
 
 
-def test_requests_are_read_as_kafka_reads_them_and_written_back() -> None:
+def test_requests_are_read_as_kafka_reads_them_and_written_back(record_proof: Recorder) -> None:
     for frame in REQUESTS:
         header, body = decode_request(frame.data)
         assert header == RequestHeader(
@@ -45,14 +47,16 @@ def test_requests_are_read_as_kafka_reads_them_and_written_back() -> None:
         assert decode_header(frame.data) == (header, frame.header_bytes)
         _says_what_kafka_says(frame, body)
         assert encode_request(header, body) == frame.data
+    record_proof(GOLDEN_FRAMES, {"requests": len(REQUESTS)})
 
 
-def test_responses_are_read_as_kafka_reads_them_and_written_back() -> None:
+def test_responses_are_read_as_kafka_reads_them_and_written_back(record_proof: Recorder) -> None:
     for frame in RESPONSES:
         header, body = decode_response(frame.key, frame.version, frame.data)
         assert header == ResponseHeader(correlation_id=frame.correlation_id)
         _says_what_kafka_says(frame, body)
         assert encode_response(frame.key, frame.version, header, body) == frame.data
+    record_proof(GOLDEN_FRAMES, {"responses": len(RESPONSES)})
 
 
 def _says_what_kafka_says(frame: GoldenFrame, body: dict[str, object]) -> None:

@@ -13,6 +13,8 @@ from logdir.wire.batches import Batch, read_batches, read_values
 from logdir.wire.metadata_fast import read_fast
 from tests.logdir.wire.golden_metadata import DUMPED, FILES, PrintedBatch, label, printed
 from tests.logdir.wire.rows import row_of
+from tests.proof.metadata_claims import GOLDEN_DUMPS
+from tests.proof.plugin import Recorder
 
 
 def _batches(path: Path) -> list[Batch]:
@@ -65,9 +67,11 @@ def _header(batch: Batch) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", DUMPED, ids=label)
-def test_records_are_what_the_stock_decoder_prints(path: Path) -> None:
+def test_records_are_what_the_stock_decoder_prints(path: Path, record_proof: Recorder) -> None:
+    compared = 0
     for batch, shown in zip(_batches(path), printed(path), strict=True):
         for record, line in zip(batch.records(), shown.records, strict=True):
+            compared += 1
             assert (record.offset, record.timestamp) == (line.offset, line.timestamp)
             assert (-1 if record.key is None else len(record.key)) == line.key_size
             assert len(record.value or b"") == line.value_size
@@ -75,6 +79,7 @@ def test_records_are_what_the_stock_decoder_prints(path: Path) -> None:
             _same_control(batch, shown)
         else:
             _same_values(batch, shown)
+    record_proof(GOLDEN_DUMPS, {"files": 1, "records": compared})
 
 
 def _same_control(batch: Batch, shown: PrintedBatch) -> None:

@@ -1,0 +1,71 @@
+"""Operations of the successor of a process that was killed before a sync: it sees what that one did, and goes on.
+
+What is not durable yet looks as if it were; whatever the successor says is done has to last all the same.
+
+Not here: operations that find everything durable (``operations``).
+
+Spec: design §2 laws 2, 3; reliability §4.4.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from logdir.disk.purge import remove, remove_all
+from logdir.disk.recover import recover
+from logdir.disk.replica_dir import NEW_MARKER
+from logdir.formats import replica_marker
+from tests.crash.starts import FILE, ONE, A, B, marker_for, staged, start
+from tests.crash.steps import Operation, Steps, nobody, operation_of, replica_of
+
+
+def purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
+    """The successor of a process killed between its claim and the sync sees what is claimed, and removes it."""
+
+    def do(steps: Steps) -> None:
+        site = steps.sites.of(A)
+        claimed = f"{A.place}.purging"
+        with suppress(OSError):
+            site.deleting.rename(A.place, site.deleting, claimed)
+            if is_recovered:
+                recover(site)
+                remove(site, claimed, in_use=nobody)
+            else:
+                remove_all(site, [claimed], in_use=nobody)
+
+    replica = replace(replica_of(A, "staged", "claimed", "gone", is_staged=True), is_claimed_before=True)
+    return operation_of(name, staged(A, files=ONE), do, replica)
+
+
+def hold_after_a_killed_stage(name: str) -> Operation:
+    """The successor of a process killed between its rename and the sync sees what is staged, and holds it."""
+
+    def do(steps: Steps) -> None:
+        site = steps.sites.of(B)
+        with suppress(OSError):
+            marker = marker_for(site, B)
+            with site.top.open(B.path) as directory:
+                directory.write("replica.json", replica_marker.render(marker), FILE)
+            site.top.sync_disk()
+            site.top.rename(B.path, site.deleting, B.place)
+            recover(site)
+            steps.say(B, True)
+            steps.hold(B)
+
+    return operation_of(name, start(B), do, replica_of(B, "live", "staged", "held"))
+
+
+def hold_after_a_killed_hold(name: str) -> Operation:
+    """The successor of a process killed between its new marker's rename and the sync sees it held, and holds it."""
+
+    def do(steps: Steps) -> None:
+        with suppress(OSError):
+            with steps.sites.of(A).deleting.open(A.place) as directory:
+                marker = replace(steps.sites.marker(A), delay_ms=None)
+                directory.write(NEW_MARKER, replica_marker.render(marker), FILE)
+                directory.sync_file(NEW_MARKER)
+                directory.replace(NEW_MARKER, replica_marker.FILE_NAME)
+            steps.hold(A)
+
+    return operation_of(name, staged(A), do, replica_of(A, "staged", "held", is_staged=True))

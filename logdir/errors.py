@@ -20,7 +20,7 @@ def printable(text: str) -> str:
 
 def shown(value: object) -> str:
     """Return ``value`` as one short printable line, for the *found* part of a message."""
-    text = printable(value if isinstance(value, str) else repr(value))
+    text = printable(value if isinstance(value, str) else repr(value)) or "an empty text"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 

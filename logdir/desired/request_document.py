@@ -120,7 +120,7 @@ def parse(data: bytes, path: str = "") -> RequestDocument:
         read = own_json.parse_json(data)
     except (ValueError, RecursionError) as error:
         raise MalformedFileError(path, expected="one JSON object", found=str(error)) from None
-    values = own_json.Values(read, path, "the document")
+    values = own_json.Values(read, path)
     number = values.number("document")
     if number != VERSION:
         raise UnsupportedVersionError(path, expected=f"document version {VERSION}", found=number)

@@ -115,7 +115,10 @@ class HostDirectory:
         return f"{self._path}/{_component(name)}"
 
     def _tell(self, call: str, name: str, to: str = "") -> None:
-        self._disk.observer(Call(call, self._at(name), to))
+        _component(name)
+        # Nearly always nobody listens, and a purge makes a million calls.
+        if self._disk.observer is not _nobody:
+            self._disk.observer(Call(call, self._at(name), to))
 
     # Looking.
 

@@ -123,7 +123,7 @@ class Values:
 
     def __init__(self, values: Any, path: str, within: str = "") -> None:
         if not isinstance(values, dict):
-            raise MalformedFileError(path, expected=f"an object in {within}", found=values)
+            raise MalformedFileError(path, expected=f"an object in {within.rstrip('.') or 'the file'}", found=values)
         self._values, self._path, self._within = values, path, within
 
     def has(self, key: str) -> bool:

@@ -56,7 +56,7 @@ DAMAGED_FILES: Final = Claim(
     sizes={
         "brake.json": _DAMAGED,
         "controller.json": _DAMAGED,
-        "request documents": _DAMAGED,
+        "request documents": _DAMAGED_DOCUMENTS,
         "znode documents": _DAMAGED_DOCUMENTS,
         "heartbeat.json": _DAMAGED,
         "java properties": _DAMAGED,

@@ -144,11 +144,13 @@ def test_every_log_dir_that_is_wrong_is_named_at_once(tmp_path: Path) -> None:
 
 def test_init_without_a_dead_disk_makes_the_others(tmp_path: Path) -> None:
     good, dead = log_dir(tmp_path / "good"), tmp_path / "dead"
-    said = ctl("init", "--log-dirs", f"{good},{dead}", "--without", dead, "--apply")
+    named = ("--log-dirs", f"{good},{dead}")
+    assert f"--without {dead}" in ctl("init", *named, "--without", dead).out
+    said = ctl("init", *named, "--without", dead, "--apply")
     assert (said.status, "log-dir-offline" in said.err) == (Exit.PROBLEMS, True)
     assert (tmp_path / "good.logdird" / "heartbeat.json").exists()
     assert not dead.exists()
-    assert f"--without {dead}" in said.out
+    assert said.out.endswith(f"next: logdirctl staged ls --log-dirs {good},{dead}\n")
 
 
 def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ SYNCS = tuple(call for module in MODULES for call in sync_calls(f"logdir/disk/{m
 
 
 def _tasted(items: Iterable[_T], name: Callable[[_T], str]) -> list[ParameterSet]:
-    """Return all of them as parameters: a third for every run, the others, being slow, for those that take the time."""
+    """Return all of them as parameters: a few for every run, the others, being slow, for those that take the time."""
     return [
-        pytest.param(one, id=name(one), marks=() if number % 3 == 0 else pytest.mark.slow)
+        pytest.param(one, id=name(one), marks=() if number % 8 == 0 else pytest.mark.slow)
         for number, one in enumerate(items)
     ]
 

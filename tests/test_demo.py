@@ -32,6 +32,7 @@ def test_somebody_elses_directory_is_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_every_sown_conflict_is_printed_with_broker_and_path(
     spark: object, tmp_path: Path, record_proof: Recorder
 ) -> None:

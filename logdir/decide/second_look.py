@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from logdir.decide.refusal import Refusal, Why, refuse
 from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
-from logdir.decide.wish import YOUNGER_BY_MS, is_held_elsewhere
+from logdir.decide.wish import YOUNGER_BY_MS, is_held_elsewhere, refuse_last_copy
 from logdir.desired.claim import claim
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
@@ -86,11 +86,7 @@ def _against_last_copy(image: Image, item: SetAside) -> Refusal | None:
     one = claim(image, item.topic, item.topic_id, item.partition).partition
     if one is None or is_held_elsewhere(image, one):
         return None
-    expected = "a replica in the ISR on another broker and log dir that answer"
-    return refuse(
-        item.log_dir, f"deleting/{item.name}", Why.LAST_COPY, expected, "none: this may be the last copy",
-        "logdirctl staged hold",
-    )  # fmt: skip
+    return refuse_last_copy(item.log_dir, f"deleting/{item.name}", "logdirctl staged hold")
 
 
 def _against_old_evidence(image: Image | None, item: SetAside, staged_at_ms: int) -> Refusal | None:

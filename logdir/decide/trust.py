@@ -23,6 +23,8 @@ from logdir.observe.facts import LogDirFacts
 
 SETTING = "reconcile.max.metadata.age"
 DEFAULT_MAX_AGE_MS = 10 * 60 * 1000
+ANY_AGE_MS = 2**63
+"""For who asks what an image says, however old it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,8 +155,13 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
         return refuse(*where, Why.NO_PROOF, "an image that is whole", image.ended.found, "nothing is done")
     if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
         return None
+    return refuse_last_copy(*where, "nothing is done")
+
+
+def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
+    """Return the refusal of what nobody else holds who answers."""
     expected = "a replica in the ISR on another broker and log dir that answer"
-    return refuse(*where, Why.LAST_COPY, expected, "none: this may be the last copy", "nothing is done")
+    return refuse(log_dir, path, Why.LAST_COPY, expected, "none: this may be the last copy", fix)
 
 
 def is_held_elsewhere(image: Image, one: Partition) -> bool:

@@ -157,6 +157,16 @@ class TestA43:
         assert held(plan) == [f"{A}_0"]
 
 
+def _lose_the_other(log: LogDir, gone: str) -> None:
+    """Let the one broker that is in sync, or its log dir, answer no more."""
+    if gone == "fenced":
+        log.append(register(2, epoch=5, fenced=True))
+    elif gone == "unregistered":
+        log.append(record(1, brokerId=2, brokerEpoch=0))
+    else:
+        log.append(change(raw(A), 0, directories=(bytes(15) + b"\x07", DIR)))
+
+
 class TestA46:
     @pytest.fixture
     def moving(self, log: LogDir) -> LogDir:
@@ -185,12 +195,7 @@ class TestA46:
     @pytest.mark.parametrize("gone", ["fenced", "unregistered", "another log dir"])
     def test_a46_the_only_one_whose_log_dir_answers_is_never_staged(self, moving: LogDir, gone: str) -> None:
         moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2,)))
-        if gone == "fenced":
-            moving.append(register(2, epoch=5, fenced=True))
-        elif gone == "unregistered":
-            moving.append(record(1, brokerId=2, brokerEpoch=0))
-        else:
-            moving.append(change(raw(A), 0, directories=(bytes(15) + b"\x07", DIR)))
+        _lose_the_other(moving, gone)
         later(moving)
         plan = reconcile(up_to(moving), *pair(live("a", A)))
         assert (staged(plan), why(plan)) == ([], {"a-0": "last-copy"})
@@ -206,12 +211,7 @@ class TestA46:
         moved = replace(moved, marker=replace(moved.marker, staged_at_ms=moving.time_ms))
         later(moving)
         assert why_no_purge(up_to(moving), moved, pair(aside=(moved,))) is None
-        if gone == "fenced":
-            moving.append(register(2, epoch=5, fenced=True))
-        elif gone == "unregistered":
-            moving.append(record(1, brokerId=2, brokerEpoch=0))
-        else:
-            moving.append(change(raw(A), 0, directories=(bytes(15) + b"\x07", DIR)))
+        _lose_the_other(moving, gone)
         later(moving)
         assert why_no_purge(up_to(moving), moved, pair(aside=(moved,))) == "last-copy"
         moving.append(remove(raw(A)))

@@ -141,8 +141,7 @@ def test_server_properties_names_the_disks_and_the_rack(disks: tuple[Path, Path]
 
 _SCANS = """
 import io, json, os, sys
-from logdir.observe import process
-from logdir.observe.process import Request, Summary
+from logdir.observe.process import Request
 from tools.cli import Streams
 from tools.logdirctl import inventory_disks
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from logdir.decide.describe import Described, State, choose, describe, missing_problem
 from logdir.decide.selector import EVERYTHING, parse
-from logdir.decide.trust import check_image
+from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.desired.image import NO_LEADER, Image, Partition
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
@@ -29,7 +29,6 @@ from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
 from tools.logdirctl.report import nothing_selected
 from tools.logdirctl.source_report import against_blank, source_json, source_line
 
-_ANY_AGE_MS = 2**63
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 _IN_TROUBLE = frozenset((State.UNUSABLE, State.MISSING))
 
@@ -165,7 +164,7 @@ def _image(
                 raise ConfigError((blank,))
             _say([blank], streams)  # of a young cluster: nothing is wrong with that
             return None
-        standing = desired.standing(max_age_ms=_ANY_AGE_MS, is_position_confirmed=True)
+        standing = desired.standing(max_age_ms=ANY_AGE_MS, is_position_confirmed=True)
         distrust = check_image(desired.image, host.facts, standing, now_ms)
         if distrust is not None:
             say(streams, f"logdirctl describe: {source_line(desired.image)}")  # what it is, and then why not

@@ -18,18 +18,17 @@ from logdir.clock import boottime_ms
 from logdir.decide.position import highest
 from logdir.decide.purge import Purge
 from logdir.decide.second_look import SecondLook, against_purge
-from logdir.decide.trust import check_image
+from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.logdirctl.broker import OpenBroker
-from tools.logdirctl.desired_source import is_running, own_log, read_desired
+from tools.logdirctl.desired_source import METADATA_DIR, is_running, own_log, read_desired
 from tools.logdirctl.source import OWN_LOG, Scheme, parse_uri, quorum_word
 from tools.logdirctl.staged import none_closely
 
-_ANY_AGE_MS = 1 << 62
 _FRESH_MS = 10 * 1000
 """How long what was looked at counts as just looked at: reading a large log costs seconds."""
 
@@ -93,7 +92,7 @@ class Looking:
                 return SecondLook(image=None, used=used)
             expected = "the broker's own metadata log, which says what is wanted again"
             fix = "mount its disk, name another source with --from, or name what is to go with --now"
-            return self._blind(used, Problem("refused", own or "__cluster_metadata-0", expected, "none", fix))
+            return self._blind(used, Problem("refused", own or METADATA_DIR, expected, "none", fix))
         try:
             running = is_running(named.log_dirs)
             desired = read_desired(
@@ -108,7 +107,7 @@ class Looking:
             return SecondLook(image=desired.image, used=used)
         if not distrust.holds_purges:
             # Beside a running broker: its newest snapshot may be an hour old.
-            again = check_image(desired.image, self.facts, desired.standing(max_age_ms=_ANY_AGE_MS), now_ms)
+            again = check_image(desired.image, self.facts, desired.standing(max_age_ms=ANY_AGE_MS), now_ms)
             if again is None:
                 return SecondLook(image=None, used=used, aged=desired.image)
             distrust = again

@@ -227,9 +227,9 @@ def _next(arguments: argparse.Namespace, lines: Sequence[Listed]) -> str:
 
 def name_of(item: SetAside) -> str:
     """Return a selector that finds it and its copies; it never looks like a flag."""
-    kind, name = ("part", f"{item.topic}-{item.partition}")
+    kind, name = "part", f"{item.topic}-{item.partition}"
     if item.topic_id is not None:
-        kind, name = ("id", f"{item.topic_id}_{item.partition}")
+        kind, name = "id", f"{item.topic_id}_{item.partition}"
     return f"{kind}:{name}" if name.startswith("-") else name
 
 

@@ -60,9 +60,10 @@ class Staged(NamedTuple):
 
 
 def _fill_small(paths: Sequence[str]) -> None:
+    names = [f"{number:020}.{kind}" for number in range(FILES // 3 - 1) for kind in ("log", "index", "timeindex")]
     for path in paths:
-        for number in range(FILES - 2):
-            with open(os.path.join(path, f"{number:020}.log"), "xb") as file:
+        for name in (*names, "leader-epoch-checkpoint"):
+            with open(os.path.join(path, name), "xb") as file:
                 file.write(bytes(100))
 
 

@@ -81,6 +81,9 @@ class Directory(Protocol):
     def names(self) -> list[str]:
         """Return the names of all entries, sorted; bytes that are not UTF-8 as surrogate escapes."""
 
+    def types(self) -> dict[str, Type]:
+        """Return what every entry is, by its name, sorted; a link is not followed. Costs little more than the names."""
+
     def stat(self, name: str) -> Stat:
         """Return what an entry is; a link is not followed."""
 

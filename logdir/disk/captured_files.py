@@ -50,7 +50,7 @@ def look(directory: Directory) -> Files:
             found = directory.stat(name)
         except FileNotFoundError:
             continue
-        require_file(directory, name, found)
+        require_file(directory, name, found.type)
         files[name] = (found.inode, found.size_bytes)
     return files
 

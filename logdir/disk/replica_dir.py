@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logdir.disk.calls import Directory, Stat
+from logdir.disk.calls import Directory
 from logdir.disk.failure import with_reserve
 from logdir.disk.site import Site
 from logdir.errors import FormatError, MalformedFileError, RefusedError
@@ -33,23 +33,23 @@ def require_plain(directory: Directory) -> tuple[str, ...]:
         RefusedError: something in it is no regular file.
         OSError: it cannot be listed.
     """
-    names = directory.names()
-    for name in names:
-        require_file(directory, name, directory.stat(name))
-    return tuple(names)
+    types = directory.types()
+    for name, kind in types.items():
+        require_file(directory, name, kind)
+    return tuple(types)
 
 
-def require_file(directory: Directory, name: str, found: Stat) -> None:
+def require_file(directory: Directory, name: str, kind: Type) -> None:
     """Return if an entry of a partition directory is a regular file.
 
     Raises:
         RefusedError: it is something else.
     """
-    if found.type is not Type.FILE:
+    if kind is not Type.FILE:
         raise RefusedError(
             f"{directory.path}/{name}",
             expected="only regular files in a partition directory",
-            found=found.type.value,
+            found=kind.value,
             fix="look at it and take it away; the replica is held until then",
         )
 

@@ -105,6 +105,10 @@ class ModelDirectory:
         """Return the names of all entries, sorted."""
         return sorted(self._system.nodes[self._open()].entries)
 
+    def types(self) -> dict[str, Type]:
+        """Return what every entry is, by its name, sorted."""
+        return {name: self.stat(name).type for name in self.names()}
+
     def _stat(self, node: Node) -> Stat:
         links = self._system.link_count(node)
         size = _BLOCK_BYTES if node.type is Type.DIRECTORY else len(node.data)

@@ -228,10 +228,10 @@ def test_a_removal_that_fails_leaves_its_replica_claimed_and_says_so(
     bad = names(tmp_path)[1]
     real = purge._remove
 
-    def remove(site: Site, claimed: str, *rest: Any) -> int:
+    def remove(site: Site, claimed: str, *rest: Any) -> None:
         if claimed == f"{bad}.purging":
             raise PermissionError(1, "Operation not permitted", claimed)
-        return real(site, claimed, *rest)
+        real(site, claimed, *rest)
 
     monkeypatch.setattr(purge, "_remove", remove)
     status, rows = purged(named)

@@ -19,6 +19,7 @@ from logdir.disk.purge import Listing, claim_all, remove_all
 from logdir.disk.staging import hold
 from logdir.errors import DiskError, ReadOnlyDiskError, RefusedError
 from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.observe.classify import Type
 from tests.builders import TOPIC_ID
 from tests.logdir.disk.staged_rig import make_log_dir, opened, seen, set_aside, staged_marker
 from tests.logdir.disk.test_purge import deleting, nobody
@@ -173,9 +174,9 @@ def test_one_that_cannot_go_stays_whole_and_the_others_go(
 
 def test_what_was_seen_is_not_listed_again_and_what_came_since_is(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    real = HostDirectory.names
+    real = HostDirectory.types
 
-    def names(self: HostDirectory) -> list[str]:
+    def types(self: HostDirectory) -> dict[str, Type]:
         looked.append(os.path.basename(self.path))
         return real(self)
 
@@ -183,7 +184,7 @@ def test_what_was_seen_is_not_listed_again_and_what_came_since_is(d1: Path, monk
         listings: dict[str, Listing] = {}
         claim_all(site, markers(d1), seen=listings)
         (deleting(d1) / claimed(BAD) / "came").write_bytes(b"since")
-        monkeypatch.setattr(HostDirectory, "names", names)
+        monkeypatch.setattr(HostDirectory, "types", types)
         assert results(remove_all(site, tuple(listings), in_use=nobody, seen=listings)) == [True] * COUNT
     assert looked == [claimed(BAD)]
     assert os.listdir(deleting(d1)) == []

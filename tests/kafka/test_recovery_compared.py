@@ -1,8 +1,9 @@
 """What a broker in RECOVERY compares, step by step beside a real one that does it at its start.
 
 A node is down while a topic is deleted, another is deleted and made again under its name, and partitions are taken
-from it: a reassignment is in flight, is cancelled, comes to its end. At each point its disks are judged; at last the
-stock broker is started, and what it keeps is what we would have kept.
+from it: a reassignment is in flight, is cancelled, comes to its end. Others are cancelled at each of their points, the
+node being one that leaves, one that comes, one that comes back. Every time its disks are judged; at last the stock
+broker is started, and what it keeps is what we would have kept.
 
 Spec: KIP-631, "Broker State Machine" (RECOVERY), "Topic Identifiers"; kafka-behaviour §3.3; attacks A2, A38.
 """
@@ -10,9 +11,11 @@ Spec: KIP-631, "Broker State Machine" (RECOVERY), "Topic Identifiers"; kafka-beh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from tests.kafka.client import Client, ClientError
 from tests.kafka.fetch import RELEASES
 from tests.kafka.judging import await_fenced, begin, held, set_aside
 from tests.kafka.rig import CLEAN_EXIT, Rig, await_true
@@ -86,3 +89,94 @@ def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(
         assert set_aside(rig, broker) == set()
         assert broker.stop() == CLEAN_EXIT
     record_proof(RECOVERY_COMPARED, {"releases": 1})
+
+
+STAYING = {"stays": [1, 3, 4], "leaves": [1, 4], "leaves-one-in-sync": [1, 2, 4]}
+"""Where those are to go that are on nodes 1 and 3; node 4 never comes in sync."""
+CANCELLED = 5
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:])
+def test_a_reassignment_cancelled_at_each_point(
+    version: str, make_rig: Callable[[str], Rig], record_proof: Recorder
+) -> None:
+    with make_rig(version) as rig:
+        first, second, broker, never = (rig.add_broker(log_dirs=2) for _ in range(4))
+        begin(broker)
+        for one in (first, second, never):
+            one.start()
+        # It is known, and no more than three run at a time.
+        assert never.stop() == CLEAN_EXIT
+        broker.start()
+        client = rig.client
+        ids = {topic: client.create_on(topic, [[1, 3]]) for topic in (*STAYING, "comes-back")}
+        ids |= {topic: client.create_on(topic, [[1]]) for topic in ("comes", "came")}
+        ids["alone"] = client.create_on("alone", [[3]])
+        for topic in ids:
+            client.produce(topic, records=5)
+        client.reassign("comes", 0, [1, 3, 4])
+        client.reassign("came", 0, [1, 3])
+        await_true("it has caught up with one", lambda: client.in_sync("comes", 0) == [1, 3])
+        _await_replicas(client, "came", [1, 3])
+        everything = {(topic_id, 0) for topic_id in ids.values()}
+        await_true("all of it is there", lambda: held(broker).keys() == everything)
+        # In flight, this node is one that comes and is in sync: while it runs, and while it is down.
+        _await_replicas(client, "comes", [1, 3, 4])
+        assert set_aside(rig, broker) == set()
+        assert broker.stop() == CLEAN_EXIT
+        await_fenced(rig, broker)
+        assert set_aside(rig, broker) == set()
+
+        # In flight, it is one that leaves, or stays: none of those to come is in sync, then one of two.
+        for topic, nodes in (*STAYING.items(), ("alone", [1])):
+            client.reassign(topic, 0, nodes)
+            _await_replicas(client, topic, sorted({1, 3, *nodes}))
+        await_true("one of two is in sync", lambda: 2 in client.in_sync("leaves-one-in-sync", 0))
+        assert set_aside(rig, broker) == set()
+
+        # Back again before it was gone: came to its end without it, asked for once more, not in sync yet.
+        aside = {(ids["comes-back"], 0)}
+        client.reassign("comes-back", 0, [1])
+        _await_replicas(client, "comes-back", [1])
+        assert set_aside(rig, broker) == aside
+        client.reassign("comes-back", 0, [1, 3])
+        _await_replicas(client, "comes-back", [1, 3])
+        assert set_aside(rig, broker) == set()
+
+        # Each is cancelled where it is. What is on this node alone cannot be: it would be nowhere in sync.
+        for topic in STAYING:
+            client.reassign(topic, 0, None)
+            _await_replicas(client, topic, [1, 3])
+            assert set_aside(rig, broker) == set(), topic
+        with pytest.raises(ClientError, match="unclean leader election"):
+            client.reassign("alone", 0, None)
+        assert set_aside(rig, broker) == set()
+        assert len(STAYING) + 2 == CANCELLED
+        aside = set()
+        for topic in ("comes", "comes-back"):
+            client.reassign(topic, 0, None)
+            _await_replicas(client, topic, [1])
+            aside |= {(ids[topic], 0)}
+            assert set_aside(rig, broker) == aside, topic
+
+        # Its start brings that one to its end, too: it has been copied when it goes.
+        kept = everything - aside - {(ids["alone"], 0)}
+        broker.start()
+        await_true("the broker has made up its mind", lambda: held(broker).keys() == kept, timeout_seconds=60)
+        _await_replicas(client, "alone", [1])
+        assert set_aside(rig, broker) == set()
+        for topic in (*STAYING, "came"):
+            await_true(f"{topic} is in sync again", partial(_is_in_sync, client, topic))
+        assert {topic: client.digest(topic).records for topic in ids} == dict.fromkeys(ids, 5)
+        assert broker.stop() == CLEAN_EXIT
+    record_proof(RECOVERY_COMPARED, {"reassignments cancelled": CANCELLED})
+
+
+def _await_replicas(client: Client, topic: str, expected: list[int]) -> None:
+    """Wait until the brokers know: what the controller has committed reaches them a moment later."""
+    await_true(f"{topic} on {expected}", lambda: sorted(client.replicas(topic, 0)) == expected)
+
+
+def _is_in_sync(client: Client, topic: str) -> bool:
+    return 3 in client.in_sync(topic, 0)

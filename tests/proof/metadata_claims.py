@@ -94,8 +94,11 @@ STOCK_DECODER: Final = Claim(
 RECOVERY_COMPARED: Final = Claim(
     key="recovery-compared",
     text="what a stock broker keeps at its start, after changes while it was down, is what we would have kept",
-    where=("tests/kafka/test_recovery_compared.py::test_what_a_broker_keeps_at_its_start_is_what_we_would_keep",),
-    sizes={"releases": Sizes(full=2, ci=1)},
+    where=(
+        "tests/kafka/test_recovery_compared.py::test_what_a_broker_keeps_at_its_start_is_what_we_would_keep",
+        "tests/kafka/test_recovery_compared.py::test_a_reassignment_cancelled_at_each_point",
+    ),
+    sizes={"releases": Sizes(full=2, ci=1), "reassignments cancelled": Sizes(full=10, ci=5)},
     needs="Java and Maven",
 )
 CLUSTER_JUDGED: Final = Claim(

@@ -26,6 +26,7 @@ from tests.proof.records import (
     Outcome,
     Record,
     Run,
+    forgive,
     merge,
     read_runs,
     refusals,
@@ -52,6 +53,7 @@ def refused(claim: Claim, *runs: Run, full: bool = True) -> list[str]:
     return refusals([tally(claim, merge(runs))], runs, full=full)
 
 
+FULL = tuple(map(fleet, range(300)))
 ENVIRONMENTS = [
     ({}, Size.SAMPLE),
     ({"LOGDIRD_CI": "1"}, Size.CI),
@@ -118,11 +120,68 @@ def test_a_test_that_failed_once_has_failed() -> None:
         assert tally(FLEETS, merge(runs)).problems == ("t.py::test_one[1] failed",)
 
 
+def broken(*passed: Outcome, also: tuple[str, ...] = ()) -> Run:
+    """Return a run in which the first test of a claim failed."""
+    failed = replace(fleet(0), end=FAILED, records=())
+    return a_run(failed, *passed, failed=(failed.test, *also), exit_status=1)
+
+
+def test_what_failed_was_mended_and_passed_counts_if_somebody_says_so() -> None:
+    runs = [broken(*FULL[1:]), a_run(fleet(0))]
+    assert refused(FLEETS, *runs) == [
+        "t.py::test_one[0] failed",
+        "fleets: t.py::test_one[0] failed",
+        "fleets: 299 of 300 fleets",
+    ]
+    assert refused(FLEETS, *forgive(runs, ["t.py::test_one[0]"])) == []
+
+
+@pytest.mark.parametrize(
+    ("runs", "test"),
+    [
+        ([a_run(*FULL)], "t.py::test_one[0]"),
+        ([broken(*FULL[1:])], "t.py::test_one[0]"),
+        ([a_run(fleet(0)), broken(*FULL[1:])], "t.py::test_one[0]"),
+        ([broken(*FULL[1:]), a_run(fleet(0))], "t.py::test_one[1]"),
+    ],
+    ids=["never failed", "did not pass", "passed before it failed", "another"],
+)
+def test_nothing_else_is_forgiven(runs: list[Run], test: str) -> None:
+    with pytest.raises(ValueError, match="did not fail and then pass"):
+        forgive(runs, [test])
+
+
+def test_of_a_run_with_more_failures_only_the_mended_one_is_forgiven() -> None:
+    runs = forgive([broken(*FULL[1:], also=("x.py::test_x",)), a_run(fleet(0))], ["t.py::test_one[0]"])
+    assert refused(FLEETS, *runs) == ["x.py::test_x failed"]
+    interrupted = [replace(broken(*FULL[1:]), exit_status=2), a_run(fleet(0))]
+    assert refused(FLEETS, *forgive(interrupted, ["t.py::test_one[0]"])) == ["a run ended with exit status 2"]
+
+
+def test_the_page_names_what_failed_at_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, runs = tmp_path / "proof.md", tmp_path / "runs"
+    runs.mkdir()
+    whole = everything()
+    first = whole.outcomes[0]
+    failed = replace(first, end=FAILED, records=())
+    write_run(
+        replace(whole, outcomes=(failed, *whole.outcomes[1:]), failed=(first.test,), exit_status=1), runs / "1.json"
+    )
+    asked = [str(runs), "--mended", first.test, "-o", str(page)]
+    assert main(asked) == 1
+    assert capsys.readouterr().err == f"no proof: {first.test} did not fail and then pass\n"
+    write_run(a_run(first), runs / "2.json")
+    assert main([*asked[:1], *asked[3:]]) == 1
+    assert not page.exists()
+    assert main(asked) == 0
+    assert "in which no test failed but these.\n" in page.read_text()
+    assert f"\n- failed, mended and run again: `{first.test}`\n" in page.read_text()
+
+
 def test_all_of_it_and_nothing_failed_is_proof() -> None:
     assert refused(FLEETS, a_run(*map(fleet, range(100))), a_run(*map(fleet, range(100, 300)))) == []
 
 
-FULL = tuple(map(fleet, range(300)))
 NO_PROOF = {
     "no run": ((), "no run was recorded"),
     "claim missing": ((a_run(),), "fleets: t.py::test_one did not run"),

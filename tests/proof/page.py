@@ -90,8 +90,14 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-def render(tallies: Iterable[Tally], about: Circumstances) -> str:
-    """Return ``docs/proof.md``."""
+def render(tallies: Iterable[Tally], about: Circumstances, mended: Sequence[str] = ()) -> str:
+    """Return ``docs/proof.md``.
+
+    Args:
+        tallies: One a claim.
+        about: When and on what.
+        mended: Tests that failed at first, and passed in a later run of the same proof.
+    """
     tallies = list(tallies)
     rows = [
         f"| {one.claim.text} | {_cell(one)} | {_seeds(one)} | {'' if one.absent else f'{one.violations:,}'} |"
@@ -103,8 +109,11 @@ def render(tallies: Iterable[Tally], about: Circumstances) -> str:
         [
             "# Proof",
             "",
-            "Written by `make proof` at the end of a run in which no test failed. Never edit it by hand: run it again.",
+            f"Written by `make proof` at the end of a run in which {_failures(mended)}.",
+            "Never edit it by hand: run it again.",
             "",
+            *(f"- failed, mended and run again: `{test}`" for test in mended),
+            *([""] if mended else []),
             "| claim | counts | seed | violations |",
             "|---|---|---|---|",
             *rows,
@@ -126,6 +135,10 @@ def render(tallies: Iterable[Tally], about: Circumstances) -> str:
             "",
         ]
     )
+
+
+def _failures(mended: Sequence[str]) -> str:
+    return "no test failed but these" if mended else "no test failed"
 
 
 def _cell(tally: Tally) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,6 +109,41 @@ def merge(runs: Iterable[Run]) -> dict[str, Outcome]:
             if known is None or rank[outcome.end] >= rank[known.end]:
                 merged[outcome.test] = outcome
     return merged
+
+
+def forgive(runs: Sequence[Run], tests: Iterable[str]) -> list[Run]:
+    """Return the runs without the failures of tests that passed in a later one, when what failed had been mended.
+
+    A long proof need not begin anew over a rig that misjudged; which tests these were is for the page to say.
+
+    Args:
+        runs: In their order.
+        tests: Node ids.
+
+    Raises:
+        ValueError: one did not fail, or did not pass afterwards.
+    """
+    left = list(runs)
+    for test in tests:
+        failed = [number for number, run in enumerate(left) if test in run.failed]
+        passed = [
+            number
+            for number, run in enumerate(left)
+            if any(outcome.test == test and outcome.end == PASSED for outcome in run.outcomes)
+        ]
+        if not failed or not passed or passed[-1] < failed[-1]:
+            raise ValueError(f"{test} did not fail and then pass")
+        for number in failed:
+            run = left[number]
+            others = tuple(one for one in run.failed if one != test)
+            left[number] = replace(
+                run,
+                # Only pytest's 1 says that tests failed and nothing else was wrong.
+                exit_status=0 if run.exit_status == 1 and not others else run.exit_status,
+                failed=others,
+                outcomes=tuple(outcome for outcome in run.outcomes if outcome.test != test),
+            )
+    return left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,6 +264,7 @@ class Soak:
         self.model.now_ms = (number + 2) * ROUND_MS
         again = self._replay[number] if number < len(self._replay) else None
         is_early, wait_s = draw.random() < _EARLY, draw.uniform(0, _LONGEST_S)
+        is_aimed = number % 2 == 0
         is_cold = number % COLD_EVERY == COLD_EVERY - 1
         self.report.cold += is_cold
         request = Request(
@@ -288,6 +289,9 @@ class Soak:
                 # From when it is at work: on a busy machine it may be long before it is let.
                 self._sleep_until(lambda at: at.operation in KINDS)
                 time.sleep(wait_s)
+                if is_aimed:
+                    # On some machines, or some days, half of all moments lie between two operations.
+                    self._sleep_until(lambda at: at.is_amid and at.operation in KINDS)
         self._end(again)
 
     def _sleep_until(self, is_there: Callable[[At], bool]) -> None:

@@ -74,7 +74,13 @@ class KernelOperation(NamedTuple):
 
 _AFTER_A_KILL = "purge after a killed claim"
 _RAW = frozenset(
-    {"stage over a marker", "hold after a killed stage", _AFTER_A_KILL, f"{_AFTER_A_KILL}, beside a broker"}
+    {
+        "stage over a marker",
+        "hold after a killed stage",
+        "hold after a killed hold",
+        _AFTER_A_KILL,
+        f"{_AFTER_A_KILL}, beside a broker",
+    }
 )
 
 

@@ -98,7 +98,7 @@ RECOVERY_COMPARED: Final = Claim(
         "tests/kafka/test_recovery_compared.py::test_what_a_broker_keeps_at_its_start_is_what_we_would_keep",
         "tests/kafka/test_recovery_compared.py::test_a_reassignment_cancelled_at_each_point",
     ),
-    sizes={"releases": Sizes(full=2, ci=1), "reassignments cancelled": Sizes(full=10, ci=5)},
+    sizes={"releases": Sizes(full=2, ci=1), "reassignments cancelled": Sizes(full=11, ci=5)},
     needs="Java and Maven",
 )
 CLUSTER_JUDGED: Final = Claim(

@@ -200,6 +200,10 @@ def test_what_is_no_proof_is_refused(runs: tuple[Run, ...], reason: str) -> None
     assert reason in refused(FLEETS, *runs)
 
 
+def test_more_than_was_asked_for_is_proof() -> None:
+    assert refused(FLEETS, a_run(*FULL, fleet(300))) == []
+
+
 def test_ci_asks_for_a_tenth() -> None:
     assert refused(FLEETS, a_run(*FULL[:30], size=Size.CI), full=False) == []
     assert refused(FLEETS, a_run(*FULL[:29], size=Size.CI), full=False) == ["fleets: 29 of 300 fleets"]

@@ -31,7 +31,7 @@ def counts_text(tally: Tally) -> str:
     parts = []
     for label, ran in sorted(tally.counts.items(), key=lambda item: (item[0] not in tally.claim.sizes, item[0])):
         sizes = tally.claim.sizes.get(label)
-        of = f" of {sizes.full:,}" if sizes and sizes.full != ran else ""
+        of = f" of {sizes.full:,}" if sizes and ran < sizes.full else ""
         parts.append(f"{ran:,}{of} {label}")
     parts += [f"lowest {label} {value:.2f}" for label, value in sorted(tally.least.items())]
     return ", ".join(parts)

@@ -17,13 +17,13 @@ import os
 import stat as st
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import attrgetter
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
-from logdir.disk.kernel_stat import PERMISSIONS, entry_type, stat_of
+from logdir.disk.kernel_stat import PERMISSIONS, stat_of
 from logdir.observe.classify import Type
+from logdir.observe.walk import list_types
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NOREPLACE = 1
@@ -124,18 +124,18 @@ class HostDirectory:
 
     # Looking.
 
+    def _open(self) -> int:
+        if self._fd < 0:  # which a listing takes for the working directory
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
+        return self._fd
+
     def names(self) -> list[str]:
         """Return the names of all entries, sorted."""
-        if self._fd < 0:  # which os.listdir takes for the working directory
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
-        return sorted(os.listdir(self._fd))
+        return sorted(os.listdir(self._open()))
 
     def types(self) -> dict[str, Type]:
         """Return what every entry is, by its name, sorted; a link is not followed."""
-        if self._fd < 0:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
-        with os.scandir(self._fd) as found:
-            return {one.name: entry_type(one) for one in sorted(found, key=attrgetter("name"))}
+        return dict(sorted(list_types(self._open()).items()))
 
     def stat(self, name: str) -> Stat:
         """Return what an entry is; a link is not followed."""

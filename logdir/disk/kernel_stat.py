@@ -25,15 +25,6 @@ def type_of(mode: int) -> Type:
     return Type.SYMLINK if st.S_ISLNK(mode) else Type.OTHER
 
 
-def entry_type(entry: os.DirEntry[str]) -> Type:
-    """Return what an entry of a listing is; the kernel is asked only where its file system did not say."""
-    if entry.is_file(follow_symlinks=False):
-        return Type.FILE
-    if entry.is_symlink():
-        return Type.SYMLINK
-    return Type.DIRECTORY if entry.is_dir(follow_symlinks=False) else Type.OTHER
-
-
 def stat_of(found: os.stat_result) -> Stat:
     """Return an answer of ``stat``."""
     return Stat(

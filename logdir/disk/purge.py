@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -340,12 +341,6 @@ def _shortened(directory: Directory, name: str, found: Stat | None, pace: Pace, 
 
 
 def _unlink(site: Site, directory: Directory, names: Sequence[str], freed_bytes: int, pace: Pace) -> None:
-    left = list(reversed(names))
-
-    def go_on() -> None:
-        while left:
-            directory.unlink(left[-1])
-            left.pop()
-
-    with_reserve(site.work, go_on)  # it takes room, too, on btrfs
+    for name in names:
+        with_reserve(site.work, partial(directory.unlink, name))  # which takes room, too, on btrfs
     pace(freed_bytes, len(names))

@@ -64,7 +64,7 @@ class Walk:
         self.number += 1
         done: set[str] = set()
         for number in range(_ROUNDS):
-            listed = _list(directory)
+            listed = list_types(directory)
             for gone in done - listed.keys():
                 self._forget(gone)
             todo = [name for name in listed if name not in done]
@@ -153,7 +153,7 @@ class Walk:
             return True
         with opened(directory):
             try:
-                listed = _list(directory)
+                listed = list_types(directory)
             except OSError as error:
                 self.refuse(name, root, _problems_of(error))
                 return True
@@ -263,8 +263,8 @@ def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> N
     return Named(seen.kind, topic, identity.topic_id, seen.partition, problems)
 
 
-def _list(directory: int) -> dict[str, Type]:
-    """List a directory with the type of each name. Raises ``OSError``."""
+def list_types(directory: int) -> dict[str, Type]:
+    """List an open directory with the type of each name; links are not followed. Raises ``OSError``."""
     listed = {}
     with os.scandir(directory) as entries:
         for entry in entries:

@@ -336,6 +336,14 @@ FACTORIES: dict[str, Callable[[str], Operation]] = {
     **{f"race: {', '.join(order)}": partial(_race, order=order) for order in _RACES},
 }
 """Name to what makes it."""
+CUT_SHORT = (
+    "stage over a marker",
+    "purge after a killed claim",
+    "purge after a killed claim, beside a broker",
+    "hold after a killed stage",
+    "hold after a killed hold",
+)
+"""What begins with the bare calls of a process that was stopped: nobody makes them again, be the disk full."""
 _NAMED = ", named at once"
 """Of the same where a file has its name first: killed in the making, it is there, in part, and root's (A9)."""
 

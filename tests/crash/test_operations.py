@@ -10,7 +10,7 @@ import pytest
 from tests.crash.__main__ import main, results, unsynced_renames
 from tests.crash.enumerate import ERRNOS, Result, explore
 from tests.crash.model import SYNCS, Failure, ModelHost
-from tests.crash.operations import FACTORIES, operation, operations
+from tests.crash.operations import CUT_SHORT, FACTORIES, operation, operations
 from tests.crash.recording import Acks, record
 from tests.crash.steps import Operation, recover_all
 from tests.proof.claims import CRASHES, CRASHES_WITHIN_RECOVERY, ERRNOS_EVERYWHERE
@@ -18,16 +18,8 @@ from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
 NAMES = tuple(FACTORIES)
-RAW = (
-    "stage over a marker",
-    "restore what no checkpoint named",
-    "restore into a prefix somebody began",
-    "purge after a killed claim",
-    "purge after a killed claim, beside a broker",
-    "hold after a killed stage",
-    "hold after a killed hold",
-)
-"""What starts with bare calls of a process that was stopped."""
+RAW = ("restore what no checkpoint named", "restore into a prefix somebody began", *CUT_SHORT)
+"""What starts with bare calls of somebody else."""
 STEPS = "purge in steps on two disks"
 LONG = ("purge", "purge on two disks", STEPS)
 """What has so many states that a taste must do for some of the questions."""

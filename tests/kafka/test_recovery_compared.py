@@ -11,7 +11,6 @@ Spec: KIP-631, "Broker State Machine" (RECOVERY), "Topic Identifiers"; kafka-beh
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -23,13 +22,15 @@ from tests.proof.metadata_claims import RECOVERY_COMPARED
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
-pytestmark = pytest.mark.kafka
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.timeout(900),
+    pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:]),
+]
 
 TOPICS = ("kept", "gone", "again", "away", "cancelled")
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:])
 def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(
     version: str, make_rig: Callable[[str], Rig], record_proof: Recorder
 ) -> None:
@@ -74,7 +75,7 @@ def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(
 
         # Come to its end: reassigned away.
         second.start()
-        await_true("the new one has caught up", lambda: sorted(client.replicas("away", 0)) == [1, 2])
+        _await_replicas(client, "away", [1, 2])
         aside |= {(ids["away"], 0)}
         assert set_aside(rig, broker) == aside
 
@@ -95,8 +96,6 @@ STAYING = {"stays": [1, 3, 4], "leaves": [1, 4], "leaves-one-in-sync": [1, 2, 4]
 """Where those are to go that are on nodes 1 and 3; node 4 never comes in sync."""
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:])
 def test_a_reassignment_cancelled_at_each_point(
     version: str, make_rig: Callable[[str], Rig], record_proof: Recorder
 ) -> None:
@@ -149,8 +148,9 @@ def test_a_reassignment_cancelled_at_each_point(
             _await_replicas(client, topic, [1, 3])
             assert set_aside(rig, broker) == set(), topic
         # What is on this node alone: where replicas are eligible leaders (KIP-966) it is in sync nowhere by now.
-        where = [1] if version.startswith("4.") else [3]
-        if where == [1]:
+        is_bound_to_go = version.startswith("4.")
+        where = [1] if is_bound_to_go else [3]
+        if is_bound_to_go:
             with pytest.raises(ClientError, match="unclean leader election"):
                 client.reassign("alone", 0, None)
         else:
@@ -165,16 +165,16 @@ def test_a_reassignment_cancelled_at_each_point(
             assert set_aside(rig, broker) == aside, topic
 
         # What could not be cancelled its start brings to its end: it has been copied when it goes.
-        kept = everything - aside - ({(ids["alone"], 0)} if where == [1] else set())
+        kept = everything - aside - ({(ids["alone"], 0)} if is_bound_to_go else set())
         broker.start()
         await_true("the broker has made up its mind", lambda: held(broker).keys() == kept, timeout_seconds=60)
         _await_replicas(client, "alone", where)
         assert set_aside(rig, broker) == set()
         for topic in (*STAYING, "came"):
-            await_true(f"{topic} is in sync again", partial(_is_in_sync, client, topic))
+            _await_in_sync(client, topic)
         assert {topic: client.digest(topic).records for topic in ids} == dict.fromkeys(ids, 5)
         assert broker.stop() == CLEAN_EXIT
-    record_proof(RECOVERY_COMPARED, {"reassignments cancelled": len(STAYING) + 2 + (where == [3])})
+    record_proof(RECOVERY_COMPARED, {"reassignments cancelled": len(STAYING) + 2 + (not is_bound_to_go)})
 
 
 def _await_replicas(client: Client, topic: str, expected: list[int]) -> None:
@@ -182,5 +182,5 @@ def _await_replicas(client: Client, topic: str, expected: list[int]) -> None:
     await_true(f"{topic} on {expected}", lambda: sorted(client.replicas(topic, 0)) == expected)
 
 
-def _is_in_sync(client: Client, topic: str) -> bool:
-    return 3 in client.in_sync(topic, 0)
+def _await_in_sync(client: Client, topic: str) -> None:
+    await_true(f"{topic} is in sync again", lambda: 3 in client.in_sync(topic, 0))

@@ -72,21 +72,9 @@ class KernelOperation(NamedTuple):
         return self.start.world()._replace(uid=0, gid=0)
 
 
-_AFTER_A_KILL = "purge after a killed claim"
-_RAW = frozenset(
-    {
-        "stage over a marker",
-        "hold after a killed stage",
-        "hold after a killed hold",
-        _AFTER_A_KILL,
-        f"{_AFTER_A_KILL}, beside a broker",
-    }
-)
-
-
 def _of_crash(name: str) -> KernelOperation:
     one = small.operation(name)
-    return KernelOperation(name, one.start, one.run, recover_all, one.judge, name in _RAW)
+    return KernelOperation(name, one.start, one.run, recover_all, one.judge, name in small.CUT_SHORT)
 
 
 # Capture and adopt.

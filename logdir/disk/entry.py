@@ -39,12 +39,13 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
     others = marks - {parts.mark}
     for counter in range(1, _COUNTERS):
         name = render_work_dir(parts._replace(counter=counter))
-        longest = max(len(render_work_dir(parts._replace(counter=counter, mark=mark))) for mark in (*marks, parts.mark))
+        taken_by = [render_work_dir(parts._replace(counter=counter, mark=mark)) for mark in others]
+        longest = max(len(one) for one in (name, *taken_by))
         if longest > MAX_NAME:
             raise NameTooLongError(
                 f"{directory.path}/{name}", expected=f"a name of at most {MAX_NAME} bytes", found=longest, fix=TOO_LONG
             )
-        if any(is_there(directory, render_work_dir(parts._replace(counter=counter, mark=mark))) for mark in others):
+        if any(is_there(directory, other) for other in taken_by):
             continue
         try:
             claim(name)

@@ -15,6 +15,7 @@ import ctypes
 import errno
 import os
 import stat as st
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -32,11 +33,11 @@ _SYMLINK_FOLLOW = 0x400
 _AT_FDCWD = -100
 _NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR})
 """What a file system says that makes no file without a name; ``EISDIR`` a kernel that does not know the flag."""
+_STATX_INO = 0x100
 _STATX_MNT_ID = 0x1000
-_STATX_SIZE = 256
-_MNT_ID_AT = 0x90
-"""Where ``stx_mnt_id`` lies in ``struct statx``."""
-_STATX_MASK = _STATX_MNT_ID
+_STATX = struct.Struct("=I28xQ96xIIQ104x")
+"""``struct statx``: its mask, inode, major and minor device, and mount id."""
+_STATX_BUFFER = ctypes.c_char * _STATX.size
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -67,15 +68,16 @@ def _component(name: str) -> str:
     return name
 
 
-def _mount_id(descriptor: int, path: str) -> int:
-    buffer = ctypes.create_string_buffer(_STATX_SIZE)
-    if _LIBC.statx(descriptor, b"", _EMPTY_PATH, _STATX_MASK, buffer) != 0:
+def _identity(descriptor: int, path: str) -> Identity:
+    buffer = _STATX_BUFFER()
+    if _LIBC.statx(descriptor, b"", _EMPTY_PATH, _STATX_INO | _STATX_MNT_ID, buffer) != 0:
         raise _failed(path)
-    if not int.from_bytes(buffer.raw[:4], "little") & _STATX_MNT_ID:
+    mask, inode, major, minor, mount_id = _STATX.unpack_from(buffer)
+    if not mask & _STATX_MNT_ID:
         # Kernels before 5.8 do not say; /proc does.
         with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
-    return int.from_bytes(buffer.raw[_MNT_ID_AT : _MNT_ID_AT + 8], "little")
+            mount_id = next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
+    return Identity(os.makedev(major, minor), inode, mount_id)
 
 
 class HostDirectory:
@@ -148,8 +150,7 @@ class HostDirectory:
     def identity(self) -> Identity:
         """Return which directory this is."""
         if self._identity is None:
-            found = os.fstat(self._fd)
-            self._identity = Identity(found.st_dev, found.st_ino, _mount_id(self._fd, self._path))
+            self._identity = _identity(self._fd, self._path)
         return self._identity
 
     def space(self) -> Space:
@@ -166,12 +167,15 @@ class HostDirectory:
 
     def read(self, name: str, limit: int) -> bytes:
         """Return the content of a regular file, at most ``limit`` + 1 bytes of it."""
-        with open(self._open_file(name), "rb", buffering=0) as file:
+        descriptor = self._open_file(name)
+        try:
             parts = []
             left = limit + 1
-            while left > 0 and (part := file.read(left)):
+            while left > 0 and (part := os.read(descriptor, left)):
                 parts.append(part)
                 left -= len(part)
+        finally:
+            os.close(descriptor)
         return b"".join(parts)
 
     def open(self, name: str) -> HostDirectory:

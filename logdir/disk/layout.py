@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar, assert_never
+from typing import assert_never
 
-from logdir import clock
 from logdir.decide import relayout as decide
 from logdir.decide.layout_action import Action, Bar, Decision, Forget, Say, Seen, TakeToIds, TakeToNames, Unbar
 from logdir.disk import bar
+from logdir.disk.batches import Batches
 from logdir.disk.failure import calling, syncing
 from logdir.disk.look_layout import identity, look
 from logdir.disk.outcome import Outcome, Result
@@ -35,15 +35,12 @@ from logdir.formats.plan_document import PlanDocument
 
 BATCH = 4096
 """Replicas moved under one hold of the locks, at most."""
-_FIRST = 256
-"""Under the first one: far below two seconds on any disk measured (baselines §3)."""
-_SHORT_MS, _LONG_MS = 400, 1000
-"""After a hold that took less the next has twice as many, after one that took longer half (law 4: two seconds)."""
+_LONGEST_MS = 1000
+"""Of a hold, before the next one has fewer (law 4: two seconds)."""
 Locked = Callable[[], AbstractContextManager[object]]
 """Holds every lock of the broker while it is open."""
 Told = Callable[[int], None]
 """Hears after each hold of the locks how many replicas were gone through so far."""
-_T = TypeVar("_T")
 
 
 def _nobody(count: int) -> None:
@@ -68,35 +65,17 @@ class Report:
         return (*self.decision.refused, *(o.error for _, o in self.outcomes if o.error is not None))
 
 
-class _Pace:
-    """How many replicas go under the next hold of the locks, by how long the former ones took."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._size = min(limit, _FIRST)
-
-    def batches(self, items: Sequence[_T]) -> Iterator[Sequence[_T]]:
-        """Yield the items, in order; what is done between two yields is what is timed."""
-        first = 0
-        while first < len(items):
-            part = items[first : first + self._size]
-            began = clock.boottime_ms()
-            yield part
-            took = clock.boottime_ms() - began
-            first += len(part)
-            if took > _LONG_MS:
-                self._size = max(1, self._size // 2)
-            elif took < _SHORT_MS:
-                self._size = min(self._limit, self._size * 2)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
     """How a decision is carried out."""
 
     locked: Locked
-    pace: _Pace
+    batches: Batches
     told: Told = _nobody
+
+
+def _batches(limit: int) -> Batches:
+    return Batches(limit, _LONGEST_MS)
 
 
 def apply(
@@ -125,25 +104,25 @@ def apply(
         RefusedError: nothing may be done; nothing was.
         LogDirError: a log dir cannot be looked at, or a lock not be taken; what was done stays, do it again.
     """
-    way = _Way(locked=locked, pace=_Pace(batch), told=told)
+    way = _Way(locked=locked, batches=_batches(batch), told=told)
     return _run(sites, decide.apply(plan, look_all(sites), confirmed=confirmed), way)
 
 
 def verify(sites: Sequence[Site], plan: PlanDocument, locked: Locked) -> Report:
     """Look whether all of a plan came about, and say so in every log dir. Otherwise as ``apply``."""
-    return _run(sites, decide.verify(plan, look_all(sites)), _Way(locked=locked, pace=_Pace(BATCH)))
+    return _run(sites, decide.verify(plan, look_all(sites)), _Way(locked=locked, batches=_batches(BATCH)))
 
 
 def finalize(sites: Sequence[Site], locked: Locked) -> Report:
     """Give up the way back, in every log dir. Otherwise as ``apply``."""
-    return _run(sites, decide.finalize(look_all(sites)), _Way(locked=locked, pace=_Pace(BATCH)))
+    return _run(sites, decide.finalize(look_all(sites)), _Way(locked=locked, batches=_batches(BATCH)))
 
 
 def rollback(
     sites: Sequence[Site], locked: Locked, *, confirmed: bool = False, batch: int = BATCH, told: Told = _nobody
 ) -> Report:
     """Take everything back to names and lift the bar, wherever a change of layout stands. Otherwise as ``apply``."""
-    way = _Way(locked=locked, pace=_Pace(batch), told=told)
+    way = _Way(locked=locked, batches=_batches(batch), told=told)
     return _run(sites, decide.rollback(look_all(sites), confirmed=confirmed), way)
 
 
@@ -228,13 +207,13 @@ def _do_here(site: Site, action: Say | TakeToIds | TakeToNames | Forget, report:
             with way.locked():
                 _say(site, action.state, report.decision.plan_sha256)
         case TakeToIds():
-            for few in way.pace.batches(action.items):
+            for few in way.batches.of(action.items):
                 with way.locked():
                     _note(report, site, to_ids(site, few))
                 way.told(len(report.outcomes))
         case TakeToNames():
             is_well = True
-            for few_back in way.pace.batches(action.items):
+            for few_back in way.batches.of(action.items):
                 with way.locked():
                     is_well &= _note(report, site, to_names(site, few_back))
                 way.told(len(report.outcomes))

@@ -14,7 +14,7 @@ from logdir.decide.layout_action import Replica, Seen
 from logdir.disk import bar
 from logdir.disk.calls import Directory
 from logdir.disk.failure import is_sick
-from logdir.disk.relayout_metadata import read_metadata
+from logdir.disk.relayout_metadata import read_bytes
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file
 from logdir.errors import FormatError, LogDirError
@@ -53,8 +53,7 @@ def look(site: Site) -> Seen:
     cluster_id, node_id = identity(site)
     replicas: list[Replica] = []
     futures: list[tuple[str, int]] = []
-    for name in site.top.names():
-        kind = site.top.stat(name).type
+    for name, kind in site.top.types().items():
         found = classify(name, kind, Place.TOP)
         if isinstance(found, Named) and found.topic is not None and found.partition is not None:
             if found.kind is Kind.LIVE:
@@ -73,8 +72,7 @@ def _under_name(top: Directory, name: str, topic: str, partition: int, kind: Typ
 
 
 def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
-    for inner in prefix.names():
-        kind = prefix.stat(inner).type
+    for inner, kind in prefix.types().items():
         found = classify(inner, kind, Place.PREFIX, name)
         if not isinstance(found, Named) or found.kind is not Kind.LIVE:
             continue
@@ -98,7 +96,7 @@ def _said(parent: Directory, name: str, kind: Type) -> tuple[TopicId | None, str
         return None, None, f"a {kind.value}"
     try:
         with parent.open(name) as directory:
-            data = read_metadata(directory).data
+            data = read_bytes(directory)
         if data is None:
             return None, None, ""
         value = partition_metadata.parse(data, f"{parent.path}/{name}")

@@ -167,13 +167,14 @@ def _mark(site: Site, item: ToIds, ours: set[str]) -> None:
             raise RefusedError(path, expected=f"no {FILE_NAME}", found="one", fix="recover the log dir first")
         found = read_metadata(directory)
         require_id(found, path, item.topic_id, has_own=item.has_own_id)
-        if found.data == with_topic(item.topic_id, item.topic):
+        data = with_topic(item.topic_id, item.topic)
+        if found.data == data:
             # By an earlier run that was cut off: what is kept must be readable before it is moved.
             original_of(directory, found, item.topic_id, is_kept=KEPT in names)
             ours.add(item.path)
             return
         leftovers = KEPT in names or NEW_METADATA in names
-        mark(site, directory, found, item.topic_id, item.topic, leftovers=leftovers)
+        mark(site, directory, found, item.topic_id, data, leftovers=leftovers)
 
 
 def _give_topic(site: Site, item: ToIds) -> None:
@@ -313,6 +314,8 @@ def _prepare(site: Site, item: ToNames) -> _Back | None:
         original = original_of(directory, found, said.topic_id, is_kept=KEPT in names).original
         if original is None:
             return _Back(None, True, has_leftovers)
+        if NEW_METADATA in names:
+            directory.unlink(NEW_METADATA)
         put_new(site, directory, original.data, found.owner or site.owner.for_file(), original.mtime_ns)
         return _Back(original.data, True, KEPT in names)
 

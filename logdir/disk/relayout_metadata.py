@@ -63,11 +63,16 @@ def read_metadata(directory: Directory) -> Metadata:
         RefusedError: it is larger than any.
         OSError: it cannot be read.
     """
-    data = _read(directory, METADATA_FILE)
+    data = read_bytes(directory)
     if data is None:
         return Metadata(None, None, None)
     found = directory.stat(METADATA_FILE)
     return Metadata(data, found.mtime_ns, found.owner)
+
+
+def read_bytes(directory: Directory) -> bytes | None:
+    """Return only what the ``partition.metadata`` of a directory holds; otherwise as ``read_metadata``."""
+    return _read(directory, METADATA_FILE)
 
 
 def _read(directory: Directory, name: str) -> bytes | None:
@@ -120,7 +125,7 @@ def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_
     return RelayoutFile(Original(plain(topic_id), found.mtime_ns or 0))
 
 
-def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, topic: str, *, leftovers: bool) -> None:
+def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, data: bytes, *, leftovers: bool) -> None:
     """Write the new file beside the old one, and what the old one was if that would be lost. Not durable yet.
 
     Args:
@@ -128,8 +133,8 @@ def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, t
         directory: Where.
         found: The old file.
         topic_id: Of the topic.
-        topic: Its name.
-        leftovers: Whether an earlier run that was cut off may have left any.
+        data: What the new file holds.
+        leftovers: Whether an earlier run that was cut off left any.
 
     Raises:
         RefusedError: the old file's time of change cannot be kept.
@@ -147,7 +152,7 @@ def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, t
         if found.data != plain(topic_id):
             original = None if found.data is None else Original(found.data, found.mtime_ns or 0)
             _write(site, directory, KEPT, relayout_file.render(RelayoutFile(original)), owner, None)
-        put_new(site, directory, with_topic(topic_id, topic), found.owner or owner, found.mtime_ns)
+        put_new(site, directory, data, found.owner or owner, found.mtime_ns)
     except OSError as error:
         if not is_sick(error):
             with suppress(OSError):
@@ -156,8 +161,7 @@ def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, t
 
 
 def put_new(site: Site, directory: Directory, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
-    """Write a ``partition.metadata`` under its other name. Not durable yet. Raises ``OSError``."""
-    _forget(directory, NEW_METADATA)
+    """Write a ``partition.metadata`` under its other name, which is free. Not durable yet. Raises ``OSError``."""
     _write(site, directory, NEW_METADATA, data, owner, mtime_ns)
 
 
@@ -179,12 +183,8 @@ def replace_metadata(directory: Directory, data: bytes) -> None:
 def clear(directory: Directory) -> None:
     """Remove what lies beside ``partition.metadata``. Raises ``OSError``."""
     for name in (NEW_METADATA, KEPT):
-        _forget(directory, name)
-
-
-def _forget(directory: Directory, name: str) -> None:
-    with suppress(FileNotFoundError):
-        directory.unlink(name)
+        with suppress(FileNotFoundError):
+            directory.unlink(name)
 
 
 def _write(site: Site, directory: Directory, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:

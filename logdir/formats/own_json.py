@@ -29,12 +29,11 @@ _MAX = 2**63 - 1
 _Member = TypeVar("_Member", bound=Enum)
 
 
-def _line(values: Mapping[str, object]) -> str:
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_line = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def _digest(values: Mapping[str, object]) -> str:
-    return hashlib.sha256(_line(values).encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(line: str) -> str:
+    return hashlib.sha256(line.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def render(kind: str, version: int, values: Mapping[str, object]) -> bytes:
@@ -51,7 +50,15 @@ def render(kind: str, version: int, values: Mapping[str, object]) -> bytes:
     if kind in values or DIGEST in values:
         raise ValueError(f"{kind} and {DIGEST} belong to the frame of the file")
     framed = {kind: version, **values}
-    return (_line({**framed, DIGEST: _digest(framed)}) + "\n").encode("utf-8")
+    # Rendered in two parts, with room for the digest at its place between them.
+    before = _line({key: framed[key] for key in framed if key < DIGEST})[1:-1]
+    after = _line({key: framed[key] for key in framed if key > DIGEST})[1:-1]
+    digest = _digest(_joined(before, after))
+    return (_joined(before, f'"{DIGEST}":"{digest}"', after) + "\n").encode("utf-8")
+
+
+def _joined(*parts: str) -> str:
+    return "{" + ",".join(filter(None, parts)) + "}"
 
 
 def parse(data: bytes, path: str, kind: str, version: int) -> Values:
@@ -89,7 +96,7 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
             fix="use the release that wrote it; nothing was touched",
         )
     said = values.pop(DIGEST, None)
-    digest = _digest({kind: found, **values})
+    digest = _digest(_line({kind: found, **values}))
     if said != digest:
         raise MalformedFileError(path, expected=f"{DIGEST} {digest}", found=said)
     return Values(values, path)

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import locks
+from logdir.disk import locks, staging
 from tests.builders import TOPIC_ID, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
-from tools.logdirctl import stage
 
 CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
@@ -56,7 +55,7 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
             return real(*given, **more)
 
         monkeypatch.setattr("tools.logdirctl.broker.hold_all", counted)
-        monkeypatch.setattr(stage, "_AT_ONCE", 1)
+        monkeypatch.setattr(staging, "AT_ONCE", 1)
         monkeypatch.setattr("logdir.disk.locks.Batch.expired", lambda self, now: True)
         before = tree(tmp_path / "d1", tmp_path / "d2")
         said = ctl("stage", "pay", *named, "--apply")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import bar
+from logdir.disk import bar, staging
 from logdir.disk.io import HostDisk
 from logdir.disk.locks import BATCH_MS
 from logdir.disk.work_root import open_root
@@ -153,7 +153,7 @@ def test_many_replicas_are_set_aside_in_several_batches(
         batches += 1
         return True
 
-    monkeypatch.setattr(stage, "_AT_ONCE", 2)
+    monkeypatch.setattr(staging, "AT_ONCE", 2)
     monkeypatch.setattr("logdir.disk.locks.Batch.expired", expired)
     assert ctl("stage", "*", *named, "--apply", "--confirm").status == Exit.DONE
     assert batches > 6

@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 
 from examples import demo
-from logdir import clock
-from logdir.disk import layout as layout_of_disk
 from tests.oracle.oracle import answer
 from tests.tools.ctl import HOME, ctl, ctl_json, held, tree
 from tests.tools.layout_fleet import CLEAN, Planned, apply, as_it_was, at, big, brokers_of, fleet_of, rollback
@@ -312,22 +310,6 @@ def test_progress_is_for_a_terminal_only(broker: Planned, monkeypatch: pytest.Mo
     assert err.getvalue().endswith("\r\x1b[K")
     said = ctl("layout", "rollback", *broker.words, "--apply")
     assert "\r" not in said.err + said.out
-
-
-def test_locks_are_held_for_fewer_replicas_where_a_batch_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0]
-    monkeypatch.setattr(clock, "boottime_ms", lambda: now[0])
-    pace, sizes = layout_of_disk._Pace(layout_of_disk.BATCH), []
-    for part in pace.batches(range(20_000)):
-        sizes.append(len(part))
-        now[0] += len(part)  # a millisecond each
-    assert sum(sizes) == 20_000
-    assert max(sizes) <= 1024
-    now[0], slow = 0, []
-    for part in layout_of_disk._Pace(layout_of_disk.BATCH).batches(range(2_000)):
-        slow.append(len(part))
-        now[0] += 20 * len(part)
-    assert max(slow[4:]) * 20 <= 2000
 
 
 @pytest.mark.spark

@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from logdir.decide.position import highest
+from logdir.disk import staging
 from logdir.disk.locks import Batch
 from logdir.formats import brake_file
 from tests.builders import partition
@@ -30,7 +31,6 @@ from tests.tools.reconcile_rig import (
     raw,
 )
 from tools.cli import Exit
-from tools.logdirctl import reconcile_apply
 
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
@@ -49,7 +49,7 @@ def test_what_takes_many_batches_is_decided_again_in_each_and_comes_to_the_same_
     states = listed(pay=(PAY, EVERY[:3]), new=(OTHER, (1,)))
     source = rig.document(document(states, type=FULL, sequence=3))
     expired = mock.patch.object(Batch, "expired", return_value=True)
-    with expired as batches, mock.patch.object(reconcile_apply, "_AT_ONCE", 2):
+    with expired as batches, mock.patch.object(staging, "AT_ONCE", 2):
         status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--confirm")
     # One id; of each disk five or six replicas, by twos.
     assert batches.call_count == 1 + 3 + 3

@@ -19,6 +19,7 @@ from logdir.decide.position import until_done
 from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
 from logdir.disk import brake, controller, staging
+from logdir.disk.batches import Batches
 from logdir.disk.give_id import GiveItem, give_id
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.locks import Batch
@@ -32,8 +33,6 @@ from tools.logdirctl.reconcile import Decided, Policy, closely, decide
 from tools.logdirctl.reconcile_report import Row, place_of, planned_rows, refused_rows
 from tools.logdirctl.report import DONE, UNDONE, Progress, utc
 
-_AT_ONCE = 128
-"""Replicas of one sync; a batch goes on with more until its time is over."""
 _Key = tuple[type, str, str]
 
 
@@ -59,6 +58,7 @@ class _Work:
     rows: list[Row] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
+    batches: Batches = field(default_factory=staging.batches)
 
 
 def _key(action: Action) -> _Key:
@@ -154,7 +154,7 @@ def _take_out(work: _Work, now: ReconcilePlan) -> None:
 def _do(work: _Work, now: ReconcilePlan, held: Batch) -> None:
     """Do actions in their order until the batch is over."""
     todo = [action for action in now.actions if _key(action) in work.left]
-    for part in _parts(todo):
+    for part in _parts(todo, work.batches):
         site = work.broker.site_of(part[0].log_dir)
         outcomes: tuple[Outcome, ...] = ()
         if site.log_dir not in work.sick:
@@ -171,12 +171,11 @@ def _do(work: _Work, now: ReconcilePlan, held: Batch) -> None:
             return
 
 
-def _parts(actions: Sequence[Action]) -> Iterator[list[Action]]:
+def _parts(actions: Sequence[Action], batches: Batches) -> Iterator[Sequence[Action]]:
     """Yield what is done together: stagings of one log dir share a sync, the others stand alone."""
     for (kind, _), group in groupby(actions, key=lambda action: (type(action), action.log_dir)):
         listed = list(group)
-        size = _AT_ONCE if kind is StageReplica else 1
-        yield from (listed[begin : begin + size] for begin in range(0, len(listed), size))
+        yield from batches.of(listed) if kind is StageReplica else ([action] for action in listed)
 
 
 def _carry_out(site: Site, part: Sequence[Action]) -> tuple[Outcome, ...]:

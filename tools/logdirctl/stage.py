@@ -34,8 +34,6 @@ from tools.logdirctl.protection import add_protection, protected_of, protection_
 from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
 from tools.render import quoted
 
-_AT_ONCE = 128
-"""Replicas of one sync; a batch goes on with more until its time is over."""
 _CONFIRMS = "--confirm"
 
 
@@ -152,6 +150,7 @@ def _apply(
     problems: list[Problem] = []
     sick: set[str] = set()
     is_counted = False
+    batches = staging.batches()
     broker.beat(request.now)
     while left:
         with broker.batch() as held:
@@ -173,8 +172,7 @@ def _apply(
             handled = {(one.log_dir, one.path) for one in plan.refusals}
             for log_dir, group in groupby(plan.actions, key=lambda action: action.log_dir):
                 actions = list(group)
-                for begin in range(0, len(actions), _AT_ONCE):
-                    part = actions[begin : begin + _AT_ONCE]
+                for part in batches.of(actions):
                     if log_dir not in sick:
                         held.require_held()
                         rows += _stage(broker, log_dir, part, problems, sick)

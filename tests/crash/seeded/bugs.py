@@ -78,12 +78,12 @@ BUGS = (
     Bug(
         "renamed before it is marked",
         (
-            Edit(_STAGING, "                _mark(site, item)\n", ""),
+            Edit(_STAGING, "                _mark(site, item, data)\n", ""),
             Edit(
                 _STAGING,
                 'outcomes[item.path] = done(item.path, f"deleting/{place}")',
                 """with site.deleting.open(place) as late:
-                    _write_marker(site, late, FILE_NAME, item.marker)
+                    _write_marker(site, late, FILE_NAME, replica_marker.render(item.marker))
                     late.sync_file(FILE_NAME)
                     late.sync()
                 outcomes[item.path] = done(item.path, f"deleting/{place}")""",

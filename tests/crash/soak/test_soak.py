@@ -81,13 +81,13 @@ BUGS = {
     "renamed before it is marked": (
         ("lost: ", "stuck: "),
         (
-            Edit("logdir/disk/staging.py", "                _mark(site, item)\n", ""),
+            Edit("logdir/disk/staging.py", "                _mark(site, item, data)\n", ""),
             Edit(
                 "logdir/disk/staging.py",
                 'outcomes[item.path] = done(item.path, f"deleting/{place}")',
                 """with site.deleting.open(place) as late:
                     site.deleting.sync()
-                    _write_marker(site, late, FILE_NAME, item.marker)
+                    _write_marker(site, late, FILE_NAME, replica_marker.render(item.marker))
                 outcomes[item.path] = done(item.path, f"deleting/{place}")""",
             ),
         ),

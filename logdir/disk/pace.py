@@ -38,9 +38,14 @@ class Pace:
         self._clock, self._sleep = clock_ms, sleep
         self._next_ms = float(clock_ms())
 
+    @property
+    def waits(self) -> bool:
+        """Whether it ever does; if not, it may be called from several threads."""
+        return bool(self._bytes or self._files)
+
     def __call__(self, freed_bytes: int, files: int) -> None:
         """Wait for as long as this step has to take."""
-        if not self._bytes and not self._files:
+        if not self.waits:
             return
         costs = [1000 * freed_bytes / self._bytes] if self._bytes else []
         costs += [1000 * files / self._files] if self._files else []

@@ -29,6 +29,8 @@ from logdir.disk.calls import Directory, Stat
 from logdir.disk.failure import calling, is_full, is_sick, syncing, with_reserve
 from logdir.disk.outcome import Outcome, Result, done, undone
 from logdir.disk.replica_dir import rename, require_file, require_marker
+from logdir.disk.reserve import has_room
+from logdir.disk.side_by_side import for_each
 from logdir.disk.site import Site
 from logdir.disk.staging import as_error, require_staged
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
@@ -38,6 +40,8 @@ from logdir.names import parse_work_dir, render_work_dir
 
 STEP_BYTES = 8 << 20
 """What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
+AT_ONCE = 2
+"""Removals side by side where nothing is paced: half the time on ext4, three quarters on XFS; more gain nothing."""
 GROUP = 32
 """Of small files so many are one step."""
 _SMALL = (".index", ".timeindex", ".txnindex", ".snapshot")
@@ -91,21 +95,21 @@ def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
         OSError: another error; it is still staged.
     """
     with calling(site.deleting):
-        claimed, _ = _judged(site, name, marker)
+        claimed, _ = _judged(site, name, marker, render(marker))
         _claim(site, name, claimed)
         with syncing(site.deleting):
             site.deleting.sync()
     return claimed
 
 
-def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]:
+def _judged(site: Site, name: str, marker: ReplicaMarker, rendered: bytes) -> tuple[str, Listing]:
     """Look at a replica again; return the name of its claim and what is in it."""
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
         raise ValueError(f"not the name of a staged replica: {name!r}")
     with _looking(), site.deleting.open(name) as directory:
         require_staged(marker, directory.path)
-        if not _is_byte_for_byte(site, directory, marker):
+        if not _is_byte_for_byte(site, directory, marker, rendered):
             found = require_marker(site, directory)
             require_staged(found, directory.path)
             if found != marker:
@@ -115,7 +119,7 @@ def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)
 
 
-def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker) -> bool:
+def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker, rendered: bytes) -> bool:
     """Whether a marker that is of this directory and host stands there as we write it: then it need not be taken apart.
 
     Where it says no, nothing is wrong yet: ``require_marker`` tells.
@@ -125,7 +129,7 @@ def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker) -
     if marker.birth_inode != directory.identity().inode:
         return False
     try:
-        return directory.read(FILE_NAME, own_json.MAX_BYTES) == render(marker)
+        return directory.read(FILE_NAME, own_json.MAX_BYTES) == rendered
     except FileNotFoundError:
         return False
 
@@ -216,10 +220,12 @@ def claim_all(
     """
     outcomes: dict[str, Outcome] = {}
     taken = Load(0, 0, 0)
+    # In a loop of their own, which takes half as long as one with calls of the kernel in between.
+    rendered = [render(marker) for marker in items.values()]
     with calling(site.deleting):
-        for name, marker in items.items():
+        for (name, marker), data in zip(items.items(), rendered, strict=True):
             with _noting(site, name, outcomes):
-                claimed, listing = _judged(site, name, marker)
+                claimed, listing = _judged(site, name, marker, data)
                 if room is not None and not fits(room, taken, listing.load):
                     break
                 try:
@@ -245,6 +251,7 @@ def remove_all(
     *,
     in_use: InUse,
     seen: Mapping[str, Listing] = MappingProxyType({}),
+    at_once: int = 1,
 ) -> tuple[Outcome, ...]:
     """Remove several claimed replicas with one sync after the last; repeatable from wherever it stopped.
 
@@ -256,6 +263,8 @@ def remove_all(
         pace: Called after every step.
         in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
         seen: Of ``claim_all``, whose claims are durable: what need not be listed once more.
+        at_once: How many may be under way, where the disk has room: a call of the kernel takes longer than what is
+            between two. ``pace`` and ``in_use`` are then called from several threads.
 
     Returns:
         One outcome per name, in their order; what is not done is still claimed.
@@ -268,14 +277,18 @@ def remove_all(
         if any(name not in seen for name in claimed):
             with syncing(site.deleting):
                 site.deleting.sync()
-        for name in claimed:
+
+        def remove_one(name: str) -> None:
             with _noting(site, name, outcomes):
                 _remove(site, name, pace, in_use, seen.get(name))
                 outcomes[name] = done(f"deleting/{name}", None)
+
+        # On a full disk one by one: what is kept for that is given up for one call.
+        for_each(claimed, remove_one, at_once if at_once == 1 or has_room(site.work.space()) else 1)
         if _is_any_done(outcomes):
             with syncing(site.deleting):
                 site.deleting.sync()
-    return tuple(outcomes.values())
+    return tuple(outcomes[name] for name in claimed)
 
 
 def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:

@@ -265,16 +265,14 @@ def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> N
 
 def list_types(directory: int) -> dict[str, Type]:
     """List an open directory with the type of each name; links are not followed. Raises ``OSError``."""
-    listed = {}
+    listed: dict[str, Type] = {}
+    file = Type.FILE
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                kind = Type.DIRECTORY
-            elif entry.is_symlink():
-                kind = Type.SYMLINK
-            elif entry.is_file(follow_symlinks=False):
-                kind = Type.FILE
+            if entry.is_file(follow_symlinks=False):  # the most
+                listed[entry.name] = file
+            elif entry.is_dir(follow_symlinks=False):
+                listed[entry.name] = Type.DIRECTORY
             else:
-                kind = Type.OTHER
-            listed[entry.name] = kind
+                listed[entry.name] = Type.SYMLINK if entry.is_symlink() else Type.OTHER
     return listed

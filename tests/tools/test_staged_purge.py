@@ -13,6 +13,7 @@ from logdir.disk import purge, staging
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Outcome
 from logdir.disk.pace import Pace
+from logdir.disk.purge import AT_ONCE
 from logdir.disk.site import Site
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.replica_marker import ReplicaMarker
@@ -176,9 +177,10 @@ def test_a22_a_broker_that_starts_meanwhile_is_not_hindered(
 ) -> None:
     """While what was claimed is removed, the broker takes all of its locks."""
     taken: list[int] = []
+    first = iter([True])
 
     def start(call: Call) -> None:
-        if ".purging/" in call.path and not taken:
+        if ".purging/" in call.path and next(first, False):
             for disk in ("d1", "d2"):
                 with held(tmp_path / disk / ".lock") as pid:
                     taken.append(pid)
@@ -211,7 +213,7 @@ def test_killed_at_a_call_and_typed_again_it_is_finished_and_nothing_else_went(
         told(patch, kill)
         with pytest.raises(Killed):
             purged(named)
-    assert len(calls) == at + 1
+    assert at < len(calls) <= at + AT_ONCE  # each of them came to a last call of its own
     # Whole and unclaimed, or claimed; the claims of one batch at most.
     left = names(tmp_path)
     assert sum(name.endswith(".purging") for name in left) <= 3

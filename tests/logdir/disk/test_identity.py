@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def test_an_identity_is_what_stat_and_proc_say(
         monkeypatch.setattr(io, "_STATX_MNT_ID", 1 << 30)  # a bit no kernel knows
     path = str(tmp_path) if path == "here" else path
     with HostDisk().open_top(path) as directory:
-        found = os.stat(path)
+        found = Path(path).stat()
         said = Path(f"/proc/self/fdinfo/{directory.descriptor}").read_text()
         (mount_id,) = (int(line.split()[1]) for line in said.splitlines() if line.startswith("mnt_id:"))
         assert directory.identity() == (found.st_dev, found.st_ino, mount_id)

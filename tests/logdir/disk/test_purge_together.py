@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +17,7 @@ from typing import Any
 import pytest
 
 from logdir.decide.purge import Room
+from logdir.disk.calls import Space
 from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.purge import Listing, claim_all, remove_all
@@ -24,6 +29,7 @@ from tests.builders import TOPIC_ID
 from tests.logdir.disk.staged_rig import make_log_dir, opened, seen, set_aside, staged_marker
 from tests.logdir.disk.test_purge import deleting, nobody
 
+HOME = Path(__file__).parents[3]
 COUNT = 4
 NAMES = [f"{TOPIC_ID}_0" if n == 1 else f"{TOPIC_ID}_0.{n}" for n in range(1, COUNT + 1)]
 BAD = NAMES[1]
@@ -308,3 +314,108 @@ def test_one_that_is_refused_takes_no_room(d1: Path) -> None:
     with opened(d1) as site:
         hold(site, NAMES[0])
         assert results(claim_all(site, judged, room=Room(1, 1, 1))) == [False, True]
+
+
+# Side by side.
+
+
+def all_claimed(d1: Path) -> dict[str, Listing]:
+    listings: dict[str, Listing] = {}
+    with opened(d1) as site:
+        assert results(claim_all(site, markers(d1), seen=listings)) == [True] * COUNT
+    return listings
+
+
+def room(monkeypatch: pytest.MonkeyPatch, free_bytes: int = 100) -> None:
+    monkeypatch.setattr(HostDirectory, "space", lambda self: Space(free_bytes, 100, 100))
+
+
+def test_removed_side_by_side_all_are_gone_in_the_order_asked_for_with_one_sync_after_the_last(
+    d1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room(monkeypatch)
+    listings = all_claimed(d1)
+    calls: list[Call] = []
+    busy: set[int] = set()
+    both = threading.Barrier(2)
+
+    def tell(call: Call) -> None:
+        calls.append(call)
+        if threading.get_ident() not in busy:
+            busy.add(threading.get_ident())
+            both.wait(10)  # neither goes on before the other has begun
+
+    asked = tuple(reversed(listings))
+    with opened(d1, HostDisk(tell)) as site:
+        removed = remove_all(site, asked, in_use=nobody, seen=listings, at_once=2)
+    assert [one.path for one in removed] == [f"deleting/{name}" for name in asked]
+    assert results(removed) == [True] * COUNT
+    assert [call.name for call in calls][-1] == "fsync-dir"
+    assert [call.name for call in calls if call.name != "unlink"] == ["rmdir"] * COUNT + ["fsync-dir"]
+    assert os.listdir(deleting(d1)) == []
+    assert len(busy) == 2
+
+
+def test_side_by_side_one_that_cannot_go_stops_no_other(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room(monkeypatch)
+    listings = all_claimed(d1)
+    (deleting(d1) / claimed(BAD) / "odd").mkdir()
+    with opened(d1) as site:
+        removed = remove_all(site, tuple(listings), in_use=nobody, seen=listings, at_once=2)
+    assert results(removed) == [name != BAD for name in NAMES]
+    assert os.listdir(deleting(d1)) == [claimed(BAD)]
+
+
+def test_side_by_side_a_sick_disk_ends_it_for_all_and_nobody_works_afterwards(
+    d1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room(monkeypatch)
+    listings = all_claimed(d1)
+    with monkeypatch.context() as patch:
+        failing(patch, "unlink", errno.EIO, f"{claimed(NAMES[0])}/{FILE_NAME}")
+        calls: list[Call] = []
+        with opened(d1, HostDisk(calls.append)) as site, pytest.raises(ReadOnlyDiskError):
+            remove_all(site, tuple(listings), in_use=nobody, seen=listings, at_once=2)
+        count = len(calls)
+        left = seen(d1)
+        assert threading.active_count() == 1
+        assert "fsync-dir" not in [call.name for call in calls]
+    assert claimed(NAMES[0]) in os.listdir(deleting(d1))
+    assert (len(calls), seen(d1)) == (count, left)
+    with opened(d1) as site:
+        names = [name for name in sorted(os.listdir(deleting(d1))) if name.endswith(".purging")]
+        assert results(remove_all(site, names, in_use=nobody)) == [True] * len(names)
+    assert os.listdir(deleting(d1)) == []
+
+
+def test_a10_on_a_full_disk_nothing_is_removed_side_by_side(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room(monkeypatch, free_bytes=4)
+    listings = all_claimed(d1)
+    threads: set[int] = set()
+    with opened(d1, HostDisk(lambda call: threads.add(threading.get_ident()))) as site:
+        assert results(remove_all(site, tuple(listings), in_use=nobody, seen=listings, at_once=2)) == [True] * COUNT
+    assert threads == {threading.get_ident()}
+
+
+def test_a18_a_process_gone_amid_removals_side_by_side_has_removed_no_marker_before_the_rest(tmp_path: Path) -> None:
+    """What it leaves says what it was, and the next goes on; nothing else is touched."""
+    live = [f"a-{n}" for n in range(12)]
+    path = make_log_dir(tmp_path / "d1", *live, "b-0")
+    with opened(path) as site:
+        for name in live:
+            set_aside(site, name)
+        judged = {name: staged_marker(deleting(path) / name) for name in os.listdir(deleting(path))}
+        assert results(claim_all(site, judged)) == [True] * len(live)
+    (deleting(path) / "stranger").mkdir()
+    before = {where: told for where, told in seen(tmp_path).items() if TOPIC_ID not in where}
+    status, began = 9, 0
+    rng = random.Random(18)
+    while status:
+        argv = [sys.executable, "-m", "tests.logdir.disk.dying_purge", str(path), str(rng.randrange(2, 25))]
+        status = subprocess.run(argv, cwd=HOME, check=False).returncode
+        assert status in (0, 9)
+        began += status == 9
+        left = [one for one in deleting(path).iterdir() if one.name != "stranger"]
+        assert [one for one in left if list(one.iterdir()) and not (one / FILE_NAME).exists()] == []
+        assert {where: told for where, told in seen(tmp_path).items() if TOPIC_ID not in where} == before
+    assert (left, began > 4) == ([], True)

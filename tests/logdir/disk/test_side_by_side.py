@@ -1,0 +1,53 @@
+"""One call for each of several items, a few at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from logdir.disk.side_by_side import for_each
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_each_is_called_once_and_nobody_works_afterwards(at_once: int) -> None:
+    done: Counter[int] = Counter()
+    now: set[int] = set()
+    most = 0
+
+    def call(item: int) -> None:
+        nonlocal most
+        now.add(item)
+        most = max(most, len(now))
+        time.sleep(0.001)
+        now.discard(item)
+        done[item] += 1
+
+    for_each(range(50), call, at_once)
+    assert done == Counter(range(50))
+    assert most == at_once
+    assert threading.active_count() == 1
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_the_first_error_ends_it_for_all(at_once: int, kind: type[BaseException]) -> None:
+    begun: list[int] = []
+
+    def call(item: int) -> None:
+        begun.append(item)
+        if item == 4:
+            raise kind("here")
+        time.sleep(0.01)
+
+    with pytest.raises(kind, match="here"):
+        for_each(range(50), call, at_once)
+    assert begun == list(range(len(begun)))
+    assert 5 <= len(begun) <= 4 + 2 * at_once
+    assert threading.active_count() == 1
+
+
+def test_of_nothing_nothing_is_called() -> None:
+    for_each([], pytest.fail, 2)

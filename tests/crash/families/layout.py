@@ -222,8 +222,8 @@ def _finalize(name: str) -> Case:
     return Case(name, start, acknowledged(finalized), finalized, judge)
 
 
-_THERE = (3, 10, 14, 18, 20, 21, 22, 23, 26, 27)
-_BACK = (2, 6, 10, 14, 16, 18, 20, 21, 22, 23)
+_THERE = (3, 10, 14, 17, 19, 20, 21, 22, 25, 26)
+_BACK = (2, 5, 9, 13, 15, 17, 19, 20, 21, 22)
 """Before which calls of a change of layout of one replica, and of its way back, another process is killed."""
 LAYOUT: dict[str, Callable[[str], Case]] = {
     "bar": partial(_ends, is_bar=True),

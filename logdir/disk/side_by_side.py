@@ -31,15 +31,21 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
     def work() -> None:
         try:
             for item in left:
-                call(item)
                 if errors:
                     return
+                call(item)
         except BaseException as error:  # noqa: BLE001 - raised below, when nobody works any more
             errors.append(error)
 
-    threads = [Thread(target=work, name=f"side by side {number}") for number in range(1, at_once)]
-    for thread in threads:
-        thread.start()
+    threads: list[Thread] = []
+    try:
+        for number in range(1, at_once):
+            threads.append(Thread(target=work, name=f"side by side {number}"))
+            threads[-1].start()
+    except RuntimeError:
+        pass  # no more of them may be made: with fewer, then
+    except KeyboardInterrupt as error:
+        errors.append(error)
     work()
     for thread in threads:
         _join(thread, errors)

@@ -51,3 +51,13 @@ def test_the_first_error_ends_it_for_all(at_once: int, kind: type[BaseException]
 
 def test_of_nothing_nothing_is_called() -> None:
     for_each([], pytest.fail, 2)
+
+
+def test_where_no_thread_may_be_made_it_is_done_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[int] = []
+    for_each(range(9), done.append, 3)
+    assert done == list(range(9))

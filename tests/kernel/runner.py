@@ -132,6 +132,9 @@ class Runner:
 
     def start(self, operation: str, roots: Mapping[str, str], **request: object) -> None:
         """Fork a child for an operation; it waits for ``go``."""
+        if self.pid:  # of a test that failed amid it: what it says must not be taken for what the next one says
+            self.kill()
+            self.ended()
         self._said, self._error = [], "killed"
         assert self._process.stdin is not None
         said = {"operation": operation, "roots": roots, **request}

@@ -56,7 +56,7 @@ def _state(pid: int) -> str:
     """Return the state of a process: ``D`` is a sleep that no signal ends, ``Z`` an end nobody has asked for yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or before it was read
         return "Z"
 
 

@@ -20,7 +20,6 @@ Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -33,6 +32,7 @@ from logdir.disk.failure import calling, is_sick, syncing
 from logdir.disk.linked import drop, link, make_marked
 from logdir.disk.outcome import Outcome, Result, done, undone
 from logdir.disk.replica_dir import NEW_MARKER, read_marker, rename
+from logdir.disk.side_by_side import for_each
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file
 from logdir.disk.staging import as_error, rewrite_marker
@@ -109,18 +109,17 @@ def capture(site: Site, items: Sequence[CaptureItem], now: Callable[[], Instant]
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; capturing again tells what became of each.
     """
+    outcomes: dict[str, Outcome] = {}
 
-    def one(item: CaptureItem) -> Outcome:
+    def one(item: CaptureItem) -> None:
         try:
             with calling(site.top):
-                return _capture(site, item, now)
+                outcomes[item.name] = _capture(site, item, now)
         except (LogDirError, OSError) as error:
-            return undone(item.name, _ours(site, item, error))
+            outcomes[item.name] = undone(item.name, _ours(site, item, error))
 
-    if threads == 1:
-        return [one(item) for item in items]
-    with ThreadPoolExecutor(threads, thread_name_prefix="capture") as pool:
-        return list(pool.map(one, items))
+    for_each(items, one, threads)
+    return [outcomes[item.name] for item in items]
 
 
 def _ours(site: Site, item: CaptureItem, error: LogDirError | OSError) -> LogDirError:

@@ -95,21 +95,21 @@ def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
         OSError: another error; it is still staged.
     """
     with calling(site.deleting):
-        claimed, _ = _judged(site, name, marker, render(marker))
+        claimed, _ = _judged(site, name, marker)
         _claim(site, name, claimed)
         with syncing(site.deleting):
             site.deleting.sync()
     return claimed
 
 
-def _judged(site: Site, name: str, marker: ReplicaMarker, rendered: bytes) -> tuple[str, Listing]:
+def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]:
     """Look at a replica again; return the name of its claim and what is in it."""
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
         raise ValueError(f"not the name of a staged replica: {name!r}")
     with _looking(), site.deleting.open(name) as directory:
         require_staged(marker, directory.path)
-        if not _is_byte_for_byte(site, directory, marker, rendered):
+        if not _is_byte_for_byte(site, directory, marker):
             found = require_marker(site, directory)
             require_staged(found, directory.path)
             if found != marker:
@@ -119,7 +119,7 @@ def _judged(site: Site, name: str, marker: ReplicaMarker, rendered: bytes) -> tu
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)
 
 
-def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker, rendered: bytes) -> bool:
+def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker) -> bool:
     """Whether a marker that is of this directory and host stands there as we write it: then it need not be taken apart.
 
     Where it says no, nothing is wrong yet: ``require_marker`` tells.
@@ -129,7 +129,7 @@ def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker, r
     if marker.birth_inode != directory.identity().inode:
         return False
     try:
-        return directory.read(FILE_NAME, own_json.MAX_BYTES) == rendered
+        return directory.read(FILE_NAME, own_json.MAX_BYTES) == render(marker)
     except FileNotFoundError:
         return False
 
@@ -220,12 +220,10 @@ def claim_all(
     """
     outcomes: dict[str, Outcome] = {}
     taken = Load(0, 0, 0)
-    # In a loop of their own, which takes half as long as one with calls of the kernel in between.
-    rendered = [render(marker) for marker in items.values()]
     with calling(site.deleting):
-        for (name, marker), data in zip(items.items(), rendered, strict=True):
+        for name, marker in items.items():
             with _noting(site, name, outcomes):
-                claimed, listing = _judged(site, name, marker, data)
+                claimed, listing = _judged(site, name, marker)
                 if room is not None and not fits(room, taken, listing.load):
                     break
                 try:

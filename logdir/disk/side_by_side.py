@@ -25,7 +25,7 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
     Raises:
         BaseException: the first that a call raised; what was not begun by then is not begun.
     """
-    left = iter(items if at_once == 1 else tuple(items))  # a tuple's hands each item to one thread only
+    left = iter(tuple(items))  # a tuple's hands each item to one thread only
     errors: list[BaseException] = []
 
     def work() -> None:

@@ -150,10 +150,11 @@ if not is_alone:
     inventory_disks.is_alone = lambda: False
 start, started = inventory_disks._spawned, []
 inventory_disks._spawned = lambda *given: (started.append(given), start(*given))[1]
-files = [os.fdopen(os.memfd_create("x"), "w+b") for _ in paths]
-with inventory_disks._started([Request(path) for path in paths], files) as children:
+def fresh():
+    return [os.fdopen(os.memfd_create("x"), "w+b") for _ in paths]
+with inventory_disks._started([Request(path) for path in paths], fresh()) as children:
     pids = [child.pid for child in children]
-streams = Streams(io.StringIO(), io.StringIO())
+streams, files = Streams(io.StringIO(), io.StringIO()), fresh()
 try:
     heard = inventory_disks.scan([Request(path) for path in paths], files, streams)
 except RuntimeError as error:

@@ -29,7 +29,7 @@ from logdir.disk import staging
 from logdir.disk.in_use import in_use
 from logdir.disk.io import HostDisk
 from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
-from logdir.disk.purge import AT_ONCE, Listing, claim_all, remove_all
+from logdir.disk.purge import Listing, claim_all, remove_all
 from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
 from logdir.disk.work_root_init import init
@@ -114,11 +114,12 @@ def _markers(site: Site) -> dict[str, ReplicaMarker]:
 def _purge(staged: Staged, pace: Pace, room: Room) -> None:
     """Remove all that is set aside, in batches as ``logdirctl staged purge`` makes them."""
     with opened(HostDisk(), [staged.log_dir]) as (site,):
-        left, at_once = staged.markers, 1 if pace.waits else AT_ONCE
+        left = staged.markers
         while left:
             seen: dict[str, Listing] = {}
             claims = claim_all(site, dict(islice(left.items(), room.partitions)), room=room, seen=seen)
-            for outcome in (*claims, *remove_all(site, tuple(seen), pace, in_use=in_use, seen=seen, at_once=at_once)):
+            gone = remove_all(site, tuple(seen), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
+            for outcome in (*claims, *gone):
                 if outcome.error is not None:
                     raise SystemExit(f"not purged: {outcome}")
             left = dict(islice(left.items(), len(claims), None))

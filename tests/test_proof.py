@@ -344,7 +344,7 @@ def test_two_workers_records_meet_in_one_run(tmp_path: Path) -> None:
     tests = "tests/migrate/test_waves.py::test_order_and_repetition_change_nothing"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "LOGDIRD_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", tests],
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "--basetemp", tmp_path / "base", tests],
         cwd=ROOT,
         env={**kept, "LOGDIRD_CI": "1", "LOGDIRD_PROOF_OUT": str(tmp_path)},
         capture_output=True,

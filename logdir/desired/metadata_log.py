@@ -32,8 +32,8 @@ from logdir.wire.metadata_fast import read_fast
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
-_HEADER_RECORD: Final = "SNAPSHOT_HEADER"
-_FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
+HEADER_RECORD: Final = "SNAPSHOT_HEADER"
+FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
 _WINDOW: Final = 4 << 20
 """Bytes read at a time: a segment may have a gigabyte."""
 _ATTEMPTS: Final = 8
@@ -236,8 +236,8 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
     if end != size or as_of_ms is None:
         raise MalformedFileError(path, expected="whole batches to its end", found=f"{end} of {size} bytes")
     # Cut off between two batches it would lack topics, and those would seem to be removed.
-    footer = None if last is None else _control(last)
-    if footer is None or footer.name != _FOOTER_RECORD:
+    footer = None if last is None else control_of(last)
+    if footer is None or footer.name != FOOTER_RECORD:
         raise MalformedFileError(path, expected="a snapshot footer last", found="something else")
     image = fold.image()
     return replace(image, epoch=snapshot.epoch, offset=snapshot.offset, as_of_ms=as_of_ms)
@@ -245,14 +245,14 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
 
 def _snapshot_time(batch: Batch) -> int:
     """Return the newest timestamp of what a snapshot stands for, from its first batch."""
-    control = _control(batch)
-    if control is None or control.name != _HEADER_RECORD:
+    control = control_of(batch)
+    if control is None or control.name != HEADER_RECORD:
         raise MalformedFileError(batch.path, expected="a snapshot header first", found="something else")
     found: int = control.fields["lastContainedLogTimestamp"]
     return max(0, found)
 
 
-def _control(batch: Batch) -> ControlRecord | None:
+def control_of(batch: Batch) -> ControlRecord | None:
     """Return the first record of a control batch."""
     first = next(batch.records(), None) if batch.is_control else None
     return None if first is None else decode_control(first, batch.path)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from logdir.desired.metadata_contents import Contents, ContentsFold
 from logdir.desired.metadata_file import MetadataFile, opened
-from logdir.desired.metadata_log import Snapshot, newest, snapshot_of
+from logdir.desired.metadata_log import FOOTER_RECORD, HEADER_RECORD, Snapshot, control_of, newest, snapshot_of
 from logdir.errors import MalformedFileError, Problem, StateError
 from logdir.wire.batches import Batch
 from logdir.wire.control import decode_control
@@ -186,28 +186,34 @@ class _Reader:
 
         Raises:
             WireError: it is damaged, or of a newer release.
-            MalformedFileError: it is cut off, or none.
+            MalformedFileError: it is cut off, also between two batches, or none.
         """
-        is_first = True
+        last: Batch | None = None
+        following = 0
         with opened(path, is_followed=is_followed) as file:
             for batch, is_valid in file.batches():
                 _require(batch, is_valid=is_valid)
-                if is_first and not self._begins(batch):
+                if last is None and not self._begins(batch):
                     raise MalformedFileError(path, expected="a snapshot header first", found="something else")
-                is_first = False
+                # No checksum covers a base offset, and none covers the order of batches.
+                if batch.base_offset != following:
+                    raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
                 self._take(batch)
-            if file.is_torn or is_first:
+                last, following = batch, batch.last_offset + 1
+            if file.is_torn or last is None:
                 found = f"{file.end} of {file.size} bytes"
                 raise MalformedFileError(path, expected="whole batches to its end", found=found)
+        # Cut off between two batches it would lack topics, and nobody would see that.
+        if (footer := control_of(last)) is None or footer.name != FOOTER_RECORD:
+            raise MalformedFileError(path, expected="a snapshot footer last", found="something else")
         self._snapshot = snapshot
         # Offsets in a snapshot are its own (kafka-formats §8.1).
         self._offset, self._epoch = snapshot.offset, snapshot.epoch
 
     def _begins(self, batch: Batch) -> bool:
         """Whether a batch begins a snapshot; keeps the newest timestamp of what that stands for."""
-        first = next(batch.records(), None) if batch.is_control else None
-        control = None if first is None else decode_control(first, batch.path)
-        if control is None or control.name != "SNAPSHOT_HEADER":
+        control = control_of(batch)
+        if control is None or control.name != HEADER_RECORD:
             return False
         self._as_of_ms = max(0, control.fields["lastContainedLogTimestamp"])
         return True

@@ -40,8 +40,6 @@ from logdir.names import parse_work_dir, render_work_dir
 
 STEP_BYTES = 8 << 20
 """What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
-AT_ONCE = 2
-"""Removals side by side where nothing is paced: half the time on ext4, three quarters on XFS; more gain nothing."""
 GROUP = 32
 """Of small files so many are one step."""
 _SMALL = (".index", ".timeindex", ".txnindex", ".snapshot")

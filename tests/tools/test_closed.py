@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -151,6 +152,8 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     for words in (("staged", "purge", "pay", "--now"), ("staged", "hold", "pay"), ("init",), ("uninstall",)):
         said = ctl(*words, *named, "--apply", *(("--returned", one) if words == ("init",) else ()))
         assert (said.status, str(one) in said.err) == (Exit.REFUSED, True), words
+    status, result = ctl_json("init", *named, "--without", one, "--apply")
+    assert (status, [root["state"] for root in result["work_roots"]]) == (Exit.PROBLEMS, ["undone", "done"])
     assert tree(one, one.with_name("d1.logdird")) == before
     # In another boot what is read is what the disk holds.
     file = suspect_file.parse(told.read_bytes())
@@ -191,7 +194,8 @@ def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
     monkeypatch.setattr(HostDirectory, "open_lock", open_lock)
     monkeypatch.setattr(HostDirectory, "read", read)
     if since != "lock":
-        monkeypatch.setattr("tools.logdirctl.broker.HostDisk", lambda: HostDisk(observe))
+        for command in ("broker", "init"):
+            monkeypatch.setattr(f"tools.logdirctl.{command}.HostDisk", lambda: HostDisk(observe))
 
 
 CHANGES = {
@@ -229,6 +233,29 @@ def test_a23_a_disk_remounted_read_only_is_named_and_the_others_are_worked_on(
     status, result = ctl_json(*argv, *named, "--without", tmp_path / "d2", "--apply")
     assert (status, sorted(states(result))) == (Exit.PROBLEMS, expected)
     assert second(tmp_path) == before
+
+
+@pytest.mark.parametrize("since", ["owner lock", "heartbeat", "its first directory"])
+def test_a23_init_mends_the_others_beside_a_disk_remounted_read_only(
+    since: str, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for disk in ("d1", "d2"):
+        if since == "its first directory":
+            shutil.rmtree(tmp_path / f"{disk}.logdird")
+        else:
+            (tmp_path / f"{disk}.logdird" / "reserve").unlink()
+    before = second(tmp_path) if since == "its first directory" else None
+    read_only(monkeypatch, tmp_path / "d2", since)
+    said = ctl("init", *named, "--apply")
+    assert (said.status, "Read-only file system" in said.err) == (Exit.PROBLEMS, True)
+    assert f"--without {tmp_path}/d2" in said.err
+    status, result = ctl_json("init", *named, "--without", tmp_path / "d2", "--apply")
+    made = [(os.path.basename(root["log_dir"]), root["state"]) for root in result["work_roots"]]
+    assert (status, made) == (Exit.PROBLEMS, [("d1", "done"), ("d2", "undone")])
+    assert (tmp_path / "d1.logdird" / "reserve").stat().st_size == result["work_roots"][0]["reserve_bytes"]
+    assert before in (None, second(tmp_path))
+    said = ctl("init", *named, "--without", tmp_path / "d2", "--apply")
+    assert (said.status, said.err.count("Read-only file system")) == (Exit.PROBLEMS, 1)
 
 
 @pytest.mark.parametrize(("since", "becomes"), [("owner lock", "done"), ("versions", "undone")])

@@ -155,3 +155,16 @@ def test_a_purge_that_names_no_source_goes_no_further(flags: tuple[object, ...],
     said = ctl("staged", "purge", *rig.named, *flags, "--apply")
     assert (said.status, said.err.count("\n")) == (Exit.USAGE, 1), said
     assert len(rig.deleting()) == 2
+
+
+def test_the_next_line_of_a_purge_says_how_far_the_log_is_committed(rig: Rig) -> None:
+    log = _old_removal(rig)
+    assert rig.reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    log.time_ms = START_MS
+    rig.snapshot(log)
+    for told in ("--high-watermark 0 --leader-epoch 1", "--high-watermark 7 --leader-epoch 1"):
+        said = ctl("staged", "purge", GONE, *rig.named, *told.split())
+        assert said.status == Exit.DONE, said
+        (line,) = (line for line in said.out.splitlines() if line.startswith("next: "))
+        assert line.startswith("next: logdirctl staged purge ")
+        assert line.endswith(f" {told} --apply")

@@ -12,8 +12,7 @@ import pytest
 from logdir.disk import purge, staging
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Outcome
-from logdir.disk.pace import Pace
-from logdir.disk.purge import AT_ONCE
+from logdir.disk.pace import AT_ONCE, Pace
 from logdir.disk.site import Site
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.replica_marker import ReplicaMarker

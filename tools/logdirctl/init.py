@@ -9,8 +9,8 @@ Spec: design §3.2, §6; attacks A5, A6, A7, A19.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from logdir.disk import brake, controller, heartbeat
@@ -24,14 +24,15 @@ from logdir.disk.small_file import read_file
 from logdir.disk.work_root import open_root
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import Candidate, InitPlan, plan_init
-from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
+from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem, ReadOnlyDiskError
 from logdir.formats import brake_file, controller_file, heartbeat_file
 from logdir.formats.work_root_file import WorkRootKind
 from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
 from tools.logdirctl.broker import add_change, next_words, returned_of, told, without_of
-from tools.logdirctl.closed import closed_of, keep_in_mind, require_none_closed
+from tools.logdirctl.closed import closed_of, failed_of, keep_in_mind, require_none_closed
 from tools.logdirctl.naming import broker_of, words_of
+from tools.logdirctl.report import DONE, PLANNED, UNDONE
 from tools.logdirctl.root import require_one_broker
 
 _KEPT = """\
@@ -137,9 +138,11 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     if is_first:
         say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
     if arguments.apply:
-        made = _make_all(disk, plans, returned_of(arguments, broker_of(arguments)))
+        named = broker_of(arguments)
+        made, closed = _make_all(disk, plans, returned_of(arguments, named), without_of(arguments, named))
+        notes += closed
     else:
-        made = [_Made(plan, "planned", plan.candidates[0].kind, plan.candidates[0].path, plan.passed) for plan in plans]
+        made = [_planned(plan, PLANNED) for plan in plans]
     status = Exit.PROBLEMS if notes else Exit.DONE
     for problem in notes:
         say(streams, f"logdirctl init: {problem.line()}")
@@ -156,28 +159,52 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _make_all(disk: HostDisk, plans: Sequence[InitPlan], accepted: Collection[str]) -> list[_Made]:
+def _make_all(
+    disk: HostDisk, plans: Sequence[InitPlan], accepted: Collection[str], without: Collection[str]
+) -> tuple[list[_Made], list[Problem]]:
+    """Make all that are planned, but for those that are said to have failed and do not take it: of these say why."""
+    owned: dict[str, Site] = {}
+    closed: dict[str, Problem] = {}
+
+    @contextmanager
+    def tolerant(log_dir: str) -> Iterator[None]:
+        try:
+            with told(log_dir):
+                yield
+        except (LogDirOfflineError, ReadOnlyDiskError) as error:
+            closed[log_dir] = failed_of(error, log_dir, without)
+
     with ExitStack() as stack:
-        owned: dict[str, Site] = {}
         for plan in plans:
             if plan.is_whole:  # somebody may be working there
-                with told(plan.log_dir):
+                with tolerant(plan.log_dir):
                     owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
         with told(plans[0].log_dir):
-            require_none_closed(closed_of(tuple(owned.values()), accepted))
+            found = closed_of(tuple(owned.values()), accepted)
+        require_none_closed({log_dir: why for log_dir, why in found.items() if log_dir not in without})
+        closed |= found
+        made = {}
         try:
-            return [_make(stack, disk, plan, owned) for plan in plans]
+            for plan in plans:
+                if plan.log_dir not in closed:
+                    with tolerant(plan.log_dir):
+                        made[plan.log_dir] = _make(stack, disk, plan, owned)
         finally:
-            keep_in_mind(disk, tuple(owned.values()))
+            keep_in_mind(disk, tuple(owned.values()), closed)
+    return [made.get(plan.log_dir) or _planned(plan, UNDONE) for plan in plans], list(closed.values())
 
 
 def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> _Made:
-    with told(plan.log_dir):
-        done = init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
-        if plan.log_dir not in owned:
-            owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
-        _begin(owned[plan.log_dir])
-    return _Made(plan, "done", done.kind, done.path, done.passed)
+    done = init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
+    if plan.log_dir not in owned:
+        owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
+    _begin(owned[plan.log_dir])
+    return _Made(plan, DONE, done.kind, done.path, done.passed)
+
+
+def _planned(plan: InitPlan, state: str) -> _Made:
+    """Return where it would be made first."""
+    return _Made(plan, state, plan.candidates[0].kind, plan.candidates[0].path, plan.passed)
 
 
 def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> Site:

@@ -53,7 +53,9 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     if arguments.apply or not any(row.state == PLANNED for row in rows):
         return f"logdirctl staged ls {words_of(arguments)}"
     flags = "".join(f" {flag}" for name, flag in _FLAGS.items() if getattr(arguments, name, False))
-    if getattr(arguments, "source", str(OWN_LOG)) != str(OWN_LOG) or getattr(arguments, "high_watermark", None):
+    if getattr(arguments, "source", str(OWN_LOG)) != str(OWN_LOG) or (
+        getattr(arguments, "high_watermark", None) is not None
+    ):
         flags += f" {source_words(arguments)}"
     if getattr(arguments, "disk", None) is not None:
         flags += f" --disk {quoted(arguments.disk)}"

@@ -19,7 +19,7 @@ from logdir.decide.purge import Purge, Room
 from logdir.disk.in_use import in_use
 from logdir.disk.outcome import Outcome, undone
 from logdir.disk.pace import Pace
-from logdir.disk.purge import AT_ONCE, Listing, claim_all, remove_all
+from logdir.disk.purge import Listing, claim_all, remove_all
 from logdir.disk.site import Site
 from logdir.errors import LogDirError, Problem
 from tools.cli import Streams
@@ -116,6 +116,5 @@ def _remove(site: Site, some: Sequence[Purge], room: Room, pace: Pace, outcomes:
                 outcomes[name] = outcome
             else:
                 claimed[name] = os.path.basename(outcome.place)
-    at_once = 1 if pace.waits else AT_ONCE
-    removed = remove_all(site, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=at_once)
+    removed = remove_all(site, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
     outcomes |= dict(zip(claimed, removed, strict=True))

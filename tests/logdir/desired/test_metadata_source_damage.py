@@ -88,8 +88,14 @@ def test_a_snapshot_must_be_whole(tmp_path: Path) -> None:
     snapshot.write_bytes(flipped)
     with pytest.raises(CorruptBatchError):
         read_directory(str(tmp_path))
-    first = next(read_batches(whole))
-    snapshot.write_bytes(whole[first.size :])
+    header, body, footer = [batch.data for batch in read_batches(whole)]
+    snapshot.write_bytes(header + body)
+    with pytest.raises(MalformedFileError, match="a snapshot footer last"):
+        read_directory(str(tmp_path))
+    snapshot.write_bytes(header + footer)
+    with pytest.raises(CorruptBatchError, match="a batch at offset 1"):
+        read_file(str(snapshot))
+    snapshot.write_bytes(body + footer)
     with pytest.raises(MalformedFileError, match="a snapshot header first"):
         read_directory(str(tmp_path))
     snapshot.write_bytes(b"")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from logdir.disk.in_use import in_use
 from logdir.disk.io import HostDisk
-from logdir.disk.pace import Pace
+from logdir.disk.pace import AT_ONCE, Pace
 
 
 def test_a_file_is_in_use_while_it_is_open_or_mapped(tmp_path: Path) -> None:
@@ -57,5 +57,7 @@ def test_bytes_and_files_take_their_time_and_none_is_saved_up() -> None:
 
 def test_without_a_limit_nothing_waits() -> None:
     time = Time()
-    Pace(0, 0, clock_ms=time.now, sleep=time.sleep)(1 << 40, 1000)
-    assert time.ms == 1000
+    pace = Pace(0, 0, clock_ms=time.now, sleep=time.sleep)
+    pace(1 << 40, 1000)
+    assert (time.ms, pace.at_once) == (1000, AT_ONCE)
+    assert [Pace(*limits).at_once for limits in ((1, 0), (0, 1), (1, 1))] == [1, 1, 1]

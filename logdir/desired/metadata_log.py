@@ -32,8 +32,8 @@ from logdir.wire.metadata_fast import read_fast
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
-HEADER_RECORD: Final = "SNAPSHOT_HEADER"
-FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
+_HEADER_RECORD: Final = "SNAPSHOT_HEADER"
+_FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
 _WINDOW: Final = 4 << 20
 """Bytes read at a time: a segment may have a gigabyte."""
 _ATTEMPTS: Final = 8
@@ -216,43 +216,69 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
     """Read a snapshot whole."""
     path = f"{base.origin}/{snapshot.name}"
     fold = Fold(base)
-    as_of_ms = last = None
-    end = following = 0
+    as_of_ms: int | None = None
+    last: Batch | None = None
+    end = 0
     descriptor = os.open(path, _OPEN)
     try:
         for batch in _batches(path, descriptor, 0):
-            # No checksum covers a base offset, and none covers the order of batches.
-            if batch.base_offset != following:
-                raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
-            end, following, last = batch.position + batch.size, batch.last_offset + 1, batch
+            require_follows(batch, last)
+            end, last = batch.position + batch.size, batch
             if as_of_ms is None:
-                as_of_ms = _snapshot_time(batch)
+                as_of_ms = snapshot_time(batch)
             if not batch.is_control:
                 # Offsets in a snapshot are its own (kafka-formats §8.1).
                 fold.add(read_fast(batch), epoch=snapshot.epoch, timestamp_ms=as_of_ms, end=snapshot.offset)
         size = os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
-    if end != size or as_of_ms is None:
+    if end != size or last is None or as_of_ms is None:
         raise MalformedFileError(path, expected="whole batches to its end", found=f"{end} of {size} bytes")
-    # Cut off between two batches it would lack topics, and those would seem to be removed.
-    footer = None if last is None else control_of(last)
-    if footer is None or footer.name != FOOTER_RECORD:
-        raise MalformedFileError(path, expected="a snapshot footer last", found="something else")
+    require_footer(last)
     image = fold.image()
     return replace(image, epoch=snapshot.epoch, offset=snapshot.offset, as_of_ms=as_of_ms)
 
 
-def _snapshot_time(batch: Batch) -> int:
-    """Return the newest timestamp of what a snapshot stands for, from its first batch."""
-    control = control_of(batch)
-    if control is None or control.name != HEADER_RECORD:
+def require_follows(batch: Batch, last: Batch | None) -> None:
+    """Check that a batch of a snapshot is the one behind ``last``; ``None``: its first.
+
+    No checksum covers a base offset, and none covers the order of batches.
+
+    Raises:
+        CorruptBatchError: one is missing between the two, or they are in another order.
+    """
+    following = 0 if last is None else last.last_offset + 1
+    if batch.base_offset != following:
+        raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
+
+
+def require_footer(last: Batch) -> None:
+    """Check that the last batch of a snapshot is its footer.
+
+    Cut off between two batches it would lack topics, and those would seem to be removed.
+
+    Raises:
+        MalformedFileError: it is not.
+    """
+    footer = _control(last)
+    if footer is None or footer.name != _FOOTER_RECORD:
+        raise MalformedFileError(last.path, expected="a snapshot footer last", found="something else")
+
+
+def snapshot_time(batch: Batch) -> int:
+    """Return the newest timestamp of what a snapshot stands for, from its first batch.
+
+    Raises:
+        MalformedFileError: it is no header.
+    """
+    control = _control(batch)
+    if control is None or control.name != _HEADER_RECORD:
         raise MalformedFileError(batch.path, expected="a snapshot header first", found="something else")
     found: int = control.fields["lastContainedLogTimestamp"]
     return max(0, found)
 
 
-def control_of(batch: Batch) -> ControlRecord | None:
+def _control(batch: Batch) -> ControlRecord | None:
     """Return the first record of a control batch."""
     first = next(batch.records(), None) if batch.is_control else None
     return None if first is None else decode_control(first, batch.path)

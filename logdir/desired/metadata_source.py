@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from logdir.desired.metadata_contents import Contents, ContentsFold
 from logdir.desired.metadata_file import MetadataFile, opened
-from logdir.desired.metadata_log import FOOTER_RECORD, HEADER_RECORD, Snapshot, control_of, newest, snapshot_of
+from logdir.desired.metadata_log import Snapshot, newest, require_follows, require_footer, snapshot_of, snapshot_time
 from logdir.errors import MalformedFileError, Problem, StateError
 from logdir.wire.batches import Batch
 from logdir.wire.control import decode_control
@@ -189,34 +189,21 @@ class _Reader:
             MalformedFileError: it is cut off, also between two batches, or none.
         """
         last: Batch | None = None
-        following = 0
         with opened(path, is_followed=is_followed) as file:
             for batch, is_valid in file.batches():
                 _require(batch, is_valid=is_valid)
-                if last is None and not self._begins(batch):
-                    raise MalformedFileError(path, expected="a snapshot header first", found="something else")
-                # No checksum covers a base offset, and none covers the order of batches.
-                if batch.base_offset != following:
-                    raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
+                if last is None:
+                    self._as_of_ms = snapshot_time(batch)
+                require_follows(batch, last)
                 self._take(batch)
-                last, following = batch, batch.last_offset + 1
+                last = batch
             if file.is_torn or last is None:
                 found = f"{file.end} of {file.size} bytes"
                 raise MalformedFileError(path, expected="whole batches to its end", found=found)
-        # Cut off between two batches it would lack topics, and nobody would see that.
-        if (footer := control_of(last)) is None or footer.name != FOOTER_RECORD:
-            raise MalformedFileError(path, expected="a snapshot footer last", found="something else")
+        require_footer(last)
         self._snapshot = snapshot
         # Offsets in a snapshot are its own (kafka-formats §8.1).
         self._offset, self._epoch = snapshot.offset, snapshot.epoch
-
-    def _begins(self, batch: Batch) -> bool:
-        """Whether a batch begins a snapshot; keeps the newest timestamp of what that stands for."""
-        control = control_of(batch)
-        if control is None or control.name != HEADER_RECORD:
-            return False
-        self._as_of_ms = max(0, control.fields["lastContainedLogTimestamp"])
-        return True
 
     def follow(
         self, segments: Sequence[tuple[int, str]], *, bound: int | None = None, is_followed: bool = False

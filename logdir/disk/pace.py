@@ -37,9 +37,12 @@ class Pace:
             sleep: Told seconds.
         """
         self._bytes, self._files = bytes_per_second, files_per_second
-        self._waits = bool(bytes_per_second or files_per_second)
         self._clock, self._sleep = clock_ms, sleep
         self._next_ms = float(clock_ms())
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._bytes or self._files)
 
     @property
     def at_once(self) -> int:

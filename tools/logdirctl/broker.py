@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -118,6 +118,28 @@ def told(path: str) -> Iterator[None]:
         raise as_refusal(path, error) from error
 
 
+@contextmanager
+def told_or_closed(
+    log_dir: str, without: Collection[str], close: Callable[[str, Problem], None], path: str | None = None
+) -> Iterator[None]:
+    """As ``told``; one that is said to have failed is closed by an error of its disk, and no error is raised.
+
+    Args:
+        log_dir: Whose disk it is.
+        without: Those that are said to have failed.
+        close: Told the log dir and what is wrong with it.
+        path: What is worked on, if not the log dir.
+
+    Raises:
+        LogDirOfflineError, ReadOnlyDiskError: one of which that was not said does not answer, or takes no change.
+    """
+    try:
+        with told(path or log_dir):
+            yield
+    except (LogDirOfflineError, ReadOnlyDiskError) as error:
+        close(log_dir, failed_of(error, log_dir, without))
+
+
 def as_refusal(path: str, error: OSError) -> DiskError:
     """Return an error of the kernel as one of ours."""
     found = error.strerror or str(error)
@@ -185,16 +207,9 @@ class OpenBroker:
 
     @contextmanager
     def _told(self, log_dir: str, path: str | None = None) -> Iterator[None]:
-        """As ``told``; a log dir that is said to have failed is closed by an error of its disk, and no error is raised.
-
-        Raises:
-            LogDirOfflineError, ReadOnlyDiskError: one of which that was not said does not answer, or takes no change.
-        """
-        try:
-            with told(path or log_dir):
-                yield
-        except (LogDirOfflineError, ReadOnlyDiskError) as error:
-            self._close(log_dir, failed_of(error, log_dir, self.without))
+        """As ``told_or_closed``."""
+        with told_or_closed(log_dir, self.without, self._close, path):
+            yield
 
     def _close(self, log_dir: str, why: Problem) -> None:
         if log_dir not in self.closed:

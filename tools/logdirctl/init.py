@@ -9,8 +9,8 @@ Spec: design §3.2, §6; attacks A5, A6, A7, A19.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from logdir.disk import brake, controller, heartbeat
@@ -24,14 +24,14 @@ from logdir.disk.small_file import read_file
 from logdir.disk.work_root import open_root
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import Candidate, InitPlan, plan_init
-from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem, ReadOnlyDiskError
+from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
 from logdir.formats import brake_file, controller_file, heartbeat_file
 from logdir.formats.work_root_file import WorkRootKind
 from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
-from tools.logdirctl.broker import add_change, next_words, returned_of, told, without_of
-from tools.logdirctl.closed import closed_of, failed_of, keep_in_mind, require_none_closed
-from tools.logdirctl.naming import broker_of, words_of
+from tools.logdirctl.broker import add_change, next_words, returned_of, told, told_or_closed, without_of
+from tools.logdirctl.closed import closed_of, keep_in_mind, require_none_closed
+from tools.logdirctl.naming import Broker, broker_of, words_of
 from tools.logdirctl.report import DONE, PLANNED, UNDONE
 from tools.logdirctl.root import require_one_broker
 
@@ -78,15 +78,14 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=act, title="init")
 
 
-def _plans(arguments: argparse.Namespace, disk: HostDisk) -> tuple[list[InitPlan], list[Problem]]:
+def _plans(
+    arguments: argparse.Namespace, disk: HostDisk, named: Broker, without: Collection[str]
+) -> tuple[list[InitPlan], list[Problem]]:
     """Look at every log dir.
 
     Raises:
-        ConfigError: the broker is not named right.
         _SeveralError: one log dir or more cannot have a work root.
     """
-    named = broker_of(arguments)
-    without = without_of(arguments, named)
     requested = None if arguments.work_root == "auto" else WorkRootKind(arguments.work_root)
     plans: list[InitPlan] = []
     notes: list[Problem] = []
@@ -126,8 +125,10 @@ class _SeveralError(Exception):
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     disk = HostDisk()
+    named = broker_of(arguments)
+    without = without_of(arguments, named)
     try:
-        plans, notes = _plans(arguments, disk)
+        plans, notes = _plans(arguments, disk, named, without)
     except _SeveralError as several:
         found = tuple(problem for error in several.errors for problem in problems_of(error))
         return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
@@ -138,8 +139,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     if is_first:
         say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
     if arguments.apply:
-        named = broker_of(arguments)
-        made, closed = _make_all(disk, plans, returned_of(arguments, named), without_of(arguments, named))
+        made, closed = _make_all(disk, plans, returned_of(arguments, named), without)
         notes += closed
     else:
         made = [_planned(plan, PLANNED) for plan in plans]
@@ -166,18 +166,10 @@ def _make_all(
     owned: dict[str, Site] = {}
     closed: dict[str, Problem] = {}
 
-    @contextmanager
-    def tolerant(log_dir: str) -> Iterator[None]:
-        try:
-            with told(log_dir):
-                yield
-        except (LogDirOfflineError, ReadOnlyDiskError) as error:
-            closed[log_dir] = failed_of(error, log_dir, without)
-
     with ExitStack() as stack:
         for plan in plans:
             if plan.is_whole:  # somebody may be working there
-                with tolerant(plan.log_dir):
+                with told_or_closed(plan.log_dir, without, closed.__setitem__):
                     owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
         with told(plans[0].log_dir):
             found = closed_of(tuple(owned.values()), accepted)
@@ -187,7 +179,7 @@ def _make_all(
         try:
             for plan in plans:
                 if plan.log_dir not in closed:
-                    with tolerant(plan.log_dir):
+                    with told_or_closed(plan.log_dir, without, closed.__setitem__):
                         made[plan.log_dir] = _make(stack, disk, plan, owned)
         finally:
             keep_in_mind(disk, tuple(owned.values()), closed)

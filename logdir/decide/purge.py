@@ -165,7 +165,9 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
         case NotYet():
             if request.is_early and was_operator:
                 return purge("before its time: an operator says so")
-            fix = "wait, or say --now" if was_operator else "wait: only what an operator set aside may go early"
+            fix = (
+                "wait, or say --even-if-early" if was_operator else "wait: only what an operator set aside may go early"
+            )
             return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "one to come", fix)
         case Held(why=why):
             if marker.delay_ms is None and request.is_early and request.includes_held:
@@ -173,7 +175,9 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
             if marker.delay_ms is not None and request.is_early and was_operator:
                 return purge("before its time: an operator says so")
             fix = (
-                "--now --held, if it is to go for good" if marker.delay_ms is None else "logdirctl init writes it anew"
+                "--even-if-early --include-held, if it is to go for good"
+                if marker.delay_ms is None
+                else "logdirctl init writes it anew"
             )
             return refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
 

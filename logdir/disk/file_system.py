@@ -38,5 +38,5 @@ def require_supported_fs(path: str, fs_type: str | None, *, unsupported_fs: bool
             path,
             expected=f"one of the file systems {', '.join(SUPPORTED)}",
             found=fs_type or "one that is not named",
-            fix="it is read-only to us; --unsupported-fs changes that at your own risk",
+            fix="it is read-only to us; --even-on-unsupported-fs changes that at your own risk",
         )

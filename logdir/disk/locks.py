@@ -284,7 +284,7 @@ def _offline(path: str, error: OSError) -> LogDirOfflineError:
         path,
         expected="a log dir that answers, to know that no broker runs",
         found=error.strerror or str(error),
-        fix="mend it, or name it with --without if it has failed",
+        fix="mend it, or name it with --skip-log-dir if it has failed",
     )
 
 

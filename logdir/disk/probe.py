@@ -121,7 +121,7 @@ def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) 
                 there.directory.path,
                 expected="a directory in which names that differ in case are two, as topic ids are",
                 found="one that folds case",
-                fix="take one that does not; --unsupported-fs at init changes that at your own risk",
+                fix="take one that does not; --even-on-unsupported-fs at init changes that at your own risk",
             )
 
 

@@ -67,7 +67,7 @@ def words(rig: Rig, broker: Broker) -> list[str]:
     epoch, watermark = rig.client.quorum()
     source = "" if broker.is_running else str(rig.brokers[0].log_dirs[0] / _LOG)
     at = ["--from", f"metadata:{source}", "--high-watermark", str(watermark), "--leader-epoch", str(epoch)]
-    return ["reconcile", "--log-dirs", dirs_of(broker), *at, "--max-staged-percent", "100", "--confirm-image"]
+    return ["reconcile", "--log-dirs", dirs_of(broker), *at, "--max-staged-percent", "100", "--even-if-older-metadata"]
 
 
 def set_aside(rig: Rig, broker: Broker) -> set[Key] | None:

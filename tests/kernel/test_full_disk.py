@@ -76,7 +76,7 @@ def test_a10_the_command_stages_restores_and_purges_where_nothing_is_free(disk: 
     room = left(mounted.path)
     assert room.inodes == 0 or "inodes" not in how
     assert room.bytes <= 64 << 10 or "bytes" not in how
-    status, result = ctl_json("stage", "pay", *named, "--apply", "--confirm")
+    status, result = ctl_json("stage", "pay", *named, "--apply", "--even-over-limit")
     assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
     assert not (top / "pay-0").exists()
     if how == "inodes":
@@ -84,7 +84,7 @@ def test_a10_the_command_stages_restores_and_purges_where_nothing_is_free(disk: 
     status, result = ctl_json("staged", "restore", "pay", *named, "--apply")
     assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
     assert _files(top / "pay-0") == before
-    assert ctl("stage", "log", *named, "--delay-ms", "0", "--apply", "--confirm").status == Exit.DONE
+    assert ctl("stage", "log", *named, "--delay-ms", "0", "--apply", "--even-over-limit").status == Exit.DONE
     # Nor is anything kept any more: what is staged can still be purged, else nothing could ever be freed.
     os.truncate(root / "reserve", 0)
     for path in (root / "spare-inodes").iterdir():

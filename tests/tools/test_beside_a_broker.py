@@ -64,7 +64,7 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
         assert len(live(tmp_path)) == 8 - (batch - 1)
         assert {path: told for path, told in before.items() if path in after} == after
         assert list(tmp_path.glob("d?/*/replica.json")) == []
-    assert ctl("stage", "pay", *named, "--apply", "--confirm").status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply", "--even-over-limit").status == Exit.DONE
     assert live(tmp_path) == set()
 
 

@@ -36,7 +36,9 @@ from tools.logdirctl.broker import opened
 def arguments(*disks: Path, properties: Path | None = None, without: tuple[str, ...] = ()) -> argparse.Namespace:
     named = ",".join(map(str, disks)) if properties is None else None
     said = None if properties is None else str(properties)
-    return argparse.Namespace(log_dirs=named, server_properties=said, without=list(without), apply=True, json=False)
+    return argparse.Namespace(
+        log_dirs=named, server_properties=said, skip_log_dir=list(without), apply=True, json=False
+    )
 
 
 @pytest.fixture
@@ -121,9 +123,9 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
     monkeypatch.setattr("tools.logdirctl.broker.fs_type_at", lambda path: "nfs4")
     before = tree(*disks)
     said = ctl("stage", "pay", *named, "--apply")
-    assert (said.status, "--unsupported-fs" in said.err) == (Exit.REFUSED, True)
+    assert (said.status, "--even-on-unsupported-fs" in said.err) == (Exit.REFUSED, True)
     assert tree(*disks) == before
-    assert ctl("init", *named, "--unsupported-fs", "--apply").status == Exit.DONE
+    assert ctl("init", *named, "--even-on-unsupported-fs", "--apply").status == Exit.DONE
     assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
 
 
@@ -134,7 +136,7 @@ def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], 
     before = tree(tmp_path)
     with pytest.raises(UnsupportedVersionError, match=name), opened(arguments(*disks), changes=True):
         pytest.fail("a guess")
-    said = ctl("stage", "pay", "--log-dirs", f"{disks[0]},{disks[1]}", "--apply", "--confirm")
+    said = ctl("stage", "pay", "--log-dirs", f"{disks[0]},{disks[1]}", "--apply", "--even-over-limit")
     assert (said.status, "unsupported-version" in said.err) == (Exit.PROBLEMS, True)
     assert tree(tmp_path) == before
 
@@ -155,7 +157,7 @@ def test_many_replicas_are_set_aside_in_several_batches(
 
     monkeypatch.setattr(staging, "AT_ONCE", 2)
     monkeypatch.setattr("logdir.disk.locks.Batch.expired", expired)
-    assert ctl("stage", "*", *named, "--apply", "--confirm").status == Exit.DONE
+    assert ctl("stage", "*", *named, "--apply", "--even-over-limit").status == Exit.DONE
     assert batches > 6
     assert len(os.listdir(tmp_path / "d1.logdird" / "deleting")) == 7
     assert ctl("staged", "restore", "*", *named, "--apply").status == Exit.DONE
@@ -190,7 +192,7 @@ def test_a_layout_that_is_final_is_worked_on_behind_its_bar(tmp_path: Path) -> N
         for top in tops:
             (top / "layout.json").write_bytes(layout_file.render(LayoutFile(state, "0" * 64, CLUSTER, 1)))
         before = tree(*tops)
-        said = ctl("stage", "pay-1", *named, "--apply", "--confirm")
+        said = ctl("stage", "pay-1", *named, "--apply", "--even-over-limit")
         if state is not LayoutState.FINAL:
             assert (said.status, "layout" in said.err) == (Exit.REFUSED, True)
             assert tree(*tops) == before

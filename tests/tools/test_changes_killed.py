@@ -42,7 +42,7 @@ def test_stage_and_restore_killed_at_any_moment_lose_nothing(tmp_path: Path) -> 
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
     before = tree(*disks)
-    staging = ("stage", "*", *named, "--apply", "--confirm")
+    staging = ("stage", "*", *named, "--apply", "--even-over-limit")
     restoring = ("staged", "restore", "*", *named, "--apply")
     takes = (_timed(*staging), _timed(*restoring))
     assert tree(*disks) == before

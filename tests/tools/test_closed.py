@@ -70,7 +70,7 @@ def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebo
         (("stage", "new"), [("d2", "refused")]),
         (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
         (("staged", "restore", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
-        (("staged", "purge", "pay", "--now", "--held"), [("d2", "refused")]),
+        (("staged", "purge", "pay", "--even-if-early", "--include-held"), [("d2", "refused")]),
     ):
         for apply in ((), ("--apply",)):
             status, result = ctl_json(*argv, *named, *apply)
@@ -81,12 +81,14 @@ def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebo
         said = ctl(*words, *named, "--apply")
         assert (said.status, "hours behind" in said.err) == (Exit.REFUSED, True)
     assert second(tmp_path) == before
-    assert ctl("stage", "new", *named, "--returned", tmp_path, "--apply").status == Exit.USAGE
+    assert ctl("stage", "new", *named, "--even-if-stale-disk", tmp_path, "--apply").status == Exit.USAGE
     # The word is for the disk that is named; from then on it lives with the others.
-    said = ctl("staged", "restore", "pay", *named, "--returned", tmp_path / "d2")
-    assert f"--returned {tmp_path}/d2" in said.out.splitlines()[-1]
-    assert ctl("staged", "restore", "pay", *named, "--returned", tmp_path / "d2", "--apply").status == Exit.DONE
-    assert ctl("stage", "new", *named, "--apply", "--confirm").status == Exit.DONE
+    said = ctl("staged", "restore", "pay", *named, "--even-if-stale-disk", tmp_path / "d2")
+    assert "--even-" not in said.out.splitlines()[-1]
+    assert (
+        ctl("staged", "restore", "pay", *named, "--even-if-stale-disk", tmp_path / "d2", "--apply").status == Exit.DONE
+    )
+    assert ctl("stage", "new", *named, "--apply", "--even-over-limit").status == Exit.DONE
 
 
 def test_a25_what_lives_on_a_returned_disk_keeps_its_name(named: Named, tmp_path: Path) -> None:
@@ -137,7 +139,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     with monkeypatch.context() as patch:
         sick = one.with_name("d1.logdird") / "deleting"
         patch.setattr("tools.logdirctl.broker.HostDisk", lambda: Sick(sick))
-        status, result = ctl_json("stage", "pay", *named, "--apply", "--confirm")
+        status, result = ctl_json("stage", "pay", *named, "--apply", "--even-over-limit")
     assert status == Exit.PROBLEMS
     assert sorted(states(result)) == [("d1", "undone")] * 2 + [("d2", "done")] * 2
     told = two.with_name("d2.logdird") / "suspect.json"
@@ -149,10 +151,10 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert (said.status, f"suspect: {one}: " in said.err) == (Exit.PROBLEMS, True)
     status, result = ctl_json("staged", "restore", "pay", *named, "--apply")
     assert sorted(states(result)) == [("d1", "refused")] * 2 + [("d2", "done")] * 2
-    for words in (("staged", "purge", "pay", "--now"), ("staged", "hold", "pay"), ("init",), ("uninstall",)):
-        said = ctl(*words, *named, "--apply", *(("--returned", one) if words == ("init",) else ()))
+    for words in (("staged", "purge", "pay", "--even-if-early"), ("staged", "hold", "pay"), ("init",), ("uninstall",)):
+        said = ctl(*words, *named, "--apply", *(("--even-if-stale-disk", one) if words == ("init",) else ()))
         assert (said.status, str(one) in said.err) == (Exit.REFUSED, True), words
-    status, result = ctl_json("init", *named, "--without", one, "--apply")
+    status, result = ctl_json("init", *named, "--skip-log-dir", one, "--apply")
     assert (status, [root["state"] for root in result["work_roots"]]) == (Exit.PROBLEMS, ["undone", "done"])
     assert tree(one, one.with_name("d1.logdird")) == before
     # In another boot what is read is what the disk holds.
@@ -199,7 +201,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
 
 
 CHANGES = {
-    "stage": (("stage", "new", "--confirm"), [("d1", "done"), ("d2", "refused")]),
+    "stage": (("stage", "new", "--even-over-limit"), [("d1", "done"), ("d2", "refused")]),
     "hold": (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
     "restore": (("staged", "restore", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
     "purge": (("staged", "purge"), [("d1", "done"), ("d1", "done")]),
@@ -227,10 +229,10 @@ def test_a23_a_disk_remounted_read_only_is_named_and_the_others_are_worked_on(
     said = ctl(*argv, *named, "--apply")
     assert said.status == Exit.PROBLEMS
     assert ("Input/output error" if since == "versions" else "Read-only file system") in said.err
-    assert ("--without" if since == "lock" else f"--without {tmp_path}/d2") in said.err
+    assert ("--skip-log-dir" if since == "lock" else f"--skip-log-dir {tmp_path}/d2") in said.err
     assert tree(*replicas) == first
     assert second(tmp_path) == before
-    status, result = ctl_json(*argv, *named, "--without", tmp_path / "d2", "--apply")
+    status, result = ctl_json(*argv, *named, "--skip-log-dir", tmp_path / "d2", "--apply")
     assert (status, sorted(states(result))) == (Exit.PROBLEMS, expected)
     assert second(tmp_path) == before
 
@@ -248,13 +250,13 @@ def test_a23_init_mends_the_others_beside_a_disk_remounted_read_only(
     read_only(monkeypatch, tmp_path / "d2", since)
     said = ctl("init", *named, "--apply")
     assert (said.status, "Read-only file system" in said.err) == (Exit.PROBLEMS, True)
-    assert f"--without {tmp_path}/d2" in said.err
-    status, result = ctl_json("init", *named, "--without", tmp_path / "d2", "--apply")
+    assert f"--skip-log-dir {tmp_path}/d2" in said.err
+    status, result = ctl_json("init", *named, "--skip-log-dir", tmp_path / "d2", "--apply")
     made = [(os.path.basename(root["log_dir"]), root["state"]) for root in result["work_roots"]]
     assert (status, made) == (Exit.PROBLEMS, [("d1", "done"), ("d2", "undone")])
     assert (tmp_path / "d1.logdird" / "reserve").stat().st_size == result["work_roots"][0]["reserve_bytes"]
     assert before in (None, second(tmp_path))
-    said = ctl("init", *named, "--without", tmp_path / "d2", "--apply")
+    said = ctl("init", *named, "--skip-log-dir", tmp_path / "d2", "--apply")
     assert (said.status, said.err.count("Read-only file system")) == (Exit.PROBLEMS, 1)
 
 
@@ -265,8 +267,8 @@ def test_a23_what_lies_on_a_disk_remounted_read_only_can_be_copied_elsewhere(
     (tmp_path / "out").mkdir()
     argv = ("staged", "export", "pay", *named, "-o", tmp_path / "out", "--apply")
     read_only(monkeypatch, tmp_path / "d2", since)
-    assert f"--without {tmp_path}/d2" in ctl(*argv).err
-    status, result = ctl_json(*argv, "--without", tmp_path / "d2")
+    assert f"--skip-log-dir {tmp_path}/d2" in ctl(*argv).err
+    status, result = ctl_json(*argv, "--skip-log-dir", tmp_path / "d2")
     assert (status, states(result)) == (Exit.PROBLEMS, [("d1", "done"), ("d1", "done"), ("d2", becomes)])
 
 
@@ -275,7 +277,7 @@ def test_the_next_command_after_one_without_a_disk_can_be_typed(
     argv: tuple[str, ...], named: Named, tmp_path: Path
 ) -> None:
     (tmp_path / "d2").rename(tmp_path / "away")
-    said = ctl(*argv, *named, "--without", tmp_path / "d2")
+    said = ctl(*argv, *named, "--skip-log-dir", tmp_path / "d2")
     line = said.out.rpartition("next: logdirctl ")[2]
     assert line, said
     assert ctl(*shlex.split(line)).status is not Exit.USAGE
@@ -286,7 +288,7 @@ def test_a23_one_that_another_of_us_works_on_stops_the_command_also_when_it_is_s
 ) -> None:
     with HostDisk().open_top(f"{tmp_path}/d2.logdird") as work, OwnerLock.take(work):
         before = tree(tmp_path)
-        said = ctl("staged", "restore", "pay", *named, "--without", tmp_path / "d2", "--apply")
+        said = ctl("staged", "restore", "pay", *named, "--skip-log-dir", tmp_path / "d2", "--apply")
         assert (said.status, "work-root-owned" in said.err) == (Exit.REFUSED, True)
     assert tree(tmp_path) == before
 

@@ -97,7 +97,7 @@ def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_brake(tmp_pat
     status, result = ctl_json("stage", "pay", *named, "--apply")
     assert (status, result["items"][0]["state"]) == (Exit.REFUSED, "waiting")
     assert (top / "pay-0").is_dir()
-    assert ctl("stage", "pay", *named, "--apply", "--confirm").status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply", "--even-over-limit").status == Exit.DONE
 
 
 def test_bad_input_of_all_kinds_makes_nothing(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_bad_input_of_all_kinds_makes_nothing(tmp_path: Path) -> None:
         (Exit.USAGE, "--log-dirs", f"{good},,"),
         (Exit.USAGE, "--log-dirs", f"{good},{good}"),
         (Exit.USAGE, "--server-properties", tmp_path / "none"),
-        (Exit.USAGE, "--log-dirs", good, "--without", tmp_path / "elsewhere"),
+        (Exit.USAGE, "--log-dirs", good, "--skip-log-dir", tmp_path / "elsewhere"),
         (Exit.USAGE, "--log-dirs", good, "--work-root", "somewhere"),
-        (Exit.USAGE, "--log-dirs", tmp_path / "absent", "--without", tmp_path / "absent"),
+        (Exit.USAGE, "--log-dirs", tmp_path / "absent", "--skip-log-dir", tmp_path / "absent"),
         (Exit.PROBLEMS, "--log-dirs", f"{good},{tmp_path / 'absent'}"),
         (Exit.REFUSED, "--log-dirs", f"{good},{other}"),
         (Exit.REFUSED, "--log-dirs", f"{good},{node}"),
@@ -145,8 +145,8 @@ def test_every_log_dir_that_is_wrong_is_named_at_once(tmp_path: Path) -> None:
 def test_init_without_a_dead_disk_makes_the_others(tmp_path: Path) -> None:
     good, dead = log_dir(tmp_path / "good"), tmp_path / "dead"
     named = ("--log-dirs", f"{good},{dead}")
-    assert f"--without {dead}" in ctl("init", *named, "--without", dead).out
-    said = ctl("init", *named, "--without", dead, "--apply")
+    assert f"--skip-log-dir {dead}" in ctl("init", *named, "--skip-log-dir", dead).out
+    said = ctl("init", *named, "--skip-log-dir", dead, "--apply")
     assert (said.status, "log-dir-offline" in said.err) == (Exit.PROBLEMS, True)
     assert (tmp_path / "good.logdird" / "heartbeat.json").exists()
     assert not dead.exists()

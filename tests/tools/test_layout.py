@@ -261,8 +261,8 @@ def test_a_log_dir_that_is_gone_can_be_left_out_of_a_rollback_only(broker: Plann
     assert ctl_json("layout", "status", *broker.words)[0] == Exit.PROBLEMS
     assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.PROBLEMS
     for argv in (["verify", broker.plan], ["apply", broker.plan], ["finalize"]):
-        assert ctl("layout", *argv, *broker.words, "--apply", "--without", gone).status == Exit.REFUSED
-    status, back = rollback(broker, "--without", gone)
+        assert ctl("layout", *argv, *broker.words, "--apply", "--skip-log-dir", gone).status == Exit.REFUSED
+    status, back = rollback(broker, "--skip-log-dir", gone)
     assert (status, back["finished"]) == (Exit.DONE, True)
     assert tree(broker.log_dirs[0]) == before
     # It comes back under its ids and its bar: loud, and taken back like any other.

@@ -144,13 +144,13 @@ def test_a29_a_foreign_log_and_one_that_does_not_name_us_are_refused(rig: Rig, t
     assert (said.status, "is its meta.properties there?" in said.err) == (Exit.REFUSED, True)
     text = (rig.disks[0] / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace(CLUSTER, "AAAAAAAAAAAAAAAAAAAAAA"))
-    said = rig.reconcile(f"metadata:{other}", "--apply", "--confirm-image")
+    said = rig.reconcile(f"metadata:{other}", "--apply", "--even-if-older-metadata")
     assert (said.status, "an image of the cluster of the log dirs" in said.err) == (Exit.REFUSED, True)
     (other / "meta.properties").write_text(text)
     (rig.folder / "server.properties").write_text(f"log.dirs={rig.disks[0]},{rig.disks[1]}\nnode.id=1\n")
     log.append(noop())
     log.snapshot(register(9))
-    said = rig.reconcile(f"metadata:{other}", "--apply", "--confirm-image")
+    said = rig.reconcile(f"metadata:{other}", "--apply", "--even-if-older-metadata")
     assert (said.status, "an image that names node 1" in said.err) == (Exit.REFUSED, True)
     assert rig.deleting() == []
 
@@ -179,7 +179,7 @@ def test_a43_a_log_put_back_holds_everything_until_it_is_confirmed(removed: Rig)
     assert (said.status, "older, or rolled back" in said.err) == (Exit.REFUSED, True)
     assert {path for path in tree(*removed.disks) if "checkpoint" not in path} == set(before)
     assert removed.controller()[0].metadata == MetadataMark(epoch=1, offset=20)
-    said = removed.reconcile("metadata:", "--apply", "--confirm-image")
+    said = removed.reconcile("metadata:", "--apply", "--even-if-older-metadata")
     assert said.status == Exit.PROBLEMS
     assert removed.controller()[0].metadata == MetadataMark(epoch=1, offset=shorter.offset)
 
@@ -195,7 +195,7 @@ def test_without_a_memory_of_how_far_it_was_followed_nothing_is_done(lost: str, 
     said = removed.reconcile("metadata:", "--apply")
     assert (said.status, "controller.json" in said.err) == (Exit.REFUSED, True)
     assert removed.deleting() == []
-    assert removed.reconcile("metadata:", "--apply", "--confirm-image").status == Exit.DONE
+    assert removed.reconcile("metadata:", "--apply", "--even-if-older-metadata").status == Exit.DONE
     assert removed.deleting() == [f"{GONE}_0", f"{GONE}_1"]
     assert len(set(removed.controller())) == 1
 
@@ -253,7 +253,7 @@ def test_what_cannot_be_read_is_one_line_and_changes_nothing(source: str, status
 @pytest.mark.parametrize(
     "flags",
     [("--delay-ms", 14400), ("--max-staged-percent", 101), ("--max-age-ms", -1), ("--high-watermark", 5),
-     ("--leader-epoch", 5), ("--high-watermark", -5, "--leader-epoch", 1), ("--without", "/nowhere")],
+     ("--leader-epoch", 5), ("--high-watermark", -5, "--leader-epoch", 1), ("--skip-log-dir", "/nowhere")],
 )  # fmt: skip
 def test_a_number_that_does_not_fit_is_refused(flags: tuple[object, ...], removed: Rig) -> None:
     said = removed.reconcile("metadata:", *flags, "--apply")

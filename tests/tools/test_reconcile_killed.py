@@ -50,7 +50,7 @@ def test_what_takes_many_batches_is_decided_again_in_each_and_comes_to_the_same_
     source = rig.document(document(states, type=FULL, sequence=3))
     expired = mock.patch.object(Batch, "expired", return_value=True)
     with expired as batches, mock.patch.object(staging, "AT_ONCE", 2):
-        status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--confirm")
+        status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
     # One id; of each disk five or six replicas, by twos.
     assert batches.call_count == 1 + 3 + 3
     assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
@@ -85,7 +85,7 @@ def test_killed_before_any_call_and_said_again_it_reaches_the_same_end(
         else:
             states = listed(pay=(PAY, EVERY), new=(OTHER, (1,)))
             source = rig.document(document(states, type=FULL, sequence=3))
-        asked = ("reconcile", "--from", source, *rig.named, "--apply", "--confirm")
+        asked = ("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
         is_dead = False
         with dying(at) as calls:
             try:
@@ -98,7 +98,7 @@ def test_killed_before_any_call_and_said_again_it_reaches_the_same_end(
         if is_dead and was_begun:
             # Nothing older than what was begun is followed any more.
             older = rig.document(document(listed(pay=(OTHER, EVERY)), type=FULL, sequence=1), "older.json")
-            assert rig.reconcile(older, "--apply", "--confirm").status == Exit.REFUSED
+            assert rig.reconcile(older, "--apply", "--even-over-limit").status == Exit.REFUSED
         status, _ = ctl_json(*asked)
         assert status in (Exit.DONE, Exit.PROBLEMS), at
         assert not [item for item in ctl_json(*asked)[1]["items"] if item["do"]], at

@@ -72,7 +72,7 @@ def test_a43_what_is_wanted_again_is_not_purged_and_loses_its_deadline(rig: Rig)
     )
     assert "staged restore" in result["items"][0]["says"]
     assert [rig.marker(f"{GONE}_{number}")["delay_ms"] for number in (0, 1)] == [None, None]
-    assert ctl("staged", "restore", GONE, *rig.named, "--insist", "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", GONE, *rig.named, "--even-if-unknown", "--apply").status == Exit.DONE
     assert "gone-0" in rig.live()
 
 
@@ -81,7 +81,7 @@ def test_a43_nothing_is_purged_while_the_log_is_behind(rig: Rig) -> None:
     for path in (rig.disks[0] / "__cluster_metadata-0").iterdir():
         path.unlink()
     rig.log().snapshot(register(1))
-    said = ctl("staged", "purge", GONE, *rig.named, "--now", "--held", "--apply")
+    said = ctl("staged", "purge", GONE, *rig.named, "--even-if-early", "--include-held", "--apply")
     assert (said.status, "older, or rolled back" in said.err) == (Exit.REFUSED, True)
     assert len(rig.deleting()) == 2
 
@@ -91,7 +91,7 @@ def test_a43_what_a_snapshot_too_old_to_prove_anything_wants_is_not_purged_eithe
     log = rig.log()
     log.time_ms = OLD_MS
     source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=1))
-    assert rig.reconcile(source, "--delay-ms", 0, "--apply", "--confirm").status == Exit.DONE
+    assert rig.reconcile(source, "--delay-ms", 0, "--apply", "--even-over-limit").status == Exit.DONE
     rig.snapshot(log, *gone_records())
     purging = ("staged", "purge", GONE, *rig.named, "--apply")
     (rig.disks[1] / ".lock").touch()
@@ -124,14 +124,14 @@ def test_a43_while_the_log_cannot_be_read_nothing_goes_that_is_not_named(
 ) -> None:
     """Also what an operator set aside: the log would say whether it is wanted again, or was put back."""
     assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay-1", *rig.named, "--delay-ms", 0, "--confirm", "--apply").status == Exit.DONE
+    assert ctl("stage", "pay-1", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE
     damage(rig)
-    flags = ("--without", rig.disks[0]) if damage is _away else ()
+    flags = ("--skip-log-dir", rig.disks[0]) if damage is _away else ()
     said = ctl("staged", "purge", *rig.named, *flags, "--apply")
     assert is_in(rig.disks[1], f"{PAY}_1"), said
     assert "__cluster_metadata-0" in said.err
-    # Named with --now, it goes: an operator knows.
-    _, result = ctl_json("staged", "purge", "pay-1", *rig.named, *flags, "--now", "--apply")
+    # Named with --even-if-early, it goes: an operator knows.
+    _, result = ctl_json("staged", "purge", "pay-1", *rig.named, *flags, "--even-if-early", "--apply")
     assert [item["state"] for item in result["items"]] == ["done"]
     assert not is_in(rig.disks[1], f"{PAY}_1")
 

@@ -41,7 +41,7 @@ def test_kip516_immediate_delete_stale_reads(rig: Rig) -> None:
 def test_kip516_immediate_delete_stale_state(rig: Rig) -> None:
     """Steps 4 and 5: the request names the topic with its new id; what has the old one goes, held, answered 103."""
     source = rig.document(document(listed(gone=(OTHER, (0,))), type=INCREMENTAL, sequence=1))
-    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--confirm")
+    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
     assert status == Exit.DONE
     assert [(one["topic"], one["code"]) for one in result["answers"]] == [("gone", 103)]
     (item,) = result["items"]
@@ -61,7 +61,7 @@ def test_kip516_immediate_delete_stale_state(rig: Rig) -> None:
 
 def test_kip516_a_full_request_stages_what_it_leaves_out(rig: Rig) -> None:
     source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=1))
-    said = rig.reconcile(source, "--apply", "--confirm")
+    said = rig.reconcile(source, "--apply", "--even-over-limit")
     assert said.status == Exit.DONE, said
     assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
     assert rig.marker(f"{GONE}_0")["reason"] == "absent"
@@ -86,7 +86,7 @@ def test_kip516_stop_replica_with_delete(rig: Rig) -> None:
     full = document(listed(pay=(PAY, EVERY), gone=(GONE, (0, 1))), type=FULL, sequence=1)
     assert rig.reconcile(rig.document(full), "--apply").status == Exit.DONE
     stop = document(stopped(delete=True, gone=(GONE, (0, 1))), api="StopReplica", form="kip", sequence=2)
-    assert rig.reconcile(rig.document(stop), "--apply", "--confirm").status == Exit.DONE
+    assert rig.reconcile(rig.document(stop), "--apply", "--even-over-limit").status == Exit.DONE
     assert [rig.marker(f"{GONE}_{number}")["reason"] for number in (0, 1)] == ["stop-replica"] * 2
     assert not rig.controller()[0].is_full_wanted
 
@@ -122,7 +122,7 @@ def test_a03_what_was_overtaken_is_refused_and_changes_nothing(rig: Rig) -> None
 def test_a27_a_request_meant_for_another_broker_is_refused_whole(rig: Rig) -> None:
     states = listed(pay=(PAY, EVERY))
     states[0]["partitionStates"][5]["replicas"] = [2, 3]
-    said = rig.reconcile(rig.document(document(states, type=FULL, sequence=1)), "--apply", "--confirm")
+    said = rig.reconcile(rig.document(document(states, type=FULL, sequence=1)), "--apply", "--even-over-limit")
     assert (said.status, "meant for another broker" in said.err) == (Exit.REFUSED, True)
     assert rig.deleting() == []
     assert rig.controller()[0].requests is None
@@ -136,9 +136,9 @@ def test_a38_what_the_brake_holds_waits_and_the_document_can_be_given_again(rig:
     assert tree(rig.folder) == before
     said = rig.reconcile(source, "--apply", "--max-staged-percent", 5)
     assert said.status == Exit.REFUSED
-    assert "--confirm --apply" in said.out
+    assert "--even-over-limit --apply" in said.out
     assert (rig.deleting(), rig.controller()[0].requests) == ([], None)
-    assert rig.reconcile(source, "--apply", "--confirm").status == Exit.DONE
+    assert rig.reconcile(source, "--apply", "--even-over-limit").status == Exit.DONE
     assert len(rig.deleting()) == PARTITIONS
 
 
@@ -146,7 +146,7 @@ def test_protected_topics_stay(rig: Rig) -> None:
     partition(rig.disks[0] / "__consumer_offsets-0", topic_id=OTHER)
     age(rig.disks[0] / "__consumer_offsets-0")
     source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=1))
-    said = rig.reconcile(source, "--apply", "--confirm", "--protect", "go*")
+    said = rig.reconcile(source, "--apply", "--even-over-limit", "--protect", "go*")
     assert said.status == Exit.PROBLEMS
     assert rig.deleting() == []
     assert said.err.count("expected a topic that is not protected") == 3

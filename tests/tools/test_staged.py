@@ -56,7 +56,7 @@ def test_there_and_back_gives_the_same_bytes_on_real_trees(name: str, tmp_path: 
     named = ("--log-dirs", ",".join(map(str, disks)))
     before = tree(*disks)
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    status, result = ctl_json("stage", "*", "--internal", *named, "--apply", "--confirm")
+    status, result = ctl_json("stage", "*", "--internal", *named, "--apply", "--even-over-limit")
     done = states(result).count("done")
     assert done > 3
     # The metadata log, and what is on its way elsewhere, is refused by name.
@@ -116,9 +116,9 @@ def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
         said = ctl(*argv, *named)
         assert said.out.splitlines()[-1].startswith("next: logdirctl ")
         assert tree(tmp_path) == before, argv
-    said = ctl("stage", "pay", *named, "--confirm", "--delay-ms", 0, "--hold", "--protect", "x*")
+    said = ctl("stage", "pay", *named, "--even-over-limit", "--delay-ms", 0, "--hold", "--protect", "x*")
     assert said.out.splitlines()[-1] == (
-        f"next: logdirctl stage pay {' '.join(named)} --delay-ms 0 --hold --protect 'x*' --confirm --apply"
+        f"next: logdirctl stage pay {' '.join(named)} --delay-ms 0 --hold --protect 'x*' --even-over-limit --apply"
     )
 
 
@@ -160,21 +160,21 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
         (Exit.USAGE, "stage", "pay", *named, "--delay-ms", "4h"),
         (Exit.USAGE, "stage", *named),
         (Exit.USAGE, "stage", "pay"),
-        (Exit.USAGE, "stage", "pay", *named, "--without", tmp_path),
+        (Exit.USAGE, "stage", "pay", *named, "--skip-log-dir", tmp_path),
         (Exit.PROBLEMS, "stage", "none", *named),
         (Exit.PROBLEMS, "stage", "pay-9", *named),
         (Exit.REFUSED, "stage", "pay", *named, "--protect", "p*"),
         (Exit.USAGE, "staged", *named),
         (Exit.USAGE, "staged", "restore", *named),
         (Exit.PROBLEMS, "staged", "restore", "pay", *named),
-        (Exit.PROBLEMS, "staged", "restore", "other", *named, "--copy", "elsewhere"),
+        (Exit.PROBLEMS, "staged", "restore", "other", *named, "--name", "elsewhere"),
         (Exit.PROBLEMS, "staged", "hold", "pay", *named),
         (Exit.REFUSED, "staged", "purge", "other", *named),
-        (Exit.USAGE, "staged", "purge", *named, "--now"),
-        (Exit.USAGE, "staged", "purge", "*", *named, "--now"),
-        (Exit.USAGE, "staged", "purge", "other", *named, "--held"),
+        (Exit.USAGE, "staged", "purge", *named, "--even-if-early"),
+        (Exit.USAGE, "staged", "purge", "*", *named, "--even-if-early"),
+        (Exit.USAGE, "staged", "purge", "other", *named, "--include-held"),
         (Exit.USAGE, "staged", "purge", "other", *named, "--bytes-per-second", "-1"),
-        (Exit.PROBLEMS, "staged", "purge", "pay", *named, "--now"),
+        (Exit.PROBLEMS, "staged", "purge", "pay", *named, "--even-if-early"),
         (Exit.REFUSED, "stage", "pay", "--log-dirs", f"{tmp_path}/d1,{tmp_path}/d2.logdird"),
     ):
         said = ctl(*argv, "--apply")
@@ -191,7 +191,7 @@ def test_a38_the_brake_holds_until_it_is_confirmed(named: Named, tmp_path: Path)
     status, result = ctl_json("stage", "*", *named, "--apply")
     assert (status, set(states(result))) == (Exit.REFUSED, {"waiting"})
     assert sorted({*os.listdir(tmp_path / "d1")} - {".lock"}) == live
-    status, result = ctl_json("stage", "*", *named, "--apply", "--confirm")
+    status, result = ctl_json("stage", "*", *named, "--apply", "--even-over-limit")
     assert (status, states(result)) == (Exit.DONE, ["done"] * 4)
 
 
@@ -205,17 +205,17 @@ def test_one_topic_may_go_and_internal_ones_only_when_said(named: Named, tmp_pat
 
 def test_purge_takes_what_is_due_and_nothing_else(named: Named, tmp_path: Path) -> None:
     ctl("stage", "pay-0", *named, "--apply", "--delay-ms", 0)
-    ctl("stage", "pay-2", *named, "--apply", "--confirm")
-    ctl("stage", "other", *named, "--apply", "--confirm", "--hold")
+    ctl("stage", "pay-2", *named, "--apply", "--even-over-limit")
+    ctl("stage", "other", *named, "--apply", "--even-over-limit", "--hold")
     status, result = ctl_json("staged", "purge", *named)
     assert (status, states(result)) == (Exit.DONE, ["planned"])
     said = ctl("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
     assert (said.status, "pay-0: 120 bytes, for good" in said.err) == (Exit.DONE, True)
     assert names(tmp_path) == ["MkU3OEVBNTcwNTJENDM2Qg_0", f"{TOPIC_ID}_2"]
     assert ctl("staged", "purge", "pay-2", *named, "--apply").status == Exit.REFUSED
-    assert ctl("staged", "purge", "pay-2", *named, "--apply", "--now").status == Exit.DONE
-    assert ctl("staged", "purge", "other", *named, "--apply", "--now").status == Exit.REFUSED
-    assert ctl("staged", "purge", "other", *named, "--apply", "--now", "--held").status == Exit.DONE
+    assert ctl("staged", "purge", "pay-2", *named, "--apply", "--even-if-early").status == Exit.DONE
+    assert ctl("staged", "purge", "other", *named, "--apply", "--even-if-early").status == Exit.REFUSED
+    assert ctl("staged", "purge", "other", *named, "--apply", "--even-if-early", "--include-held").status == Exit.DONE
     assert names(tmp_path) == []
     assert (tmp_path / "d2" / "pay-1").is_dir()
 
@@ -241,7 +241,7 @@ def test_a15_a_live_twin_and_a_second_copy_are_refused_and_shown(named: Named, t
     assert said.status == Exit.REFUSED
     assert f"{tmp_path}/d2/pay-0" in said.err
     assert tree(tmp_path / "d1", tmp_path / "d2") == before
-    ctl("stage", "pay-0", *named, "--apply", "--confirm")
+    ctl("stage", "pay-0", *named, "--apply", "--even-over-limit")
     assert ctl("staged", "restore", "pay-0", *named, "--apply").status == Exit.REFUSED
     status, result = ctl_json("staged", "restore", "pay-0", *named, "--apply", "--disk", tmp_path / "d1")
     assert (status, states(result)) == (Exit.DONE, ["done"])
@@ -262,9 +262,9 @@ def test_a25_what_was_altered_copied_or_is_newer_is_shown_and_left_alone(named: 
     status, result = ctl_json("staged", "ls", *named)
     assert status == Exit.PROBLEMS
     assert [item["state"] for item in result["items"]] == ["due", "broken", "broken", "broken"]
-    said = ctl("staged", "restore", f"{TOPIC_ID}_2", *named, "--apply", "--insist")
+    said = ctl("staged", "restore", f"{TOPIC_ID}_2", *named, "--apply", "--even-if-unknown")
     assert said.status == Exit.REFUSED
-    assert ctl("staged", "restore", "pay-1", *named, "--apply", "--insist").status == Exit.PROBLEMS
+    assert ctl("staged", "restore", "pay-1", *named, "--apply", "--even-if-unknown").status == Exit.PROBLEMS
     assert ctl("staged", "hold", f"{TOPIC_ID}_2", *named, "--apply").status == Exit.PROBLEMS
     assert tree(deleting, torn.parent) == before
     assert ctl("staged", "purge", *named, "--apply").status == Exit.DONE
@@ -288,7 +288,7 @@ def test_a23_a_dead_disk_is_named_and_the_others_are_worked_on(named: Named, tmp
     (tmp_path / "d2").rename(tmp_path / "away")
     assert ctl("stage", "pay-0", *named, "--apply").status == Exit.PROBLEMS
     assert (tmp_path / "d1" / "pay-0").is_dir()
-    dead = ("--without", f"{tmp_path}/d2")
+    dead = ("--skip-log-dir", f"{tmp_path}/d2")
     status, result = ctl_json("stage", "pay-0", *named, *dead, "--apply")
     assert (status, states(result)) == (Exit.PROBLEMS, ["done"])
     said = ctl("staged", "restore", "pay-0", *named, *dead, "--apply")
@@ -337,10 +337,10 @@ def test_one_sick_disk_does_not_stop_the_others(
 
     monkeypatch.setattr(staging, operation, sick)
     argv = ("stage", "pay") if operation == "stage" else ("staged", "restore", "pay")
-    status, result = ctl_json(*argv, *named, "--apply", *(("--confirm",) if operation == "stage" else ()))
+    status, result = ctl_json(*argv, *named, "--apply", *(("--even-over-limit",) if operation == "stage" else ()))
     assert (status, states(result)) == (Exit.PROBLEMS, ["undone", "undone", "done"])
     monkeypatch.setattr(staging, operation, real)
-    status, result = ctl_json(*argv, *named, "--apply", *(("--confirm",) if operation == "stage" else ()))
+    status, result = ctl_json(*argv, *named, "--apply", *(("--even-over-limit",) if operation == "stage" else ()))
     assert (status, states(result)) == (Exit.DONE, ["done", "done"])
 
 
@@ -358,6 +358,8 @@ def test_an_adoption_class_is_said_and_refused(named: Named, tmp_path: Path) -> 
     assert said.status == Exit.REFUSED
     assert "class (b)" in said.err
     assert "a follower restored alone truncates" in said.err
-    assert ctl("staged", "purge", "pay-0", *named, "--apply", "--now", "--held").status == Exit.REFUSED
+    assert (
+        ctl("staged", "purge", "pay-0", *named, "--apply", "--even-if-early", "--include-held").status == Exit.REFUSED
+    )
     assert path.exists()
-    assert ctl("staged", "restore", "pay-0", *named, "--apply", "--insist").status == Exit.DONE
+    assert ctl("staged", "restore", "pay-0", *named, "--apply", "--even-if-unknown").status == Exit.DONE

@@ -29,7 +29,7 @@ def named(tmp_path: Path) -> Named:
     disks = two_disks(tmp_path, replicas=REPLICAS)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", *named, "--apply", "--confirm", "--delay-ms", 0).status == Exit.DONE
+    assert ctl("stage", "pay", *named, "--apply", "--even-over-limit", "--delay-ms", 0).status == Exit.DONE
     return named
 
 

@@ -58,10 +58,14 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
     add_broker(parser)
     if changes:
         parser.add_argument(
-            "--without", metavar="DIR", action="append", default=[], help="a log dir that has failed and may not answer"
+            "--skip-log-dir",
+            metavar="DIR",
+            action="append",
+            default=[],
+            help="a log dir that has failed and may not answer",
         )
         parser.add_argument(
-            "--returned",
+            "--even-if-stale-disk",
             metavar="DIR",
             action="append",
             default=[],
@@ -72,9 +76,9 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
 
 
 def next_words(arguments: argparse.Namespace) -> str:
-    """Return the broker as it was named, and which of its log dirs have failed or returned, for the next command."""
-    said = [f"--{flag} {quoted(one)}" for flag in ("without", "returned") for one in getattr(arguments, flag, ())]
-    return " ".join([words_of(arguments), *said])
+    """Return the broker as it was named, and which of its log dirs are left out; never an override."""
+    skipped = [f"--skip-log-dir {quoted(one)}" for one in getattr(arguments, "skip_log_dir", ())]
+    return " ".join([words_of(arguments), *skipped])
 
 
 def without_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
@@ -83,7 +87,7 @@ def without_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
     Raises:
         ConfigError: one of them is none of the broker's.
     """
-    return _of_the_brokers("--without", arguments.without, named)
+    return _of_the_brokers("--skip-log-dir", arguments.skip_log_dir, named)
 
 
 def returned_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
@@ -92,7 +96,7 @@ def returned_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
     Raises:
         ConfigError: one of them is none of the broker's.
     """
-    return _of_the_brokers("--returned", getattr(arguments, "returned", ()), named)
+    return _of_the_brokers("--even-if-stale-disk", getattr(arguments, "even_if_stale_disk", ()), named)
 
 
 def _of_the_brokers(flag: str, paths: Sequence[str], named: Broker) -> frozenset[str]:

@@ -47,7 +47,7 @@ def closed_of(sites: Sequence[Site], accepted: Collection[str] = ()) -> dict[str
                 log_dir,
                 "a disk that was here all the time",
                 f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
-                "what is set aside there may be restored or purged since; look at it, then say --returned DIR",
+                "what is staged there may be restored or purged since; look at it, then say --even-if-stale-disk DIR",
             )
     for log_dir, suspect in read_suspects(sites, clock.boot_id()).items():
         found[log_dir] = Problem(
@@ -72,7 +72,7 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
     paths = {log_dir, *(path_of(kind, log_dir) for kind in WorkRootKind)}
     if not any(f"{error.path}/".startswith(f"{path}/") for path in paths):
         raise error
-    fix = f"{error.fix} (if it has failed, --without {quoted(log_dir)} goes on without it)".strip()
+    fix = f"{error.fix} (if it has failed, --skip-log-dir {quoted(log_dir)} goes on without it)".strip()
     raise type(error)(error.path, expected=error.expected, found=error.found, fix=fix) from error
 
 

@@ -73,7 +73,9 @@ def add_parser(commands: Any) -> None:
         help="where it lies; auto: inside a log dir no stock broker reads, else beside, else in-place",
     )
     parser.add_argument(
-        "--unsupported-fs", action="store_true", help="also on file systems nothing was proven on, at your own risk"
+        "--even-on-unsupported-fs",
+        action="store_true",
+        help="also on file systems nothing was proven on, at your own risk",
     )
     parser.set_defaults(run=act, title="init")
 
@@ -98,7 +100,7 @@ def _plans(
                     log_dir,
                     requested=requested,
                     fs_type=fs_type_at(log_dir),
-                    unsupported_fs=arguments.unsupported_fs,
+                    unsupported_fs=arguments.even_on_unsupported_fs,
                 )
             require_one_broker(named, plans[0].belongs if plans else None, plan.belongs, log_dir)
             plans.append(plan)
@@ -134,7 +136,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
     is_first = bool(plans) and not any(plan.is_whole for plan in plans)
     if not plans:
-        problem = Problem("config-error", "--without", "at least one log dir that answers", "none")
+        problem = Problem("config-error", "--skip-log-dir", "at least one log dir that answers", "none")
         raise ConfigError((problem,))
     if is_first:
         say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
@@ -153,7 +155,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     _table(made, streams)
     where = next_words(arguments)
     flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
-    flags += " --unsupported-fs" if arguments.unsupported_fs else ""
+    flags += " --even-on-unsupported-fs" if arguments.even_on_unsupported_fs else ""
     line = f"logdirctl staged ls {words_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
     streams.out.write(render.printable(f"next: {line}") + "\n")
     return status

@@ -82,7 +82,7 @@ def add_parser(commands: Any) -> None:
             )
         parser.set_defaults(run=act, title=f"layout {verb}", verb=verb)
         if verb == "check":
-            parser.set_defaults(apply=False, without=[])
+            parser.set_defaults(apply=False, skip_log_dir=[])
     status = below.add_parser(
         "status",
         help="say how far a change of layout is",

@@ -102,9 +102,9 @@ def add_parser(commands: Any) -> None:
         metavar="MS",
         help=f"{SETTING}: beside a running broker (default {DEFAULT_MAX_AGE_MS}, 10 minutes)",
     )
-    parser.add_argument("--confirm", action="store_true", help="yes to what the brake held back")
+    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the brake held back")
     parser.add_argument(
-        "--confirm-image",
+        "--even-if-older-metadata",
         action="store_true",
         help="yes, the source is right although it is behind, or nothing is remembered of how far it was followed",
     )
@@ -119,7 +119,7 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
     """
     problems = []
     question = check_delay(arguments.delay_ms, "--delay-ms")
-    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.confirm):
+    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.even_over_limit):
         problems.append(question)
     percent, age_ms = arguments.max_staged_percent, arguments.max_age_ms
     if percent not in range(101):
@@ -133,8 +133,8 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
         protected=protected_of(arguments),
         percent=percent,
         max_age_ms=age_ms,
-        is_confirmed=arguments.confirm,
-        is_image_confirmed=arguments.confirm_image,
+        is_confirmed=arguments.even_over_limit,
+        is_image_confirmed=arguments.even_if_older_metadata,
     )
 
 
@@ -229,6 +229,6 @@ def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, 
     flags += protection_words(arguments)
     if arguments.max_staged_percent != brake_rule.DEFAULT_PERCENT:
         flags += f" --max-staged-percent {arguments.max_staged_percent}"
-    flags += " --confirm" if arguments.confirm or plan.waiting else ""
-    flags += " --confirm-image" if arguments.confirm_image else ""
+    flags += " --even-over-limit" if arguments.even_over_limit or plan.waiting else ""
+    flags += " --even-if-older-metadata" if arguments.even_if_older_metadata else ""
     return f"logdirctl reconcile {source_words(arguments)} {where}{flags} --apply"

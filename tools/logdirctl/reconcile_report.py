@@ -125,7 +125,7 @@ def report(arguments: argparse.Namespace, streams: Streams, told: Told) -> Exit:
     if refused is not None:
         problems.append(refused)
     if plan is not None and plan.braked is not None:
-        problems.append(plan.braked._replace(fix="look at the plan, then say --confirm"))
+        problems.append(plan.braked._replace(fix="look at the plan, then say --even-over-limit"))
     if told.desired.image.ended is not None:
         problems.append(told.desired.image.ended)
     listed = [*problems, *(row.problem for row in rows if row.problem is not None)]

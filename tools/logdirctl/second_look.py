@@ -91,7 +91,7 @@ class Looking:
                 self._has_source = False
                 return SecondLook(image=None, used=used)
             expected = "the broker's own metadata log, which says what is wanted again"
-            fix = "mount its disk, name another source with --from, or name what is to go with --now"
+            fix = "mount its disk, name another source with --from, or name what is to go with --even-if-early"
             return self._blind(used, Problem("refused", own or METADATA_DIR, expected, "none", fix))
         try:
             running = is_running(named.log_dirs)
@@ -128,4 +128,4 @@ class Looking:
     def _blind(self, used: ControllerFile | None, problem: Problem) -> SecondLook:
         """Look without a log that there is: nothing goes unattended, only what is named for removal now."""
         self.problem = problem
-        return SecondLook(image=None, used=used, held=None if self._arguments.now else problem)
+        return SecondLook(image=None, used=used, held=None if self._arguments.even_if_early else problem)

@@ -34,7 +34,7 @@ from tools.logdirctl.protection import add_protection, protected_of, protection_
 from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
 from tools.render import quoted
 
-_CONFIRMS = "--confirm"
+_CONFIRMS = "--even-over-limit"
 
 
 def add_parser(commands: Any) -> None:
@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> None:
 
 def _delays(arguments: argparse.Namespace) -> DelayPolicy:
     question = check_delay(arguments.delay_ms, "--delay-ms")
-    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.confirm):
+    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.even_over_limit):
         raise ConfigError((question,))
     return DelayPolicy(default_ms=arguments.delay_ms)
 
@@ -95,7 +95,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             is_held=arguments.hold,
             protected=protected_of(arguments),
             record=brake_rule.highest(brake.read_records(broker.sites)),
-            is_confirmed=arguments.confirm,
+            is_confirmed=arguments.even_over_limit,
         )
         rows, problems = (
             _apply(broker, request, selector, streams) if arguments.apply else _planned(plan_stage(request, facts))
@@ -211,7 +211,7 @@ def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     flags += " --hold" if arguments.hold else ""
     flags += protection_words(arguments)
     waits = any(row.state == WAITING for row in rows)
-    flags += f" {_CONFIRMS}" if arguments.confirm or waits else ""
+    flags += f" {_CONFIRMS}" if arguments.even_over_limit or waits else ""
     if not any(row.state in (PLANNED, WAITING) for row in rows):
         return f"logdirctl inventory {words_of(arguments)}"
     return f"logdirctl stage {quoted(arguments.selector)} {where}{flags} --apply"

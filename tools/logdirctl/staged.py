@@ -93,7 +93,7 @@ def _add_own(parser: Any, name: str) -> None:
     if name != "purge":
         parser.add_argument("--disk", metavar="DIR", help="only what lies on this log dir")
         parser.add_argument(
-            "--copy",
+            "--name",
             metavar="NAME",
             action="append",
             default=[],
@@ -103,14 +103,18 @@ def _add_own(parser: Any, name: str) -> None:
         parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to; it must be there")
     if name == "restore":
         parser.add_argument(
-            "--insist",
+            "--even-if-unknown",
             action="store_true",
             help="rename back whatever its class: you know more than the marker",
         )
     if name == "purge":
         add_source(parser)
-        parser.add_argument("--now", action="store_true", help="also before its time what an operator set aside")
-        parser.add_argument("--held", action="store_true", help="with --now: also what has no deadline")
+        parser.add_argument(
+            "--even-if-early", action="store_true", help="also before its time what an operator set aside"
+        )
+        parser.add_argument(
+            "--include-held", action="store_true", help="with --even-if-early: also what has no deadline"
+        )
         parser.add_argument(
             "--bytes-per-second",
             type=int,

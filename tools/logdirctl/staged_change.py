@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tools.logdirctl import second_look
 
 _FLAGS = {
-    "insist": "--insist",
-    "now": "--now",
-    "held": "--held",
+    "even_if_unknown": "--even-if-unknown",
+    "even_if_early": "--even-if-early",
+    "include_held": "--include-held",
 }
 
 
@@ -61,16 +61,16 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
         flags += f" --disk {quoted(arguments.disk)}"
     if getattr(arguments, "output", None) is not None:
         flags += f" -o {quoted(arguments.output)}"
-    flags += "".join(f" --copy {quoted(name)}" for name in getattr(arguments, "copy", ()))
+    flags += "".join(f" --name {quoted(name)}" for name in getattr(arguments, "name", ()))
     selector = "" if arguments.selector is None else f" {quoted(arguments.selector)}"
     return f"logdirctl {arguments.title}{selector} {where}{flags} --apply"
 
 
 def chosen(arguments: argparse.Namespace, selector: Selector, items: Sequence[SetAside]) -> tuple[SetAside, ...]:
-    """Return what ``--disk`` and ``--copy`` leave of what a selector found."""
+    """Return what ``--disk`` and ``--name`` leave of what a selector found."""
     disk = None if arguments.disk is None else os.path.abspath(arguments.disk)
     return tuple(
-        item for item in items if disk in (None, item.log_dir) and (not arguments.copy or item.name in arguments.copy)
+        item for item in items if disk in (None, item.log_dir) and (not arguments.name or item.name in arguments.name)
     )
 
 
@@ -115,8 +115,8 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
         request = RestoreRequest(
             selected=tuple((item.log_dir, item.name) for item in items),
             wanted=Unknown(),
-            is_choice=bool(arguments.copy) or arguments.disk is not None,
-            insists=arguments.insist,
+            is_choice=bool(arguments.name) or arguments.disk is not None,
+            insists=arguments.even_if_unknown,
         )
         plan = plan_restore(request, facts)
         problems: list[Problem] = []
@@ -295,11 +295,11 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def _check_purge(arguments: argparse.Namespace) -> None:
     problems = []
-    if arguments.now and arguments.selector in (None, EVERYTHING):
+    if arguments.even_if_early and arguments.selector in (None, EVERYTHING):
         found = arguments.selector or "none"
-        problems.append(Problem("config-error", "--now", "a selector that names what goes for good", found))
-    if arguments.held and not arguments.now:
-        problems.append(Problem("config-error", "--held", "--now beside it", "none"))
+        problems.append(Problem("config-error", "--even-if-early", "a selector that names what goes for good", found))
+    if arguments.include_held and not arguments.even_if_early:
+        problems.append(Problem("config-error", "--include-held", "--even-if-early beside it", "none"))
     if arguments.bytes_per_second < 0:
         found = str(arguments.bytes_per_second)
         problems.append(Problem("config-error", "--bytes-per-second", "0 or more", found))
@@ -317,8 +317,8 @@ def _request(
     return PurgeRequest(
         now=now,
         heartbeats=beats,
-        is_early=arguments.now,
-        includes_held=arguments.held,
+        is_early=arguments.even_if_early,
+        includes_held=arguments.include_held,
         closed=broker.closed,
         look=looking.look,
         facts=looking.facts,

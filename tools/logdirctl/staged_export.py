@@ -60,7 +60,7 @@ def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[Row]]:
             found = "none" if item.problem is None else item.problem.found
             refusals.append(refuse(*where, Why.HELD, "a marker to be used", found, "held: look at it"))
         elif taken[item.topic, item.partition] > 1:
-            refusals.append(refuse(*where, Why.CHOICE, "one copy of it", "several", "choose one: --disk, --copy"))
+            refusals.append(refuse(*where, Why.CHOICE, "one copy of it", "several", "choose one: --disk, --name"))
         else:
             good.append(item)
     return good, refused(refusals)

@@ -65,7 +65,7 @@ def test_early_is_for_what_an_operator_staged_alone() -> None:
     for other in (REMOVED, replace(MARKER, reason=Reason.CAPTURED), replace(REMOVED, reason=Reason.OPERATOR)):
         refused = decide(other, is_early=True, includes_held=True)
         assert isinstance(refused, Refusal)
-        assert "--now" not in refused.problem.fix
+        assert "--even-if-early" not in refused.problem.fix
 
 
 @pytest.mark.parametrize("marker", [HELD, ABSENT])

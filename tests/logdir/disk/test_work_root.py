@@ -263,7 +263,7 @@ def test_a26_a_directory_replaced_behind_our_back_is_noticed(d1: Path, replaced:
 
 @pytest.mark.parametrize("fs_type", ["nfs4", "overlay", "fuse.sshfs", "zfs", "vfat", None])
 def test_a07_other_file_systems_are_read_only_to_us(d1: Path, fs_type: str | None) -> None:
-    with pytest.raises(RefusedError, match="--unsupported-fs"):
+    with pytest.raises(RefusedError, match="--even-on-unsupported-fs"):
         plan_init(HostDisk(), str(d1), fs_type=fs_type)
     require_supported_fs(str(d1), fs_type, unsupported_fs=True)
 

@@ -10,7 +10,7 @@ PROOF := .proof
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml .ci/setup
+$(STAMP): pyproject.toml setup.py migrate/logdird-spark.pth .ci/setup
 	.ci/setup $(PYTHON) $(VENV)
 	touch $@
 

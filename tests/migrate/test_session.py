@@ -250,3 +250,36 @@ def test_walking_is_refused_by_the_task_itself(spark: object, tmp_path: Path) ->
     assert done.stdout.startswith("2\n"), done.stdout + done.stderr
     assert "walk-on-cluster" in done.stdout
     assert "take inventories on the brokers, or say --shared-paths" in done.stdout
+
+
+@pytest.mark.spark
+def test_the_data_source_is_not_lost_on_a_script_that_no_activated_environment_runs(
+    spark: object, tmp_path: Path
+) -> None:
+    """A session of the script's own, another folder, and nothing in the environment but where Java is."""
+    (tmp_path / "disk" / "t-0").mkdir(parents=True)
+    (tmp_path / "fleet.yaml").write_text(
+        f"clusters: [{{name: a, brokers: [{{node_id: 1, log_dirs: [{tmp_path}/disk]}}]}}]"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "job.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+            from pyspark.sql import SparkSession
+
+            session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+            print(session.read.format("logdir").load(sys.argv[1]).count())
+            print(session.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).first())
+            session.stop()
+            """
+        )
+    )
+    home = jvm.java_home(jvm.find(os.environ), (tmp_path / "java",))
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "job.py"), str(tmp_path / "fleet.yaml")],
+        capture_output=True, text=True, env={"JAVA_HOME": str(home)}, cwd=tmp_path / "elsewhere",
+        timeout=280, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["2", sys.executable], done.stderr[-2000:]
+    assert done.returncode == 0

@@ -40,8 +40,8 @@ class Problem(NamedTuple):
 
 def _line(slug: str, path: str, expected: str, found: str, fix: str) -> str:
     tail = f"; {fix}" if fix else ""
-    # A path is never cut: it is what somebody has to go and look at.
-    return f"{slug}: {printable(path)}: expected {expected}, found {found}{tail}"
+    # Nothing is cut here: a path is what somebody has to go and look at.
+    return printable(f"{slug}: {path}: expected {expected}, found {found}{tail}")
 
 
 class LogDirError(Exception):

@@ -20,7 +20,7 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
-from tools.render import utf8
+from tools.render import printable, utf8
 
 FORMAT = 1
 """Changes only when a documented key of the JSON output does."""
@@ -45,8 +45,8 @@ class Streams(NamedTuple):
 
 
 def say(streams: Streams, line: str) -> None:
-    """Write one line of dialogue to standard error."""
-    streams.err.write(f"{line}\n")
+    """Write dialogue to standard error: one line, or a text of ours of several; nothing in it steers a terminal."""
+    streams.err.write("".join(f"{printable(one)}\n" for one in line.split("\n")))
     streams.err.flush()
 
 

@@ -38,10 +38,24 @@ def utf8(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return one word for a shell."""
+    r"""Return one word for a shell, on one line: what a terminal would act on, and bytes that no text holds, escaped.
+
+    >>> print(quoted("/d 1"), quoted("/d\n1\udcff"))
+    '/d 1' $'/d\0121\377'
+    """
     import shlex
 
-    return shlex.quote(text)
+    if text.isprintable():
+        return shlex.quote(text)
+    # Three octal digits each: a shell that takes more of hexadecimal ones would read the next letter too.
+    shown = (
+        f"\\{char}" if char in "\\'" else char if char.isprintable() else _octal(os.fsencode(char)) for char in text
+    )
+    return f"$'{''.join(shown)}'"
+
+
+def _octal(data: bytes) -> str:
+    return "".join(f"\\{byte:03o}" for byte in data)
 
 
 def printable(text: str) -> str:

@@ -257,7 +257,7 @@ def test_path_that_is_not_utf8_is_scanned_and_shown(tmp_path: Path) -> None:
     disk = value["result"]["disks"][0]
     assert (status, disk["rows"], disk["disk"]["log_dir"]) == (0, 2, f"{tmp_path}/d\ufffd")
     status, out, _ = run("--log-dirs", f"{top},{tmp_path}/none")
-    assert f"next: logdirctl inventory --log-dirs '{tmp_path}/d\\udcff,{tmp_path}/none' -o DIR" in out
+    assert f"next: logdirctl inventory --log-dirs $'{tmp_path}/d\\377,{tmp_path}/none' -o DIR" in out
     assert status == Exit.PROBLEMS
 
 

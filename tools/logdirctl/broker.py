@@ -46,7 +46,7 @@ from logdir.formats.inventory import Entry
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.replicas import look
 from tools.logdirctl.closed import closed_of, failed_of, keep_in_mind, unlocked
-from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
+from tools.logdirctl.naming import Broker, add_broker, broker_of, require_text, words_of
 from tools.logdirctl.root import open_true_root, require_one_broker
 from tools.render import quoted
 
@@ -313,7 +313,7 @@ def opened(
         is_root_needed: Whether each log dir must have a work root that is whole.
 
     Raises:
-        ConfigError: the broker is not named right.
+        ConfigError: the broker is not named right, or the path of a log dir is no UTF-8.
         LogDirOfflineError: a log dir does not answer and is not said to have failed.
         NoWorkRootError: one has no work root.
         ForeignLogDirError: they are not all of one broker.
@@ -321,6 +321,7 @@ def opened(
         LogDirError: as ``open_root``.
     """
     named = broker_of(arguments)
+    require_text(named)
     without = without_of(arguments, named)
     accepted = returned_of(arguments, named)
     disk = HostDisk()

@@ -76,7 +76,7 @@ def _report(arguments: argparse.Namespace, streams: Streams) -> int:
     if arguments.json:
         streams.out.write(envelope(arguments.title, Exit.DONE, (), {"output": str(page)}))
     else:
-        streams.out.write(f"wrote {page}\nnext: open it in a browser\n")
+        streams.out.write(f"wrote {render.printable(str(page))}\nnext: open it in a browser\n")
     return Exit.DONE
 
 
@@ -120,10 +120,9 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
     if arguments.json:
         streams.out.write(envelope(arguments.title, Exit.DONE, warnings, result))
     elif arguments.verb == "scan":
-        streams.out.write(
-            f"wrote {output}: {result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows\n"
-            f"next: logdirctl fleet plan {output} -o PLAN\n"
-        )
+        counts = f"{result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows"
+        line = f"next: logdirctl fleet plan {render.quoted(str(output))} -o PLAN"
+        streams.out.write(f"wrote {render.printable(str(output))}: {counts}\n{line}\n")
     else:
         _tell_plan(summary, output, streams)
     return Exit.DONE
@@ -142,7 +141,8 @@ def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
     if found:
         out.write("\n")
         render.table(out, ("conflict", "units"), found, frozenset({1}))
-    out.write(f"\nwrote {output}\nnext: open {output / 'report.html'} in a browser\n")
+    page = render.quoted(str(output / "report.html"))
+    out.write(f"\nwrote {render.printable(str(output))}\nnext: open {page} in a browser\n")
 
 
 class Stages:

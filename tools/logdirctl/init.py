@@ -31,7 +31,7 @@ from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
 from tools.logdirctl.broker import add_change, next_words, returned_of, told, told_or_closed, without_of
 from tools.logdirctl.closed import closed_of, keep_in_mind, require_none_closed
-from tools.logdirctl.naming import Broker, broker_of, words_of
+from tools.logdirctl.naming import Broker, broker_of, require_text, words_of
 from tools.logdirctl.report import DONE, PLANNED, UNDONE
 from tools.logdirctl.root import require_one_broker
 
@@ -128,6 +128,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     disk = HostDisk()
     named = broker_of(arguments)
+    require_text(named)
     without = without_of(arguments, named)
     try:
         plans, notes = _plans(arguments, disk, named, without)

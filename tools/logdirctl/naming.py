@@ -15,6 +15,9 @@ from tools import render
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+
+_ONCE = "list it once: a broker stops over two log dirs that are one"
 
 
 class Broker(NamedTuple):
@@ -83,9 +86,50 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
     texts = [render.utf8(path) for path in absolute]
     twice = sorted({text for text in texts if texts.count(text) > 1})
     problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
+    problems += _one_directory(absolute, where)
     if problems:
         raise ConfigError(tuple(problems))
     return Broker(tuple(absolute), rack, node_id, metadata, is_kraft)
+
+
+def _one_directory(paths: Sequence[str], where: str) -> list[Problem]:
+    """Return the paths that lead to a directory of another path, through a link or a second mount."""
+    first: dict[tuple[int, int], str] = {}
+    found = []
+    for path in dict.fromkeys(paths):
+        try:
+            stat = os.stat(path)  # noqa: PTH116 - few imports, here
+        except OSError:
+            continue  # one that does not answer is no other one's second name
+        other = first.setdefault((stat.st_dev, stat.st_ino), path)
+        if other != path:
+            found.append(
+                Problem("config-error", where, "each log dir once", f"{path}: the same directory as {other}", _ONCE)
+            )
+    return found
+
+
+def require_text(named: Broker) -> None:
+    """Return if every log dir has a path that UTF-8 can hold; the files of a work root record it.
+
+    Raises:
+        ConfigError: one has not; it can be looked at, and nothing of it can be changed.
+    """
+    problems = tuple(
+        Problem("config-error", path, "a log dir whose path is UTF-8", "bytes that are none", "rename it, or mount it")
+        for path in named.log_dirs
+        if not _is_text(path)
+    )
+    if problems:
+        raise ConfigError(problems)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_path(text: str) -> bool:

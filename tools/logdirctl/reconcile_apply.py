@@ -32,6 +32,7 @@ from tools.logdirctl.desired_source import Desired
 from tools.logdirctl.reconcile import Decided, Policy, closely, decide
 from tools.logdirctl.reconcile_report import Row, place_of, planned_rows, refused_rows
 from tools.logdirctl.report import DONE, UNDONE, Progress, utc
+from tools.render import printable
 
 _Key = tuple[type, str, str]
 
@@ -209,4 +210,4 @@ def _warn(streams: Streams, action: Action, outcome: Outcome | None) -> None:
     marker = action.stage.marker
     until = "until an operator purges it" if action.undo_until_ms is None else f"until {utc(action.undo_until_ms)}"
     line = f"{action.log_dir}/{action.path} ({marker.topic_id or 'no id'}) is set aside, and can be taken back {until}"
-    say(streams, f"logdirctl reconcile: {line}")
+    say(streams, f"logdirctl reconcile: {printable(line)}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # What the person who starts the tests says.
-_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_PROOF_OUT", "LOGDIRD_CI", "LOGDIRD_KAFKA_CACHE")
+_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_PROOF_OUT", "LOGDIRD_CI", "LOGDIRD_CI_SEED", "LOGDIRD_KAFKA_CACHE")
 
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]

@@ -7,16 +7,35 @@ tests are skipped with a reason that says what to install; a release that cannot
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.kafka.fetch import RELEASES, FetchError, cache_dir, fetch, is_whole
 from tests.kafka.jvm import leftovers, missing_java
 from tests.kafka.rig import Rig
+from tests.kafka.rotation import how
+
+_RELEASE: Final = re.compile(r"\[(?:.*-)?(\d+\.\d+\.\d+)(?:-.*)?\]$")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which releases each test took, and how to take the same again."""
+    ran: dict[str, list[str]] = {}
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        release = _RELEASE.search(report.nodeid)
+        if "kafka" in report.keywords and release is not None:
+            took = ran.setdefault(report.nodeid.partition("[")[0], [])
+            took += [release[1]] if release[1] not in took else []
+    if ran:
+        terminalreporter.section(f"stock releases, {how()}")
+        for test, took in ran.items():
+            terminalreporter.write_line(f"{test}: {' '.join(took)}")
 
 
 @pytest.fixture(scope="session")
@@ -63,15 +82,15 @@ def kafka_root() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def make_rig(releases: dict[str, Path], kafka_root: Path) -> Iterator[Callable[[str], Rig]]:
+def make_rig(jars: Callable[[str], Path], kafka_root: Path) -> Iterator[Callable[[str], Rig]]:
     """Make a rig of a version; those a module made are closed at its end, whatever failed before."""
     rigs: list[Rig] = []
 
     def make(version: str) -> Rig:
         rig = Rig(
             version=version,
-            libs=releases[version],
-            client_libs=releases[RELEASES[-1]],
+            libs=jars(version),
+            client_libs=jars(RELEASES[-1]),
             cache=cache_dir(os.environ),
             root=kafka_root / f"{version}-{os.urandom(4).hex()}",
         )

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.client import ClientError, ReplicaKey
-from tests.kafka.fetch import RELEASES
 from tests.kafka.jvm import RigError, leftovers
 from tests.kafka.rig import (
     CLEAN_EXIT,
@@ -22,6 +21,7 @@ from tests.kafka.rig import (
     new_id,
     parse_log_dirs_tool,
 )
+from tests.kafka.rotation import releases_of
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +29,7 @@ RECORDS = 1500
 VALUE_BYTES = 1000
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=releases_of("rig"))
 def rig(request: pytest.FixtureRequest, make_rig: Callable[[str], Rig]) -> Iterator[Rig]:
     """A started broker with three log dirs and one filled partition."""
     rig = make_rig(request.param)

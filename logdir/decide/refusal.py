@@ -61,10 +61,10 @@ class Refusal:
 
     log_dir: str
     path: str
-    """Relative to the log dir, or the name under ``deleting/``."""
+    """Of the item that is refused: relative to the log dir, or the name under ``deleting/``."""
     why: Why
     problem: Problem
-    """The line to print."""
+    """The line to print; its path may lead to what is in the way within the item."""
 
 
 def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:

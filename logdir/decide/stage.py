@@ -198,14 +198,14 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
     if replica.inode is None:
         return refuse(*where, Why.NOT_THERE, "a replica that was looked at", "it was not", "look again")
     if replica.strangers:
-        return refuse(
-            replica.log_dir,
-            f"{replica.path}/{replica.strangers[0]}",
-            Why.HELD,
+        problem = Problem(
+            "refused",
+            f"{replica.log_dir}/{replica.path}/{replica.strangers[0]}",
             "only regular files in a partition directory",
             "something else",
             "look at it and take it away; the replica is held until then",
         )
+        return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.HELD, problem=problem)
     if replica.topic is None:
         return refuse(
             *where, Why.NO_NAME, "a topic name in partition.metadata", "none", "write the true name back first"

@@ -11,18 +11,19 @@ Spec: design §2 laws 1, 3, 4, §4; attacks A3, A22, A38, A43.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 
 from logdir.decide.position import until_done
 from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
-from logdir.disk import brake, controller, staging
+from logdir.disk import batch_loop, brake, controller, staging
+from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.batches import Batches
 from logdir.disk.give_id import GiveItem, give_id
 from logdir.disk.kernel_clock import read_instant
-from logdir.disk.locks import Batch
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.site import Site
 from logdir.errors import Problem
@@ -48,20 +49,6 @@ class Applied:
     has_changed: bool
 
 
-@dataclass(slots=True, kw_only=True)
-class _Work:
-    """Where one command stands."""
-
-    broker: OpenBroker
-    streams: Streams
-    left: dict[_Key, Action]
-    """What was shown and is not done yet, in order."""
-    rows: list[Row] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    sick: set[str] = field(default_factory=set)
-    batches: Batches = field(default_factory=staging.batches)
-
-
 def _key(action: Action) -> _Key:
     return type(action), action.log_dir, place_of(action)
 
@@ -82,41 +69,129 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
     plan = shown.plan
     if plan is None:
         raise ValueError("nothing follows from what was refused")
-    paths = {place_of(action) for action in (*plan.actions, *plan.waiting)} | {one.path for one in plan.refusals}
-    work = _Work(broker=broker, streams=streams, left={_key(action): action for action in plan.actions})
     if plan.braked is not None and desired.document is not None:
         # A document is followed as a whole, or given again.
         return Applied(decided=shown, rows=planned_rows(plan), problems=(), has_changed=False)
-    progress = Progress(streams, "reconciling", len(work.left))
+    left = {_key(action): action for action in plan.actions}
+    work = _Work(
+        broker=broker,
+        desired=desired,
+        policy=policy,
+        streams=streams,
+        shown=plan,
+        left=left,
+        paths={place_of(action) for action in (*plan.actions, *plan.waiting)} | {one.path for one in plan.refusals},
+        decided=shown,
+        progress=Progress(streams, "reconciling", len(left)),
+    )
     broker.beat(read_instant())
-    decided, is_begun = shown, False
-    while work.left:
-        with broker.batch() as held:
-            facts = broker.look(closely(paths))
-            decided = decide(broker, desired, policy, facts, is_counted=is_begun and plan.braked is None)
-            now = decided.plan
-            if now is None or now.refused is not None or (now.braked is not None and plan.braked is None):
-                rows = () if now is None else planned_rows(now)
-                return Applied(
-                    decided=decided, rows=(*work.rows, *rows), problems=tuple(work.problems), has_changed=is_begun
-                )
-            if not is_begun:
-                _begin(broker, desired, now)
-                is_begun = True
-            _take_out(work, now)
-            before = len(work.left)
-            _do(work, now, held)
-            progress.add(before - len(work.left))
-    progress.done()
-    last = decided.plan
-    rows = tuple(work.rows)
-    if last is not None:
-        rows = (*rows, *refused_rows(_not_listed(last, rows)), *planned_rows(replace(last, actions=(), refusals=())))
-        is_done = not work.sick and all(row.state == DONE for row in work.rows)
-        if last.used is not None and (is_done or last.used == until_done(last.used, desired.used)):
-            with told("controller.json of every work root"):
-                controller.write_record(broker.changeable, last.used)
-    return Applied(decided=decided, rows=rows, problems=tuple(work.problems), has_changed=is_begun)
+    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=work.undecided, report=work.report)
+    work.progress.done()
+    return work.stopped() if work.is_stopped else work.finished()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """Where one command stands."""
+
+    broker: OpenBroker
+    desired: Desired
+    policy: Policy
+    streams: Streams
+    shown: ReconcilePlan
+    left: Mapping[_Key, Action]
+    """What was shown, in order."""
+    paths: set[str]
+    """Entries that are opened."""
+    decided: Decided
+    """As it was decided last."""
+    progress: Progress
+    rows: list[Row] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    sick: set[str] = field(default_factory=set)
+    batches: Batches = field(default_factory=staging.batches)
+    is_begun: bool = False
+    is_stopped: bool = False
+    """The last decision forbids the rest."""
+
+    def decide(self, left: Collection[_Key]) -> Turn[_Key, Row]:
+        """Look and decide again about what is left; what must be durable first is made so."""
+        facts = self.broker.look(closely(self.paths))
+        is_counted = self.is_begun and self.shown.braked is None
+        self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
+        now = self.decided.plan
+        if now is None or now.refused is not None or (now.braked is not None and self.shown.braked is None):
+            self.is_stopped = True
+            return Turn(is_over=True)
+        if not self.is_begun:
+            _begin(self.broker, self.desired, now)
+            self.is_begun = True
+        follows = {_key(action) for action in now.actions}
+        settled = {key: _changed(self.left[key], now) for key in left if key not in follows}
+        todo = [action for action in now.actions if _key(action) in left]
+        return Turn(settled=settled, steps=partial(self._steps, todo))
+
+    def _steps(self, todo: Sequence[Action]) -> Iterator[Callable[[], Mapping[_Key, Row]]]:
+        for part in _parts(todo, self.batches):
+            yield partial(self._do, part)
+
+    def _do(self, part: Sequence[Action]) -> Mapping[_Key, Row]:
+        site = self.broker.site_of(part[0].log_dir)
+        outcomes: tuple[Outcome, ...] = ()
+        if site.log_dir not in self.sick:
+            with sick_disks(self.problems, self.sick, site):
+                outcomes = _carry_out(site, part)
+        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        known = outcomes or (None,) * len(part)
+        for action, outcome in zip(part, known, strict=True):
+            _warn(self.streams, action, outcome)
+        return {_key(action): _row(action, outcome) for action, outcome in zip(part, known, strict=True)}
+
+    def undecided(self, key: _Key) -> Row:
+        """Return the row of an action about which nothing was decided."""
+        action = self.left[key]
+        return Row.of(action, UNDONE, problem=nothing_decided(action.log_dir, place_of(action)))
+
+    def report(self, rows: Sequence[Row]) -> None:
+        """Note what became of some."""
+        self.rows += rows
+        self.progress.add(len(rows))
+
+    def stopped(self) -> Applied:
+        """Return what was done before a decision forbade the rest."""
+        plan = self.decided.plan
+        rows = () if plan is None else planned_rows(plan)
+        return self._applied((*self.rows, *rows))
+
+    def finished(self) -> Applied:
+        """Return what was done, once how far the cluster was followed is durable."""
+        last = self.decided.plan
+        rows = tuple(self.rows)
+        if last is not None:
+            rows = (
+                *rows,
+                *refused_rows(_not_listed(last, rows)),
+                *planned_rows(replace(last, actions=(), refusals=())),
+            )
+            is_done = not self.sick and all(row.state == DONE for row in self.rows)
+            if last.used is not None and (is_done or last.used == until_done(last.used, self.desired.used)):
+                with told("controller.json of every work root"):
+                    controller.write_record(self.broker.changeable, last.used)
+        return self._applied(rows)
+
+    def _applied(self, rows: tuple[Row, ...]) -> Applied:
+        return Applied(decided=self.decided, rows=rows, problems=tuple(self.problems), has_changed=self.is_begun)
+
+
+def _changed(action: Action, now: ReconcilePlan) -> Row:
+    """Return the row of an action that does not follow any more."""
+    place = place_of(action)
+    for refusal in now.refusals:
+        if refusal.log_dir == action.log_dir and refusal.path in (place, ""):
+            (row,) = refused_rows(replace(now, refusals=(refusal,)))
+            return replace(row, path=place)
+    problem = Problem("refused", f"{action.log_dir}/{place}", "what was shown", "it changed", "look again")
+    return Row.of(action, UNDONE, problem=problem)
 
 
 def _not_listed(plan: ReconcilePlan, rows: Sequence[Row]) -> ReconcilePlan:
@@ -132,44 +207,6 @@ def _begin(broker: OpenBroker, desired: Desired, plan: ReconcilePlan) -> None:
     if plan.record is not None:
         with told("brake.json of every work root"):
             brake.write_record(broker.changeable, plan.record)
-
-
-def _take_out(work: _Work, now: ReconcilePlan) -> None:
-    """Take out what does not follow any more."""
-    refusals = {(one.log_dir, one.path): one for one in now.refusals}
-    follows = {_key(action) for action in now.actions}
-    for key, action in list(work.left.items()):
-        if key in follows:
-            continue
-        del work.left[key]
-        refusal = refusals.get((action.log_dir, place_of(action)))
-        if refusal is not None:
-            work.rows += refused_rows(replace(now, refusals=(refusal,)))
-        else:
-            problem = Problem(
-                "refused", f"{action.log_dir}/{place_of(action)}", "what was shown", "it changed", "look again"
-            )
-            work.rows.append(Row.of(action, UNDONE, problem=problem))
-
-
-def _do(work: _Work, now: ReconcilePlan, held: Batch) -> None:
-    """Do actions in their order until the batch is over."""
-    todo = [action for action in now.actions if _key(action) in work.left]
-    for part in _parts(todo, work.batches):
-        site = work.broker.site_of(part[0].log_dir)
-        outcomes: tuple[Outcome, ...] = ()
-        if site.log_dir not in work.sick:
-            held.require_held()
-            with sick_disks(work.problems, work.sick, site):
-                outcomes = _carry_out(site, part)
-        for number, action in enumerate(part):
-            # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
-            outcome = outcomes[number] if outcomes else None
-            work.rows.append(_row(action, outcome))
-            _warn(work.streams, action, outcome)
-            del work.left[_key(action)]
-        if held.expired(read_instant().boottime_ms):
-            return
 
 
 def _parts(actions: Sequence[Action], batches: Batches) -> Iterator[Sequence[Action]]:

@@ -9,8 +9,9 @@ Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +19,9 @@ from logdir.decide import brake as brake_rule
 from logdir.decide.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, DelayPolicy, check_delay
 from logdir.decide.selector import Selector, parse, select
 from logdir.decide.stage import Stage, StagePlan, StageRequest, plan_stage
-from logdir.disk import brake, staging
+from logdir.disk import batch_loop, brake, staging
+from logdir.disk.batch_loop import Turn, nothing_decided
+from logdir.disk.batches import Batches
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome
 from logdir.errors import ConfigError, Problem
@@ -97,9 +100,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             record=brake_rule.highest(brake.read_records(broker.sites)),
             is_confirmed=arguments.even_over_limit,
         )
-        rows, problems = (
-            _apply(broker, request, selector, streams) if arguments.apply else _planned(plan_stage(request, facts))
-        )
+        plan = plan_stage(request, facts)
+        rows, problems = _apply(broker, request, plan, selector, streams) if arguments.apply else _planned(plan)
         return finish(arguments, streams, rows, [*broker.notes, *problems], _next(arguments, rows))
 
 
@@ -140,53 +142,86 @@ def _confirmed_by_flag(problem: Problem) -> Problem:
     return problem._replace(fix=f"look at the plan, then say {_CONFIRMS}")
 
 
+_Place = tuple[str, str]
+"""Log dir, and path relative to it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """Where one command stands."""
+
+    broker: OpenBroker
+    request: StageRequest
+    selector: Selector
+    progress: Progress
+    rows: list[Row] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    sick: set[str] = field(default_factory=set)
+    batches: Batches = field(default_factory=staging.batches)
+    is_counted: bool = False
+    """The brake has counted all of them."""
+    braked: StagePlan | None = None
+
+    def decide(self, left: Collection[_Place]) -> Turn[_Place, Row]:
+        """Look and decide again about what is left; the brake's record is made durable first."""
+        facts = self.broker.look(_closely(self.selector))
+        again = replace(self.request, selected=tuple(left), now=read_instant())
+        if self.is_counted:
+            # The brake spoke, and counted, of all of them before the first.
+            again = replace(again, is_confirmed=True)
+        plan = plan_stage(again, facts)
+        if not self.is_counted:
+            if plan.record is not None:
+                with told("brake.json of every work root"):
+                    brake.write_record(self.broker.changeable, plan.record)
+            if plan.braked is not None:
+                self.braked = plan
+                return Turn(is_over=True)
+            self.problems += plan.unseen
+            self.is_counted = True
+        settled = {(row.log_dir, row.path): row for row in refused(plan.refusals)}
+        return Turn(settled=settled, steps=partial(self._steps, plan))
+
+    def _steps(self, plan: StagePlan) -> Iterator[Callable[[], Mapping[_Place, Row]]]:
+        for _, group in groupby(plan.actions, key=lambda action: action.log_dir):
+            for part in self.batches.of(list(group)):
+                yield partial(self._stage, part)
+
+    def _stage(self, part: Sequence[Stage]) -> Mapping[_Place, Row]:
+        log_dir = part[0].log_dir
+        if log_dir in self.sick:
+            rows = [_row(action, UNDONE) for action in part]
+        else:
+            rows = _stage(self.broker, log_dir, part, self.problems, self.sick)
+        return {(action.log_dir, action.path): row for action, row in zip(part, rows, strict=True)}
+
+    def report(self, rows: Sequence[Row]) -> None:
+        """Note what became of some."""
+        self.rows += rows
+        self.progress.add(len(rows))
+
+
 def _apply(
-    broker: OpenBroker, request: StageRequest, selector: Selector, streams: Streams
+    broker: OpenBroker, request: StageRequest, shown: StagePlan, selector: Selector, streams: Streams
 ) -> tuple[list[Row], list[Problem]]:
-    """Set aside what was selected, in batches; each looks and decides again."""
-    progress = Progress(streams, "setting aside", len(request.selected))
-    left = list(request.selected)
-    rows: list[Row] = []
-    problems: list[Problem] = []
-    sick: set[str] = set()
-    is_counted = False
-    batches = staging.batches()
+    """Stage what was shown, in batches; each looks and decides again."""
+    left = {(action.log_dir, action.path): action for action in (*shown.actions, *shown.waiting)}
+    rows = refused(shown.refusals)
+    if not left:
+        return rows, list(shown.unseen)
+    progress = Progress(streams, "staging", len(left))
+    work = _Work(broker=broker, request=request, selector=selector, progress=progress, rows=rows)
     broker.beat(request.now)
-    while left:
-        with broker.batch() as held:
-            facts = broker.look(_closely(selector))
-            again = replace(request, selected=tuple(left), now=read_instant())
-            if is_counted:
-                # The brake spoke, and counted, of all of them before the first.
-                again = replace(again, is_confirmed=True)
-            plan = plan_stage(again, facts)
-            if not is_counted:
-                if plan.record is not None:
-                    with told("brake.json of every work root"):
-                        brake.write_record(broker.changeable, plan.record)
-                if plan.braked is not None:
-                    return _planned(plan)
-                problems += plan.unseen
-                is_counted = True
-            rows += refused(plan.refusals)
-            handled = {(one.log_dir, one.path) for one in plan.refusals}
-            for log_dir, group in groupby(plan.actions, key=lambda action: action.log_dir):
-                actions = list(group)
-                for part in batches.of(actions):
-                    if log_dir not in sick:
-                        held.require_held()
-                        rows += _stage(broker, log_dir, part, problems, sick)
-                    else:
-                        rows += [_row(action, UNDONE) for action in part]
-                    handled |= {(action.log_dir, action.path) for action in part}
-                    progress.add(len(part))
-                    if held.expired(read_instant().boottime_ms):
-                        break
-                if held.expired(read_instant().boottime_ms):
-                    break
-            left = [place for place in left if place not in handled]
+
+    def undecided(place: _Place) -> Row:
+        return replace(_row(left[place], UNDONE), problem=nothing_decided(*place))
+
+    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
     progress.done()
-    return rows, problems
+    if work.braked is not None:
+        more, problems = _planned(work.braked)
+        return [*rows, *more], problems
+    return work.rows, work.problems
 
 
 def _stage(

@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logdir.clock import Instant
 from logdir.decide.purge import Purge, PurgeRequest, plan_purge, room_of
 from logdir.decide.refusal import Refusal, refuse_closed
-from logdir.decide.restore import Restore, RestorePlan, RestoreRequest, plan_restore
+from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.disk import heartbeat, staging
 from logdir.disk.kernel_clock import read_instant
@@ -29,12 +28,14 @@ from logdir.evidence import Unknown
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Exit, Streams, say
-from tools.logdirctl.broker import OpenBroker, next_words, opened, sick_disks, told
+from tools.logdirctl.broker import OpenBroker, next_words, opened, told
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import PLANNED, UNDONE, Progress, Row, after, finish, nothing_selected, refused
+from tools.logdirctl.report import PLANNED, Row, finish, nothing_selected, refused
 from tools.logdirctl.source import OWN_LOG, source_words
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_purge import purge_all
+from tools.logdirctl.staged_restore import planned_restore, restore_all
+from tools.logdirctl.staged_unlocked import each
 from tools.render import quoted
 
 if TYPE_CHECKING:
@@ -125,75 +126,8 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
             for action in plan.actions:
                 marker = action.marker
                 say(streams, f"logdirctl staged restore: {marker.topic}-{marker.partition}: {action.says}")
-            rows, problems = restore_all(broker, request, streams)
+            rows, problems = restore_all(broker, request, plan, streams)
         return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))
-
-
-def planned_restore(plan: RestorePlan) -> list[Row]:
-    """Return what a plan takes back as rows."""
-    return [_restored(action, PLANNED) for action in plan.actions]
-
-
-def _restored(action: Restore, state: str) -> Row:
-    marker = action.marker
-    return Row(
-        log_dir=action.log_dir,
-        path=f"deleting/{action.name}",
-        state=state,
-        topic=marker.topic,
-        topic_id=marker.topic_id,
-        partition=marker.partition,
-        place=action.path if state == PLANNED else None,
-        says=action.says,
-    )
-
-
-def restore_all(broker: OpenBroker, request: RestoreRequest, streams: Streams) -> tuple[list[Row], list[Problem]]:
-    """Take back what was selected, in batches; each looks and decides again, under every lock.
-
-    Args:
-        broker: Opened for changes.
-        request: What was selected.
-        streams: For progress.
-
-    Returns:
-        One row per replica, and what is wrong with disks.
-
-    Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
-    """
-    left = list(request.selected)
-    rows: list[Row] = []
-    problems: list[Problem] = []
-    sick: set[str] = set()
-    progress = Progress(streams, "taking back", len(left))
-    broker.beat(read_instant())
-    while left:
-        with broker.batch() as held:
-            plan: RestorePlan = plan_restore(replace(request, selected=tuple(left)), broker.look(none_closely))
-            rows += refused(plan.refusals)
-            handled = {(one.log_dir, one.path) for one in plan.refusals}
-            for action in plan.actions:
-                held.require_held()
-                row = _restored(action, UNDONE)
-                site = broker.site_of(action.log_dir)
-                if action.log_dir not in sick:
-                    with sick_disks(problems, sick, site):
-                        row = after(row, staging.restore(site, _item(action)))
-                rows.append(row)
-                handled.add((action.log_dir, action.name))
-                progress.add(1)
-                if held.expired(read_instant().boottime_ms):
-                    break
-            left = [place for place in left if place not in handled]
-    progress.done()
-    return rows, problems
-
-
-def _item(action: Restore) -> staging.RestoreItem:
-    return staging.RestoreItem(
-        name=action.name, marker=action.marker, path=action.path, drop_last_indexes=action.drop_last_indexes
-    )
 
 
 # Hold and purge.
@@ -207,27 +141,6 @@ def _recover_if_stopped(broker: OpenBroker) -> None:
         raise
     except LockHeldError:
         return
-
-
-def each(
-    broker: OpenBroker, rows: Sequence[tuple[Row, Callable[[Site], Outcome]]], streams: Streams
-) -> tuple[list[Row], list[Problem]]:
-    """Do one thing after the other; a disk that takes no more changes does not stop the others."""
-    progress = Progress(streams, "done", len(rows))
-    told_of: list[Problem] = []
-    sick = set(broker.missing)
-    listed = []
-    for row, call in rows:
-        broker.require_unchanged()
-        found = replace(row, state=UNDONE)
-        if row.log_dir not in sick:
-            site = broker.site_of(row.log_dir)
-            with sick_disks(told_of, sick, site):
-                found = after(row, call(site))
-        listed.append(found)
-        progress.add(1)
-    progress.done()
-    return listed, told_of
 
 
 def hold(arguments: argparse.Namespace, streams: Streams) -> int:

@@ -24,7 +24,8 @@ from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, opened
 from tools.logdirctl.report import PLANNED, Row, finish, refused
 from tools.logdirctl.staged import none_closely, set_aside
-from tools.logdirctl.staged_change import chosen, each, found_nothing, next_line, row_of
+from tools.logdirctl.staged_change import chosen, found_nothing, next_line, row_of
+from tools.logdirctl.staged_unlocked import each
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:

@@ -12,10 +12,14 @@ Spec: design §2 laws 1, 4, 6, §3.3; attacks A18, A26, A45.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice, takewhile
 
 from logdir.decide.purge import Purge, Room
+from logdir.disk import batch_loop
+from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.in_use import in_use
 from logdir.disk.outcome import Outcome, undone
 from logdir.disk.pace import Pace
@@ -25,6 +29,12 @@ from logdir.errors import LogDirError, Problem
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, sick_disks
 from tools.logdirctl.report import UNDONE, Progress, Row, after
+from tools.logdirctl.staged_unlocked import unlocked
+
+_Place = tuple[str, str]
+"""Log dir, and name under ``deleting/``."""
+_Became = tuple[_Place, Outcome | None]
+"""``None``: its disk takes no more changes."""
 
 
 def purge_all(
@@ -53,31 +63,60 @@ def purge_all(
     Raises:
         RefusedError: the broker's configuration changed meanwhile; what was done by then is done.
     """
-    progress = Progress(streams, "done", len(planned))
+    actions = {(action.log_dir, action.name): action for _, action in planned}
+    became: dict[_Place, Outcome] = {}
     problems: list[Problem] = []
-    became: dict[tuple[str, str], Outcome] = {}
-    for log_dir in dict.fromkeys(action.log_dir for _, action in planned):
-        # What was claimed before goes first: it cannot be restored any more, and its name may be in the way.
-        left = sorted(
-            (action for _, action in planned if action.log_dir == log_dir), key=lambda one: one.marker is not None
-        )
-        sick: set[str] = set()
-        while left and not sick:
-            broker.require_unchanged()
-            outcomes: dict[str, Outcome] = {}
-            some = left[: room.partitions]
-            for action in some:
-                if (error := against(action)) is not None:
-                    outcomes[action.name] = undone(f"deleting/{action.name}", error)
-            some = [action for action in some if action.name not in outcomes]
-            if some:
-                _batch(broker, some, room, pace, outcomes, problems, sick)
-            became |= {(log_dir, name): outcome for name, outcome in outcomes.items()}
-            left = [action for action in left if action.name not in outcomes]
-            progress.add(len(outcomes))
-        progress.add(len(left))
+    sick: set[str] = set()
+    progress = Progress(streams, "done", len(actions))
+
+    def step(some: Sequence[Purge]) -> Mapping[_Place, _Became]:
+        log_dir = some[0].log_dir
+        outcomes: dict[str, Outcome] = {}
+        for action in some:
+            if (error := against(action)) is not None:
+                outcomes[action.name] = undone(f"deleting/{action.name}", error)
+        some = [action for action in some if action.name not in outcomes]
+        if some:
+            _batch(broker, some, room, pace, outcomes, problems, sick)
+        handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
+        if log_dir in sick:
+            # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+            handled = {**{(log_dir, action.name): None for action in some}, **handled}
+        return {place: (place, outcome) for place, outcome in handled.items()}
+
+    def decide(left: Collection[_Place]) -> Turn[_Place, _Became]:
+        # Nothing is begun on a disk that takes no more changes.
+        if sick and (lost := {place: (place, None) for place in left if place[0] in sick}):
+            return Turn(settled=lost)
+        log_dir = next(iter(left))[0]
+        some = [actions[place] for place in islice(takewhile(lambda place: place[0] == log_dir, left), room.partitions)]
+        return Turn(steps=lambda: [partial(step, some)])
+
+    def undecided(place: _Place) -> _Became:
+        problems.append(nothing_decided(place[0], f"deleting/{place[1]}"))
+        return place, None
+
+    def report(some: Sequence[_Became]) -> None:
+        became.update({place: outcome for place, outcome in some if outcome is not None})
+        progress.add(len(some))
+
+    batch_loop.run(
+        _in_order(planned), hold=partial(unlocked, broker), decide=decide, undecided=undecided, report=report
+    )
     progress.done()
     return [_row(row, became.get((action.log_dir, action.name))) for row, action in planned], problems
+
+
+def _in_order(planned: Sequence[tuple[Row, Purge]]) -> list[_Place]:
+    """Return what is to go, one log dir after the other.
+
+    What was claimed before goes first: it cannot be restored any more, and its name may be in the way.
+    """
+    order = {log_dir: number for number, log_dir in enumerate(dict.fromkeys(action.log_dir for _, action in planned))}
+    sorted_actions = sorted(
+        (action for _, action in planned), key=lambda one: (order[one.log_dir], one.marker is not None)
+    )
+    return [(action.log_dir, action.name) for action in sorted_actions]
 
 
 def _row(row: Row, outcome: Outcome | None) -> Row:

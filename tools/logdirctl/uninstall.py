@@ -29,7 +29,7 @@ from tools.logdirctl.closed import require_none_closed
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import DONE, PLANNED, REFUSED, WAITING, Row, finish, refused
 from tools.logdirctl.staged import none_closely, set_aside
-from tools.logdirctl.staged_change import planned_restore, restore_all
+from tools.logdirctl.staged_restore import planned_restore, restore_all
 
 _KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
 
@@ -125,10 +125,10 @@ def _staged(
     request = RestoreRequest(
         selected=tuple((item.log_dir, item.name) for item in items if item.kind is not Kind.INCOMING), wanted=Unknown()
     )
-    if arguments.apply:
-        done, problems = restore_all(broker, request, streams)
-        return [*rows, *done], problems
     plan = plan_restore(request, facts)
+    if arguments.apply:
+        done, problems = restore_all(broker, request, plan, streams)
+        return [*rows, *done], problems
     return [*rows, *planned_restore(plan), *refused(plan.refusals)], []
 
 

@@ -22,18 +22,28 @@ def _errors(root: type[LogDirError]) -> set[type[LogDirError]]:
     return {root}.union(*(_errors(below) for below in root.__subclasses__()))
 
 
-def test_every_error_code_is_documented_and_used_by_one_class() -> None:
+def _codes() -> list[str]:
     for package in (logdir, migrate, tools):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name.rpartition(".")[2] in ("errors",):
                 importlib.import_module(module.name)
-    codes = [error.code for error in _errors(LogDirError)]
+    return [error.code for error in _errors(LogDirError)]
+
+
+def all_codes() -> set[str]:
+    """Return the code of every error."""
+    return set(_codes())
+
+
+def test_every_error_code_is_documented_and_used_by_one_class() -> None:
+    codes = _codes()
     assert len(codes) == len(set(codes))
     assert set(codes) <= DOCUMENTED
 
 
-def test_every_problem_slug_in_the_code_is_documented() -> None:
-    slugs = set()
+def all_slugs() -> set[str]:
+    """Return every slug of a finding that the sources name."""
+    slugs: set[str] = set()
     for package in ("logdir", "migrate", "tools"):
         for path in (ROOT / package).rglob("*.py"):
             text = path.read_text()
@@ -42,6 +52,11 @@ def test_every_problem_slug_in_the_code_is_documented() -> None:
                 slugs |= set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', group))
     fleet = (ROOT / "migrate" / "fleet.py").read_text()
     slugs |= {f"fleet-{slug}" for slug in re.findall(r'self\.problem\(\s*"([a-z-]+)"', fleet)}
+    return slugs
+
+
+def test_every_problem_slug_in_the_code_is_documented() -> None:
+    slugs = all_slugs()
     assert {"fleet-unknown-key", "symlink", "mount-point", "fleet-file"} <= slugs
     assert slugs <= DOCUMENTED
 

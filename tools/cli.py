@@ -21,6 +21,7 @@ from logdir.errors import (
     WorkRootOwnedError,
 )
 from tools.render import printable, utf8
+from tools.streams import as_utf8
 
 FORMAT = 1
 """Changes only when a documented key of the JSON output does."""
@@ -101,8 +102,10 @@ def envelope(command: str, exit_status: int, problems: Iterable[Problem], result
 
 def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
     """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
+    name = command if command == "logdirctl" else f"logdirctl {command}"
     for problem in problems:
-        say(streams, f"logdirctl {command}: {problem.line()}")
+        say(streams, f"{name}: {problem.line()}")
     if as_json:
+        as_utf8(streams.out)
         streams.out.write(envelope(command, exit_status, problems, {}))
     return exit_status

@@ -63,6 +63,16 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def wrapped(out: TextIO, line: str) -> None:
+    """Write one line of prose; on a terminal it is broken between words."""
+    if out.isatty():
+        import shutil
+        import textwrap
+
+        line = textwrap.fill(line, max(20, shutil.get_terminal_size().columns), subsequent_indent="  ") + "\n"
+    out.write(line)
+
+
 def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
     """Write a table.
 

@@ -28,6 +28,7 @@ from tools.logdirctl.host import Host, look_at_host
 from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
 from tools.logdirctl.report import nothing_selected
 from tools.logdirctl.source_report import against_blank, source_json, source_line
+from tools.streams import as_utf8
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 _IN_TROUBLE = frozenset((State.UNUSABLE, State.MISSING))
@@ -75,6 +76,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         from tools.logdirctl import describe_stock
 
         if arguments.kafka_json:
+            as_utf8(streams.out)
             lines = describe_stock.log_dirs(named, host.facts, selector, disks)
         else:
             lines = describe_stock.topics(arguments, image, selector)
@@ -84,13 +86,13 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         for line in lines.lines:
             streams.out.write(f"{line}\n")
         return Exit.PROBLEMS if problems else Exit.DONE
-    rows = describe(host.facts, image)
+    known = rows = describe(host.facts, image)
     if selector is not None:
         rows = choose(selector, rows)
     # What a selector means depends on all disks.
     rows = tuple(row for row in rows if disks is None or row.log_dir in disks)
     if selector is not None and not rows:
-        problems.append(nothing_selected(selector.text, "describe"))
+        problems.append(nothing_selected(selector.text, "describe", known))
     return _listing(arguments, streams, rows, image, problems)
 
 

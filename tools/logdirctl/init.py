@@ -156,7 +156,6 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     _table(made, streams)
     where = next_words(arguments)
     flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
-    flags += " --even-on-unsupported-fs" if arguments.even_on_unsupported_fs else ""
     line = f"logdirctl staged ls {words_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
     streams.out.write(render.printable(f"next: {line}") + "\n")
     return status

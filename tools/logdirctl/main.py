@@ -10,10 +10,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
-from typing import Any, NoReturn, TextIO
+from typing import TextIO
 
 from logdir.errors import LogDirError, Problem
 from tools.cli import Exit, Streams, exit_for, failed, problems_of, say
+from tools.logdirctl.usage import SLUG, Parser, UsageError, wants_json
+from tools.streams import StdoutError, as_utf8, guarded
+from tools.version import VERSION
 
 _COMMANDS = (
     "inventory",
@@ -27,6 +30,7 @@ _COMMANDS = (
     "strays",
     "metadata",
     "fleet",
+    "explain",
 )
 """Each a module beside this one; only the one that is asked for is read."""
 _EPILOG = """\
@@ -34,35 +38,15 @@ exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs
 next: logdirctl inventory --server-properties /etc/kafka/server.properties"""
 
 
-class _UsageError(Exception):
-    """The arguments do not fit; one line."""
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """A fixed width, so that help is the same text everywhere; asking for the terminal's costs 5 ms too."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100, max_help_position=28)
-
-
-class _Parser(argparse.ArgumentParser):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"formatter_class": _Formatter, **settings})
-
-    def error(self, message: str) -> NoReturn:
-        raise _UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
-
-
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, or one that has at least ``command``: what it does not need stays unread."""
-    parser = _Parser(
+    parser = Parser(
         prog="logdirctl",
         description="Look at, plan for and change the log directories of Apache Kafka brokers with many disks.",
         epilog=_EPILOG,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and leave")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name in (command,) if command in _COMMANDS else _COMMANDS:
         import_module(f"tools.logdirctl.{name}").add_parser(commands)
     return parser
@@ -70,36 +54,48 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     """Run one command; return its exit status. Never raises for what an operator can cause."""
-    streams = Streams(stdout, stderr)
+    streams = Streams(*guarded(stdout, stderr))
+    status: int = Exit.DONE
     try:
-        with redirect_stdout(stdout):  # where argparse writes help
+        status = _run(argv, streams)
+        streams.out.flush()  # here, where a disk that is full, or a reader that has gone, can be answered
+    except StdoutError as error:
+        status = status or Exit.PROBLEMS
+        if not error.is_reader_gone:
+            fix = "make room and type it again; what a command with --apply changed stays changed"
+            problem = Problem("stdout-failed", "standard output", "room to write", error.found, fix)
+            say(streams, f"logdirctl: {problem.line()}")
+    return status
+
+
+def _run(argv: Sequence[str], streams: Streams) -> int:
+    try:
+        with redirect_stdout(streams.out):  # where argparse writes help
             arguments = build_parser(argv[0] if argv else None).parse_args(argv)
-    except _UsageError as error:
-        say(streams, str(error))
-        return Exit.USAGE
+    except UsageError as error:
+        return failed(error.command, Exit.USAGE, (error.problem,), streams, as_json=wants_json(argv))
     except SystemExit as left:  # --help of a command
         return int(left.code or 0)
     if arguments.version:
-        from importlib.metadata import version
-
-        stdout.write(f"logdirctl {version('logdird')}\n")
+        streams.out.write(f"logdirctl {VERSION}\n")
         return Exit.DONE
     if arguments.command is None:
-        say(streams, "logdirctl: a command is needed (see logdirctl --help)")
-        return Exit.USAGE
+        problem = Problem(SLUG, "COMMAND", "a command of logdirctl", "none", "see logdirctl --help")
+        return failed("logdirctl", Exit.USAGE, (problem,), streams, as_json=wants_json(argv))
+    as_json = bool(getattr(arguments, "json", False))
+    if as_json:
+        as_utf8(streams.out)
     try:
         run: Callable[[argparse.Namespace, Streams], int] = arguments.run
-        status = run(arguments, streams)
-        stdout.flush()  # here, where a reader that went away is nobody's fault
-        return status
+        return run(arguments, streams)
     except LogDirError as error:
-        return failed(arguments.title, exit_for(error), problems_of(error), streams, as_json=arguments.json)
-    except BrokenPipeError:
-        return Exit.PROBLEMS
+        return failed(arguments.title, exit_for(error), problems_of(error), streams, as_json=as_json)
+    except StdoutError:
+        raise
     except Exception as error:  # noqa: BLE001 - the last guard: a fault of ours is one line too
         words = " ".join(f"{type(error).__name__}: {error}".split())
         fault = Problem("internal-error", arguments.title, "no fault of ours", words, "please report it")
-        return failed(arguments.title, Exit.INTERNAL, (fault,), streams, as_json=arguments.json)
+        return failed(arguments.title, Exit.INTERNAL, (fault,), streams, as_json=as_json)
     except KeyboardInterrupt:
         say(streams, f"logdirctl {arguments.title}: interrupted; nothing half-written was left")
         return 130

@@ -16,6 +16,7 @@ from logdir.desired.metadata_paths import path_of, resolve, shown, words
 from logdir.desired.metadata_tree import Directory, Found, children, find
 from tools.logdirctl.metadata_nodes import LISTERS, Line, Missed, Place, ls
 from tools.render import printable
+from tools.streams import original
 
 PROMPT: Final = ">> "
 _WELCOME: Final = "Welcome to the metadata shell; 'help' lists the commands, 'exit' leaves."
@@ -217,7 +218,7 @@ def talk(shell: Shell, source: TextIO, out: TextIO, err: TextIO) -> bool:
 def _reader(shell: Shell, source: TextIO, out: TextIO, *, is_terminal: bool) -> Callable[[], str | None]:
     import sys
 
-    if is_terminal and source is sys.stdin and out is sys.stdout:
+    if is_terminal and source is sys.stdin and original(out) is sys.stdout:
         _set_up_readline(shell)
 
         def ask_terminal() -> str | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from logdir.decide import brake as brake_rule
-from logdir.decide.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, DelayPolicy, check_delay
+from logdir.decide.deadline import DelayPolicy
 from logdir.decide.document import DocumentPlan, plan_document
 from logdir.decide.position import highest
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
@@ -25,16 +25,19 @@ from logdir.decide.trust import DEFAULT_MAX_AGE_MS, SETTING
 from logdir.disk import brake, controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, Problem
+from logdir.formats.duration import Duration
 from logdir.formats.inventory import Entry
 from logdir.observe.facts import LogDirFacts
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
+from tools.logdirctl.delay import add_delay, delay_problems, delay_words
 from tools.logdirctl.desired_source import Desired, births_of, in_doubt, is_running, read_desired
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.reconcile_report import Told, report
 from tools.logdirctl.source import add_source, source_words
 from tools.logdirctl.source_report import against_blank
+from tools.logdirctl.usage import duration_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +83,7 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser, is_required=True)
     add_change(parser)
-    parser.add_argument(
-        "--delay-ms",
-        type=int,
-        default=DEFAULT_DELAY_MS,
-        metavar="MS",
-        help=f"purge no earlier than that, in milliseconds (default {DEFAULT_DELAY_MS}, 4 hours)",
-    )
+    add_delay(parser)
     add_protection(parser)
     parser.add_argument(
         "--max-staged-percent",
@@ -96,11 +93,12 @@ def add_parser(commands: Any) -> None:
         help=f"{brake_rule.SETTING}: of the partitions within 24 hours (default {brake_rule.DEFAULT_PERCENT})",
     )
     parser.add_argument(
+        "--max-age",
         "--max-age-ms",
-        type=int,
-        default=DEFAULT_MAX_AGE_MS,
-        metavar="MS",
-        help=f"{SETTING}: beside a running broker (default {DEFAULT_MAX_AGE_MS}, 10 minutes)",
+        type=duration_of,
+        default=Duration(DEFAULT_MAX_AGE_MS, has_unit=False),
+        metavar="TIME",
+        help=f"{SETTING}: beside a running broker; as 10m, or plain milliseconds (default 10m)",
     )
     parser.add_argument("--even-over-limit", action="store_true", help="yes to what the brake held back")
     parser.add_argument(
@@ -117,19 +115,16 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
     Raises:
         ConfigError: a number does not fit; all of them at once.
     """
-    problems = []
-    question = check_delay(arguments.delay_ms, "--delay-ms")
-    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.even_over_limit):
-        problems.append(question)
-    percent, age_ms = arguments.max_staged_percent, arguments.max_age_ms
+    problems = delay_problems(arguments)
+    percent, age_ms = arguments.max_staged_percent, arguments.max_age.ms
     if percent not in range(101):
         problems.append(Problem("config-error", "--max-staged-percent", "a whole number of 0 to 100", str(percent)))
     if age_ms < 0:
-        problems.append(Problem("config-error", "--max-age-ms", "0 or more", str(age_ms)))
+        problems.append(Problem("config-error", "--max-age", "0 or more", str(age_ms)))
     if problems:
         raise ConfigError(tuple(problems))
     return Policy(
-        delays=DelayPolicy(default_ms=arguments.delay_ms),
+        delays=DelayPolicy(default_ms=arguments.delay.ms),
         protected=protected_of(arguments),
         percent=percent,
         max_age_ms=age_ms,
@@ -223,12 +218,9 @@ def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, 
     plan = decided.plan
     # How far the cluster was followed is written down with nothing else to do, too; once.
     is_farther = plan is not None and plan.used is not None and plan.used != desired.used and not arguments.apply
-    if is_done or plan is None or not (plan.actions or plan.waiting or is_farther):
+    if is_done or plan is None or not (plan.actions or is_farther):
         return f"logdirctl staged ls {words_of(arguments)}"
-    flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
-    flags += protection_words(arguments)
+    flags = delay_words(arguments) + protection_words(arguments)
     if arguments.max_staged_percent != brake_rule.DEFAULT_PERCENT:
         flags += f" --max-staged-percent {arguments.max_staged_percent}"
-    flags += " --even-over-limit" if arguments.even_over_limit or plan.waiting else ""
-    flags += " --even-if-older-metadata" if arguments.even_if_older_metadata else ""
     return f"logdirctl reconcile {source_words(arguments)} {where}{flags} --apply"

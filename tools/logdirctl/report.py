@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from logdir.decide.refusal import Refusal
+from logdir.decide.selector import Selectable
 from logdir.disk.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed
 from logdir.ids import TopicId
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
+from tools.suggestion import did_you_mean
 
 _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
 PLANNED, DONE, UNDONE, REFUSED, WAITING = "planned", "done", "undone", "refused", "waiting"
@@ -183,6 +185,16 @@ class Progress:
             self._err.flush()
 
 
-def nothing_selected(selector: str, command: str) -> Problem:
-    """Return what is said where a selector finds nothing, and which command lists what there is."""
-    return Problem("nothing-selected", selector, "a partition that is there", "none", f"logdirctl {command} lists them")
+def nothing_selected(selector: str, command: str, known: Iterable[Selectable] = ()) -> Problem:
+    """Return what is said where a selector finds nothing.
+
+    Args:
+        selector: As typed.
+        command: Lists what there is.
+        known: What there is, for *did you mean*.
+    """
+    number = selector.rpartition("-")[2]
+    names = {name for one in known if one.topic for name in (one.topic, f"{one.topic}-{one.partition}")}
+    fits = sorted(name for name in names if not number.isdecimal() or name.endswith(f"-{number}"))
+    fix = f"{did_you_mean(selector, fits)} logdirctl {command} lists what there is".lstrip()
+    return Problem("nothing-selected", selector, "a partition that is there", "none", fix)

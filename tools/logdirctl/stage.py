@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from logdir.decide import brake as brake_rule
-from logdir.decide.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, DelayPolicy, check_delay
+from logdir.decide.deadline import DelayPolicy
 from logdir.decide.selector import Selector, parse, select
 from logdir.decide.stage import Stage, StagePlan, StageRequest, plan_stage
 from logdir.disk import batch_loop, brake, staging
@@ -24,7 +24,7 @@ from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.batches import Batches
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome
-from logdir.errors import ConfigError, Problem
+from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.inventory import Entry, Kind
 from logdir.ids import TopicId
@@ -32,6 +32,7 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, sick_disks, told
+from tools.logdirctl.delay import add_delay, delay_of, delay_words
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
@@ -51,31 +52,16 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("selector", metavar="SELECTOR", help="a topic name, a topic id, name-p, id_p or a glob")
     add_change(parser)
-    parser.add_argument(
-        "--delay-ms",
-        type=int,
-        default=DEFAULT_DELAY_MS,
-        metavar="MS",
-        help=f"purge no earlier than that, in milliseconds (default {DEFAULT_DELAY_MS}, 4 hours)",
-    )
+    add_delay(parser)
     parser.add_argument("--hold", action="store_true", help="without a deadline: until an operator purges it")
     add_protection(parser)
-    parser.add_argument(
-        _CONFIRMS, action="store_true", help="yes to what the brake or a question of this command held back"
-    )
+    parser.add_argument(_CONFIRMS, action="store_true", help="yes to what the brake held back")
     parser.set_defaults(run=act, title="stage")
-
-
-def _delays(arguments: argparse.Namespace) -> DelayPolicy:
-    question = check_delay(arguments.delay_ms, "--delay-ms")
-    if question is not None and not (arguments.delay_ms in LOOKS_LIKE_SECONDS and arguments.even_over_limit):
-        raise ConfigError((question,))
-    return DelayPolicy(default_ms=arguments.delay_ms)
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
-    selector, delays = parse(arguments.selector), _delays(arguments)
+    selector, delays = parse(arguments.selector), DelayPolicy(default_ms=delay_of(arguments))
     with opened(arguments, changes=arguments.apply) as broker:
         if arguments.apply:
             broker.recover()
@@ -84,9 +70,9 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         if not chosen:
             problems = [
                 *(one.problem for one in facts if one.problem is not None),
-                nothing_selected(selector.text, "inventory"),
+                nothing_selected(selector.text, "describe", _candidates(facts)),
             ]
-            line = f"logdirctl inventory {words_of(arguments)}"
+            line = f"logdirctl describe {words_of(arguments)}"
             return finish(arguments, streams, [], [*broker.notes, *problems], line, status=Exit.PROBLEMS)
         now = read_instant()
         request = StageRequest(
@@ -242,11 +228,10 @@ def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     where = next_words(arguments)
     if arguments.apply and any(row.state == "done" for row in rows):
         return f"logdirctl staged ls {words_of(arguments)}"
-    flags = "" if arguments.delay_ms == DEFAULT_DELAY_MS else f" --delay-ms {arguments.delay_ms}"
-    flags += " --hold" if arguments.hold else ""
-    flags += protection_words(arguments)
-    waits = any(row.state == WAITING for row in rows)
-    flags += f" {_CONFIRMS}" if arguments.even_over_limit or waits else ""
-    if not any(row.state in (PLANNED, WAITING) for row in rows):
+    flags = delay_words(arguments) + (" --hold" if arguments.hold else "") + protection_words(arguments)
+    states = {row.state for row in rows}
+    if WAITING in states:
+        return f"logdirctl staged ls {words_of(arguments)}"  # what counts to the limit
+    if PLANNED not in states:
         return f"logdirctl inventory {words_of(arguments)}"
     return f"logdirctl stage {quoted(arguments.selector)} {where}{flags} --apply"

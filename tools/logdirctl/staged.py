@@ -201,7 +201,8 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     selector = None if arguments.selector is None else parse(arguments.selector)
     named = broker_of(arguments)
     facts = look_at(named, none_closely)
-    items = set_aside(facts, selector, Kind.STAGED, Kind.PURGING, Kind.INCOMING)
+    kinds = Kind.STAGED, Kind.PURGING, Kind.INCOMING
+    items = set_aside(facts, selector, *kinds)
     (beats, closed), now = read_roots(named), read_instant()
     lines = [listed(item, beats.get(item.log_dir), now) for item in items]
     problems = [*closed, *(one.problem for one in facts if one.problem is not None)]
@@ -209,7 +210,7 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     status = Exit.PROBLEMS if problems else Exit.DONE
     if selector is not None and not items:
-        problems.append(nothing_selected(selector.text, "staged ls"))
+        problems.append(nothing_selected(selector.text, "staged ls", set_aside(facts, None, *kinds)))
         status = Exit.PROBLEMS
     for problem in problems:
         say(streams, f"logdirctl staged ls: {problem.line()}")

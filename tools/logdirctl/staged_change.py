@@ -41,19 +41,13 @@ from tools.render import quoted
 if TYPE_CHECKING:
     from tools.logdirctl import second_look
 
-_FLAGS = {
-    "even_if_unknown": "--even-if-unknown",
-    "even_if_early": "--even-if-early",
-    "include_held": "--include-held",
-}
-
 
 def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     """Return the next command to type."""
     where = next_words(arguments)
     if arguments.apply or not any(row.state == PLANNED for row in rows):
         return f"logdirctl staged ls {words_of(arguments)}"
-    flags = "".join(f" {flag}" for name, flag in _FLAGS.items() if getattr(arguments, name, False))
+    flags = ""
     if getattr(arguments, "source", str(OWN_LOG)) != str(OWN_LOG) or (
         getattr(arguments, "high_watermark", None) is not None
     ):
@@ -81,7 +75,7 @@ def found_nothing(
     """Say that there is nothing of that kind; return the exit status."""
     problems = [
         *(one.problem for one in facts if one.problem is not None),
-        nothing_selected(arguments.selector, "staged ls"),
+        nothing_selected(arguments.selector, "staged ls", set_aside(facts, None, Kind.STAGED, Kind.PURGING)),
     ]
     return finish(arguments, streams, [], [*broker.notes, *problems], next_line(arguments, []), status=Exit.PROBLEMS)
 

@@ -96,9 +96,9 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     strays = view.strays
     problems = [*_told(view, request.image)]
     if selector is not None and selector.text != EVERYTHING:
-        strays = select(selector, strays)
+        strays = select(selector, view.strays)
         if not strays:
-            problems.append(nothing_selected(selector.text, "strays"))
+            problems.append(nothing_selected(selector.text, "strays", view.strays))
     problems += [stray.missing for stray in strays if stray.state is State.WANTED and stray.missing is not None]
     status = Exit.PROBLEMS if problems else Exit.DONE
     for problem in problems:

@@ -1,0 +1,146 @@
+"""The parser's own errors: one finding each, with *did you mean*, and the command it is about.
+
+Spec: design §6; docs/json.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from logdir.errors import Problem
+from logdir.formats import duration
+from logdir.formats.duration import Duration
+from tools.suggestion import did_you_mean
+
+SLUG = "usage-error"
+_OVERRIDE = "--even-"
+_PATTERNS = (
+    (re.compile(r"the following arguments are required: (?P<path>.+)"), "a value", "none"),
+    (re.compile(r"one of the arguments (?P<path>.+) is required"), "one of these", "none"),
+    (re.compile(r"argument (?P<path>\S+): not allowed with argument (?P<what>.+)"), "{path} without {what}", "both"),
+    (re.compile(r"argument (?P<path>\S+): expected (?P<what>.+)"), "{what}", "none"),
+    (re.compile(r"argument (?P<path>\S+): ignored explicit argument (?P<what>.+)"), "no value", "{what}"),
+    (re.compile(r"argument (?P<path>\S+): invalid int value: '(?P<what>.*)'"), "a whole number", "{what}"),
+    (
+        re.compile(r"argument (?P<path>\S+): invalid duration_of value: '(?P<what>.*)'"),
+        duration.LOOKS_LIKE,
+        "{what}",
+    ),
+)
+"""What ``argparse`` says, what was expected, and what was found; a text that fits no pattern is passed on whole."""
+
+
+class UsageError(Exception):
+    """The arguments do not fit."""
+
+    def __init__(self, command: str, problem: Problem) -> None:
+        self.command = command
+        """Without ``logdirctl``; ``logdirctl`` itself if no command was recognised."""
+        self.problem = problem
+        super().__init__(problem.line())
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """A fixed width, so that help is the same text everywhere; asking for the terminal's costs 5 ms too."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100, max_help_position=28)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises ``UsageError`` instead of leaving the process; options are never abbreviated."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": Formatter, "allow_abbrev": False, **settings})
+        self._typed: list[str] = []
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong.
+
+        Raises:
+            UsageError: always.
+        """
+        self._refuse_unknown(self._typed)
+        for pattern, expected, found in _PATTERNS:
+            match = pattern.fullmatch(message)
+            if match is not None:
+                words = {"path": self.prog, **match.groupdict()}
+                self._refuse(words["path"], expected.format(**words), found.format(**words))
+        self._refuse(self.prog, "arguments that fit", message)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; an argument that this parser does not know is refused here, where the options are known.
+
+        Raises:
+            UsageError: the arguments do not fit.
+        """
+        self._typed = [] if args is None else list(args)
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self._refuse_unknown(unknown)
+            self._refuse(unknown[0], f"no further argument of {self.prog}", "one more")
+        return parsed, unknown
+
+    def _refuse_unknown(self, typed: Sequence[str]) -> None:
+        """Refuse the first option that this parser does not know; what is behind a command is that command's."""
+        if any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
+            typed = typed[:1]
+        known = self._option_string_actions
+        for word in typed:
+            name = word.partition("=")[0]
+            if word == "--":
+                return
+            if word.startswith("--") and name not in known:
+                options = [option for option in known if option.startswith("--")]
+                self._refuse(name, f"an option of {self.prog}", "none of that name", _suggested(name, options))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is None or value in choices:
+            return
+        name = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
+        known = list(map(str, choices))
+        expected = f"one of {', '.join(known)}"
+        if isinstance(action, argparse._SubParsersAction):
+            below = [full for full in _below(self) if full.split()[-1] == value]
+            expected = f"a command of {self.prog}"
+            if below:
+                self._refuse(name, expected, str(value), f"did you mean {below[0]}?")
+        self._refuse(name, expected, str(value), did_you_mean(str(value), known))
+
+    def _refuse(self, path: str, expected: str, found: str, fix: str = "") -> NoReturn:
+        command = self.prog.partition(" ")[2] or self.prog
+        fix = f"{fix} see {self.prog} --help".lstrip()
+        raise UsageError(command, Problem(SLUG, path, expected, found or "an empty text", fix))
+
+
+def _suggested(typed: str, options: Sequence[str]) -> str:
+    # An override is proposed to nobody who did not begin to type one.
+    is_meant = typed.startswith(_OVERRIDE)
+    return did_you_mean(typed, [name for name in options if is_meant or not name.startswith(_OVERRIDE)])
+
+
+def _below(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[str]:
+    """Yield every command below a parser as it is typed behind it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, child in action.choices.items():
+                yield f"{prefix}{name}"
+                yield from _below(child, f"{prefix}{name} ")
+
+
+def wants_json(argv: Iterable[str]) -> bool:
+    """Whether ``--json`` was typed, though the rest does not fit."""
+    return "--json" in argv
+
+
+def duration_of(text: str) -> Duration:
+    """Read a duration, for ``argparse``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return duration.parse(text)

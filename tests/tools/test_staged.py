@@ -118,7 +118,7 @@ def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
         assert tree(tmp_path) == before, argv
     said = ctl("stage", "pay", *named, "--even-over-limit", "--delay-ms", 0, "--hold", "--protect", "x*")
     assert said.out.splitlines()[-1] == (
-        f"next: logdirctl stage pay {' '.join(named)} --delay-ms 0 --hold --protect 'x*' --even-over-limit --apply"
+        f"next: logdirctl stage pay {' '.join(named)} --delay 0ms --hold --protect 'x*' --apply"
     )
 
 
@@ -157,7 +157,7 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
         (Exit.USAGE, "stage", "", *named),
         (Exit.USAGE, "stage", "pay", *named, "--delay-ms", "14400"),
         (Exit.USAGE, "stage", "pay", *named, "--delay-ms", "-1"),
-        (Exit.USAGE, "stage", "pay", *named, "--delay-ms", "4h"),
+        (Exit.USAGE, "stage", "pay", *named, "--delay-ms", "4 weeks"),
         (Exit.USAGE, "stage", *named),
         (Exit.USAGE, "stage", "pay"),
         (Exit.USAGE, "stage", "pay", *named, "--skip-log-dir", tmp_path),

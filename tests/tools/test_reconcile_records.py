@@ -1,0 +1,156 @@
+"""What ``logdirctl reconcile`` writes into ``controller.json``, and whose file it believes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir.disk import staging
+from logdir.disk.outcome import Outcome
+from logdir.disk.site import Site
+from logdir.disk.staging import StageItem
+from logdir.errors import ReadOnlyDiskError
+from logdir.formats import controller_file
+from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
+from tests.builders import CLUSTER
+from tests.reconcile.universe import document, listed
+from tests.tools.ctl import ctl_json
+from tests.tools.reconcile_rig import GONE, PARTITIONS, PAY, Rig, age
+from tools.cli import Exit
+from tools.logdirctl import broker, reconcile_apply
+
+EVERY = tuple(range(PARTITIONS))
+FULL = 2
+ELSEWHERE = "AAAAAAAAAAAAAAAAAAAABQ"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def record_of(disk: Path) -> Path:
+    return Path(f"{disk}.logdird") / "controller.json"
+
+
+def rewrite(disk: Path, change: Callable[[ControllerFile], ControllerFile]) -> None:
+    """Replace the record of a log dir by a changed one, whole and with a true digest."""
+    path = record_of(disk)
+    path.write_bytes(controller_file.render(change(controller_file.parse(path.read_bytes()))))
+
+
+def another_clusters(record: ControllerFile) -> ControllerFile:
+    return replace(record, cluster_id=ELSEWHERE)
+
+
+def another_nodes(record: ControllerFile) -> ControllerFile:
+    return replace(record, node_id=2)
+
+
+@pytest.mark.parametrize("foreign", [another_clusters, another_nodes], ids=["cluster", "node"])
+@pytest.mark.parametrize("count", [1, 2], ids=["of-one-disk", "of-both-disks"])
+def test_no_controller_json_of_another_cluster_or_node_is_believed(
+    foreign: Callable[[ControllerFile], ControllerFile], count: int, rig: Rig
+) -> None:
+    """It says that nothing was followed yet, so believing it lets any image through."""
+    rig.with_removal()
+    for disk in rig.disks[:count]:
+        rewrite(disk, foreign)
+    before = [record_of(disk).read_bytes() for disk in rig.disks]
+    for more in ((), ("--apply",)):
+        said = rig.reconcile("metadata:", *more)
+        assert (said.status, "controller.json" in said.err) == (Exit.REFUSED, True), said
+    assert rig.deleting() == []
+    assert [record_of(disk).read_bytes() for disk in rig.disks] == before
+    # Once an operator says that the source is right, the records are this broker's again.
+    assert rig.reconcile("metadata:", "--apply", "--even-if-older-metadata").status == Exit.DONE
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+    assert {(one.cluster_id, one.node_id) for one in rig.controller()} == {(CLUSTER, 1)}
+
+
+def test_no_position_of_another_cluster_holds_back_an_image_of_ours(rig: Rig) -> None:
+    """A foreign mark far ahead does not make our own image rolled back; the record counts as lost."""
+    rig.with_removal()
+    for disk in rig.disks:
+        rewrite(disk, lambda one: replace(another_clusters(one), metadata=MetadataMark(epoch=90, offset=9000)))
+    said = rig.reconcile("metadata:", "--apply")
+    assert (said.status, "rolled back" in said.err) == (Exit.REFUSED, False)
+    assert rig.reconcile("metadata:", "--apply", "--even-if-older-metadata").status == Exit.DONE
+    assert {one.metadata for one in rig.controller()} == {MetadataMark(epoch=1, offset=20)}
+
+
+def test_no_request_is_acted_on_by_the_word_of_another_clusters_controller_json(rig: Rig) -> None:
+    rewrite(rig.disks[1], another_clusters)
+    source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
+    rig.reconcile(source, "--apply", "--even-over-limit")
+    assert rig.deleting() == []
+
+
+def test_no_request_is_marked_applied_though_a_row_failed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``gone-1`` is replaced by a copy of itself after the last look: its staging is refused at the directory."""
+    real = staging.stage
+    spare = rig.folder / "spare"
+
+    def replaced(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+        path = rig.disks[1] / "gone-1"
+        if any(item.path == "gone-1" for item in items) and not spare.exists():
+            path.rename(spare)
+            shutil.copytree(spare, path)
+        return real(site, items)
+
+    monkeypatch.setattr(staging, "stage", replaced)
+    source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
+    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+    assert status == Exit.PROBLEMS
+    assert {item["path"]: item["state"] for item in result["items"]} == {"gone-0": "done", "gone-1": "undone"}
+    # Nothing older than the request is followed from now on, and the request itself may be given again.
+    assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=8)}
+    assert all(one.is_full_wanted for one in rig.controller())
+    age(*rig.disks)
+    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+    assert (status, result["items"][0]["path"]) == (Exit.DONE, "gone-1")
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+    assert {(one.requests, one.is_full_wanted) for one in rig.controller()} == {
+        (RequestMark(controller_epoch=5, sequence=9), False)
+    }
+
+
+def test_no_request_is_marked_applied_though_a_disk_took_no_changes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = staging.stage
+
+    def sick(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+        if site.log_dir == str(rig.disks[1]):
+            raise ReadOnlyDiskError(site.log_dir, expected="a sync that succeeds", found="EIO")
+        return real(site, items)
+
+    monkeypatch.setattr(staging, "stage", sick)
+    source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
+    status, _ = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+    assert status == Exit.PROBLEMS
+    assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=8)}
+
+
+def test_no_request_is_marked_applied_though_a_replica_changed_before_its_batch(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, look = reconcile_apply.apply, broker.OpenBroker.look
+
+    def looking(self: broker.OpenBroker, *given: Any) -> Any:
+        (rig.disks[1] / "gone-1" / "odd").mkdir(exist_ok=True)
+        return look(self, *given)
+
+    def begun(*given: Any) -> Any:
+        monkeypatch.setattr(broker.OpenBroker, "look", looking)
+        return real(*given)
+
+    monkeypatch.setattr(reconcile_apply, "apply", begun)
+    source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
+    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+    assert status == Exit.PROBLEMS
+    assert {item["path"]: item["state"] for item in result["items"]} == {"gone-0": "done", "gone-1": "refused"}
+    assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=8)}

@@ -24,6 +24,7 @@ from tests.proof.metadata_claims import (
     ROUND_TRIPS,
     STOCK_DECODER,
 )
+from tests.proof.mutant_claims import MUTANTS, SOWN_BUGS
 from tests.proof.sizes import Sizes
 
 _FORMATS: Final = "tests/logdir/formats"
@@ -358,6 +359,6 @@ CLAIMS: Final = (
     POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
     FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
     KILLS, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,
-    TURNS,
+    TURNS, SOWN_BUGS, MUTANTS,
 )  # fmt: skip
 """In the order of the page."""

@@ -1,0 +1,139 @@
+"""What an adoption, and what a start makes of one that was interrupted, must not do on what lies on another disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logdir.disk.adopt import AdoptItem
+from logdir.disk.io import Call
+from logdir.disk.outcome import Result
+from logdir.disk.recovery import recover_broker
+from logdir.formats import partition_metadata, replica_marker
+from logdir.formats.partition_metadata import PartitionMetadata
+from logdir.ids import TopicId
+from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, files_of, put, quick_path
+from tests.logdir.disk.test_adopt import RESCUED, Host, Stop
+
+ANOTHER = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")
+ANOTHERS = {**NEW_FILES, "partition.metadata": partition_metadata.render(PartitionMetadata(0, ANOTHER))}
+READY = f"{NEW}_0.ready"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Callable[[int], Host]]:
+    count = iter(range(10_000))
+    with quick_path(tmp_path) as path:
+        yield lambda present: Host(path / str(next(count)), present)
+
+
+def interrupted(host: Host) -> Host:
+    """Stop it before the rescued files are renamed to their live name; what was live is set aside by then."""
+
+    def stop(number: int, call: Call) -> None:
+        if call.name == "rename" and READY in call.path and not host.live(0).exists() and not host.live(1).exists():
+            raise Stop
+
+    host.before = stop
+    with pytest.raises(Stop):
+        host.adopt()
+    host.before = lambda number, call: None
+    assert not any(host.live(number).exists() for number in (0, 1))
+    assert os.listdir(host.work(0) / "incoming") == [READY]
+    return host
+
+
+@pytest.mark.parametrize(("present", "other"), [(0, 1), (1, 1), (1, 0), (0, 0)])
+def test_a16_no_start_finishes_an_adoption_while_its_name_is_live_on_any_disk(
+    fresh: Callable[[int], Host], present: int, other: int
+) -> None:
+    """Its broker made another one meanwhile: two of one name would stop it loudly, or one be lost."""
+    host = interrupted(fresh(present))
+    put(host.live(other), NEW_FILES)
+    found = host.recover()
+    assert (found.finished, len(found.withdrawn), found.troubled) == ((), 1, ())
+    assert [number for number in (0, 1) if host.live(number).exists()] == [other]
+    assert files_of(host.live(other)) == NEW_FILES
+    assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
+
+
+def test_a16_no_start_finishes_or_withdraws_an_adoption_while_a_log_dir_is_left_out(
+    fresh: Callable[[int], Host],
+) -> None:
+    """The one that is away may hold the replica that speaks against it."""
+    host = interrupted(fresh(0))
+    put(host.live(1), NEW_FILES)
+    with ExitStack() as stack:
+        found = recover_broker(host.sites(stack)[:1], is_whole=False)
+    assert (found.adoptions.finished, found.adoptions.withdrawn, found.troubled) == ((), (), ())
+    assert not host.live(0).exists()
+    assert os.listdir(host.work(0) / "incoming") == [READY]
+    assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
+    assert [path.rpartition("/")[2] for path in host.recover().withdrawn] == [READY]
+
+
+def test_a16_no_adoption_is_done_for_another_id_than_the_topic_has_by_now(fresh: Callable[[int], Host]) -> None:
+    """Deleted and made once more since it was decided: the files would become a topic's that nobody chose."""
+    host = fresh(0)
+    put(host.live(0), ANOTHERS)
+    outcome = host.adopt()
+    assert (outcome.result, host.calls) == (Result.UNDONE, [])
+    assert files_of(host.live(0)) == ANOTHERS
+    assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
+
+
+def test_a16_no_live_log_of_another_id_counts_as_adopted_though_it_has_the_files(fresh: Callable[[int], Host]) -> None:
+    """Of files that are shared the rescued copy is all that is left once the live one is removed."""
+    host = fresh(0)
+    assert host.adopt(lambda item: replace(item, keep=True)).result is Result.DONE
+    put(host.live(0), {"partition.metadata": ANOTHERS["partition.metadata"]})
+    assert host.adopt().result is Result.UNDONE
+    assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
+
+
+@pytest.mark.parametrize("change", ["marker", "presence"])
+def test_a16_no_adoption_is_done_with_a_marker_of_another_id(fresh: Callable[[int], Host], change: str) -> None:
+    host = fresh(0)
+
+    def changed(item: AdoptItem) -> AdoptItem:
+        if change == "marker":
+            return replace(item, present_marker=replace(item.present_marker, topic_id=ANOTHER))
+        return replace(item, topic_id=ANOTHER)
+
+    assert host.adopt(changed).result is Result.UNDONE
+    assert (host.calls, host.state()) == ([], "not adopted")
+
+
+def test_a16_no_start_finishes_an_adoption_for_what_was_set_aside_with_another_id(fresh: Callable[[int], Host]) -> None:
+    """What was set aside as a duplicate is of another id: nothing says whose the files are to be."""
+    host = interrupted(fresh(0))
+    (aside,) = [name for name in os.listdir(host.work(0) / "deleting") if name != RESCUED]
+    marker = replace(host.marker(0, f"deleting/{aside}"), topic_id=ANOTHER)
+    (host.work(0) / "deleting" / aside / replica_marker.FILE_NAME).write_bytes(replica_marker.render(marker))
+    found = host.recover()
+    assert (found.finished, len(found.withdrawn)) == ((), 1)
+    assert not host.live(0).exists()
+    assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
+
+
+def test_an_error_while_it_is_finished_leaves_the_rescued_files(fresh: Callable[[int], Host]) -> None:
+    host = interrupted(fresh(1))
+
+    def fail(number: int, call: Call) -> None:
+        if call.name == "rename" and READY in call.path:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), call.path)
+
+    host.before = fail
+    with ExitStack() as stack:
+        found = recover_broker(host.sites(stack), is_whole=True)
+    assert (found.adoptions.finished, len(found.adoptions.troubled)) == ((), 1)
+    assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
+    host.before = lambda number, call: None
+    assert len(host.recover().finished) == 1
+    assert host.state() == "adopted"

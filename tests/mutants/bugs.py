@@ -1,0 +1,244 @@
+"""Bugs that once nobody missed: each is sown again by function and intent, and the test that forbids it must fail.
+
+A bug names a function and what becomes of one expression or statement in it, compared as code, not as text: lines may
+move, and be wrapped in another way.
+
+Not here: changes drawn from all there are (``sown``), bugs that only a model disk can miss (``tests.crash.seeded``).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from tests.mutants.sown import ROOT
+
+_DECIDE, _DISK, _TOOLS = "logdir/decide", "logdir/disk", "tools/logdirctl"
+_FIGURES = "tests/logdir/decide/test_figures.py"
+
+
+class Bug(NamedTuple):
+    """One bug."""
+
+    name: str
+    file: str
+    function: str
+    """Empty: what stands at the top of the file."""
+    old: str
+    new: str
+    test: str
+    """Which must fail, without parameters."""
+
+
+class _Change(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old, self._new = ast.dump(old), new
+        self.count = 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Change a node that is meant."""
+        if ast.dump(node) == self._old:
+            self.count += 1
+            return ast.copy_location(self._new, node)
+        return self.generic_visit(node)
+
+
+def _parsed(text: str) -> ast.AST:
+    (statement,) = ast.parse(text).body
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def _found(tree: ast.Module, name: str) -> ast.AST:
+    found: ast.AST = tree
+    for part in name.split(".") if name else ():
+        inner = (ast.FunctionDef, ast.ClassDef)
+        (found,) = (one for one in ast.walk(found) if isinstance(one, inner) and one.name == part)
+    return found
+
+
+def text(bug: Bug) -> str:
+    """Return the file with the bug in it.
+
+    Raises:
+        ValueError: what is changed is not there exactly once.
+    """
+    tree = ast.parse((ROOT / bug.file).read_text("utf-8"))
+    change = _Change(_parsed(bug.old), _parsed(bug.new))
+    change.visit(_found(tree, bug.function))
+    if change.count != 1:
+        raise ValueError(f"{bug.name}: {bug.file}: {bug.function} holds {change.count} times: {bug.old}")
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+BUGS: tuple[Bug, ...] = (
+    Bug(
+        "the window of the staging limit is 12 hours",
+        f"{_DECIDE}/brake.py", "",
+        "WINDOW_MS = 24 * 60 * 60 * 1000", "WINDOW_MS = 12 * 60 * 60 * 1000",
+        f"{_FIGURES}::test_no_staging_of_the_last_24_hours_is_forgotten",
+    ),
+    Bug(
+        "the window of the staging limit is 23 hours",
+        f"{_DECIDE}/brake.py", "",
+        "WINDOW_MS = 24 * 60 * 60 * 1000", "WINDOW_MS = 23 * 60 * 60 * 1000",
+        f"{_FIGURES}::test_no_staging_of_the_last_24_hours_is_forgotten",
+    ),
+    Bug(
+        "a clock is wrong by 16 s at most, at both ends together",
+        f"{_DECIDE}/deadline.py", "",
+        "CLOCK_ERROR_MS = 2 * 16 * 1000", "CLOCK_ERROR_MS = 16 * 1000",
+        f"{_FIGURES}::test_a_gap_is_never_credited_without_32_seconds_of_doubt",
+    ),
+    Bug(
+        "a clock is steady after a second",
+        f"{_DECIDE}/deadline.py", "",
+        "STEADY_MS = 5 * 60 * 1000", "STEADY_MS = 1000",
+        f"{_FIGURES}::test_no_gap_is_credited_whose_clock_was_steady_for_less_than_5_minutes_before_it",
+    ),
+    Bug(
+        "metadata may be 100 minutes old beside a running broker",
+        f"{_DECIDE}/trust.py", "",
+        "DEFAULT_MAX_AGE_MS = 10 * 60 * 1000", "DEFAULT_MAX_AGE_MS = 100 * 60 * 1000",
+        f"{_FIGURES}::test_metadata_older_than_10_minutes_is_not_used_beside_a_running_broker",
+    ),
+    Bug(
+        "an overfull record forgets early",
+        f"{_DECIDE}/brake.py", "_fitting",
+        "max(count.instant_ms for count in old)", "min(count.instant_ms for count in old)",
+        f"{_FIGURES}::test_an_overfull_record_forgets_nothing_before_its_24_hours",
+    ),
+    Bug(
+        "an overfull record drops the oldest",
+        f"{_DECIDE}/brake.py", "_fitting",
+        "return (one, *counts[excess + 1:])", "return tuple(counts[excess:])",
+        f"{_FIGURES}::test_an_overfull_record_forgets_nothing_before_its_24_hours",
+    ),
+    Bug(
+        "a whole topic goes on weak evidence behind one on strong",
+        f"{_DECIDE}/reconcile.py", "_what_goes",
+        "Absent(as_of_ms=0) if weak - staying or not stages else stages[0].evidence", "stages[0].evidence",
+        "tests/reconcile/test_weak_evidence.py::test_a38_a_whole_topic_on_weak_evidence_does_not_go_behind_one_on_strong",
+    ),
+    Bug(
+        "a purge is confirmed by an image that says nothing",
+        f"{_DECIDE}/second_look.py", "_against_old_evidence",
+        "isinstance(said.evidence, Unknown)", "False",
+        "tests/reconcile/test_weak_evidence.py::test_a02_an_image_that_says_nothing_of_it_confirms_no_purge",
+    ),
+    Bug(
+        "a protected glob is compared without its capitals",
+        f"{_DECIDE}/refusal.py", "is_protected",
+        "fnmatchcase(topic, pattern)", "fnmatchcase(topic.lower(), pattern.lower())",
+        f"{_FIGURES}::test_a_glob_with_capitals_does_not_protect_another_topic_nor_fail_its_own",
+    ),
+    Bug(
+        "a protected glob with capitals protects nothing",
+        f"{_DECIDE}/refusal.py", "is_protected",
+        "fnmatchcase(topic, pattern)", "fnmatchcase(topic.lower(), pattern)",
+        f"{_FIGURES}::test_a_glob_with_capitals_does_not_protect_another_topic_nor_fail_its_own",
+    ),
+    Bug(
+        "two staged copies of one id under two names are both restored",
+        f"{_DECIDE}/restore.py", "_claimed",
+        "(marker.topic,) if marker.topic_id is None else (marker.topic, marker.topic_id)", "(marker.topic,)",
+        f"{_FIGURES}::test_two_staged_copies_of_one_id_under_two_names_are_not_both_restored",
+    ),
+    Bug(
+        "the record of the staging limit is not written by stage",
+        f"{_TOOLS}/stage.py", "_Work.decide",
+        "brake.write_record(self.broker.changeable, plan.record)", "None",
+        "tests/tools/test_stage_limit.py::test_a38_no_staging_goes_uncounted_in_any_work_root",
+    ),
+    Bug(
+        "the record of the staging limit is read as empty by stage",
+        f"{_TOOLS}/stage.py", "act",
+        "brake_rule.highest(brake.read_records(broker.sites))", "()",
+        "tests/tools/test_stage_limit.py::test_a38_no_staging_is_forgotten_by_the_next",
+    ),
+    Bug(
+        "a record of the staging limit that is missing is read as empty",
+        f"{_DISK}/brake.py", "_read",
+        "return None", "return ()",
+        "tests/tools/test_stage_limit.py::test_a38_no_record_that_is_missing_or_torn_counts_as_empty",
+    ),
+    Bug(
+        "a purge is not asked again right before its claim",
+        f"{_TOOLS}/staged_purge.py", "purge_all",
+        "against(action)", "None",
+        "tests/tools/test_purge_asked_again.py::test_a43_nothing_goes_that_is_wanted_again_since_the_plan_was_made",
+    ),
+    Bug(
+        "a purge is never asked again, however long it takes",
+        f"{_TOOLS}/second_look.py", "Looking.against",
+        "self._has_source and boottime_ms() - self._at_ms > _FRESH_MS", "False",
+        "tests/tools/test_purge_asked_again.py::test_a43_nothing_of_a_later_batch_goes_that_is_wanted_again_since_the_first",
+    ),
+    Bug(
+        "a purge is asked again after 100 seconds",
+        f"{_TOOLS}/second_look.py", "",
+        "_FRESH_MS = 10 * 1000", "_FRESH_MS = 100 * 1000",
+        "tests/tools/test_purge_asked_again.py::test_a43_nothing_goes_that_is_wanted_again_since_the_plan_was_made",
+    ),
+    Bug(
+        "a hard link made between claim and truncation is not seen",
+        f"{_DISK}/purge.py", "_shortened",
+        "found = directory.stat(name)", "pass",
+        "tests/logdir/disk/test_purge_linked.py::test_a17_a_hard_link_made_between_claim_and_truncation_loses_no_byte",
+    ),
+    Bug(
+        "an interrupted adoption is finished while its name is live on another disk",
+        f"{_DISK}/adopt_recovery.py", "_finish",
+        "any(is_there(other.top, live) for other in sites)", "is_there(site.top, live)",
+        "tests/logdir/disk/test_adopt_refused.py"
+        "::test_a16_no_start_finishes_an_adoption_while_its_name_is_live_on_any_disk",
+    ),
+    Bug(
+        "an interrupted adoption is finished while a log dir is left out",
+        f"{_DISK}/recovery.py", "recover_broker",
+        "is_whole and sites", "sites",
+        "tests/logdir/disk/test_adopt_refused.py"
+        "::test_a16_no_start_finishes_or_withdraws_an_adoption_while_a_log_dir_is_left_out",
+    ),
+    Bug(
+        "an adoption is done for another id than the topic has by now",
+        f"{_DISK}/adopt.py", "_require_possible",
+        "(found_id := _id_in(directory)) != item.topic_id", "(found_id := _id_in(directory)) is None",
+        "tests/logdir/disk/test_adopt_refused.py"
+        "::test_a16_no_adoption_is_done_for_another_id_than_the_topic_has_by_now",
+    ),
+    Bug(
+        "a live log of another id counts as adopted",
+        f"{_DISK}/adopt.py", "_is_adopted",
+        "_id_in(live) != item.topic_id or not wanted", "not wanted",
+        "tests/logdir/disk/test_adopt_refused.py"
+        "::test_a16_no_live_log_of_another_id_counts_as_adopted_though_it_has_the_files",
+    ),
+    Bug(
+        "an adoption is finished for what was set aside with another id",
+        f"{_DISK}/adopt_recovery.py", "_set_aside_for",
+        "marker.reason is Reason.DUPLICATE and marker.topic_id == parts.topic_id", "marker.reason is Reason.DUPLICATE",
+        "tests/logdir/disk/test_adopt_refused.py"
+        "::test_a16_no_start_finishes_an_adoption_for_what_was_set_aside_with_another_id",
+    ),
+    Bug(
+        "a capture is called made if any file is shared",
+        f"{_DISK}/capture.py", "_found",
+        "all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items())",
+        "any(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items())",
+        "tests/logdir/disk/test_capture_shared.py"
+        "::test_a17_no_capture_is_called_made_because_another_shares_some_of_its_files",
+    ),
+    Bug(
+        "the log start a broker says is dropped where a capture is committed",
+        f"{_DISK}/capture.py", "_commit",
+        "points = replace(points, log_start=replica.item.log_start)", "pass",
+        "tests/logdir/disk/test_capture_shared.py"
+        "::test_a17_the_log_start_a_broker_says_is_not_dropped_where_a_capture_goes_on",
+    ),
+    Bug(
+        "the internal topics are not protected, but for the offsets of consumers",
+        f"{_TOOLS}/protection.py", "protected_of",
+        "(_INTERNAL,)", "('__consumer_offsets',)",
+        "tests/tools/test_protected_topics.py::test_a38_no_internal_topic_is_staged_unless_it_is_said",
+    ),
+)  # fmt: skip

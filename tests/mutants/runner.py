@@ -1,0 +1,265 @@
+"""Copies of the tree, a worker in each, and in which order the tests are tried on a change.
+
+First what the record says caught it before, then the tests of its own module (``tests/logdir/decide/test_x.py`` of
+``logdir/decide/x.py``), then all others that reach its line, the quick ones first. The
+tree itself is not changed.
+
+cosmic-ray's own machinery (a session, and a whole test command for each change) is not used: a start of pytest
+with its imports costs more than most tests here, and it does not say which test caught what.
+
+Not here: what is changed (``sown``), what is written down (``record``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from tests.mutants.sown import ROOT, Mutant
+
+WORKERS: Final = 2
+SURVEYED: Final = (
+    "tests/logdir/decide/test_*.py", "tests/logdir/disk/test_*.py", "tests/reconcile/test_*.py",
+    "tests/tools/test_broker.py", "tests/tools/test_changes*.py", "tests/tools/test_closed.py",
+    "tests/tools/test_init.py", "tests/tools/test_layout.py", "tests/tools/test_pro*.py", "tests/tools/test_purge*.py",
+    "tests/tools/test_reconcile*.py", "tests/tools/test_stage*.py", "tests/tools/test_strays.py",
+    "tests/tools/test_describe.py", "tests/crash/test_operations.py", "tests/crash/families/test_cases.py",
+)  # fmt: skip
+"""The tests that may catch a change of what decides and what it is carried out with."""
+_NOT_COPIED: Final = shutil.ignore_patterns(
+    ".venv", ".git", ".proof", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "build", "dist", "demo", "*.png"
+)
+_T = TypeVar("_T")
+_LEAST_S: Final = 20.0
+_AT_MOST_S: Final = 240.0
+
+
+class Survey(NamedTuple):
+    """What a run of the tests as they are showed."""
+
+    seconds: dict[str, float]
+    lines: dict[str, dict[str, list[str]]]
+
+    @classmethod
+    def of(cls, documents: Iterable[Mapping[str, Any]]) -> Survey:
+        """Put together what several runs of ``survey`` wrote."""
+        seconds: dict[str, float] = {}
+        lines: dict[str, dict[str, list[str]]] = {}
+        for one in documents:
+            tests = one["tests"]
+            seconds |= dict(zip(tests, one["seconds"], strict=True))
+            for file, by_line in one["lines"].items():
+                known = lines.setdefault(file, {})
+                for line, numbers in by_line.items():
+                    known.setdefault(line, []).extend(tests[number] for number in numbers)
+        return cls(seconds, lines)
+
+    def reaching(self, mutant: Mutant) -> list[str]:
+        """Return the tests that reach a change, its own module's first, the quick ones first."""
+        by_line = self.lines.get(mutant.file, {})
+        first, last = mutant.lines
+        found = {test for n in range(first, last + 1) for test in by_line.get(str(n), ())}
+        if not found or not mutant.function:
+            found = {test for tests in by_line.values() for test in tests}
+        return sorted(found, key=lambda test: (not is_own(mutant, test), self.seconds[test], test))
+
+
+def is_own(mutant: Mutant, test: str) -> bool:
+    """Tell whether a test is of the module that is changed."""
+    return f"/test_{Path(mutant.file).stem}" in test.partition("::")[0]
+
+
+class Asked(NamedTuple):
+    """A changed file, and the tests to try on it, in their order."""
+
+    name: str
+    file: str
+    text: str
+    tests: tuple[str, ...]
+
+
+class Tried(NamedTuple):
+    """What became of a change."""
+
+    mutant: Mutant
+    end: str
+    """``caught``, ``survived`` or ``unknown``."""
+    test: str
+    seconds: float
+
+
+@contextmanager
+def copied() -> Iterator[Path]:
+    """Copy the tree to a place of its own."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        top = Path(folder) / "tree"
+        shutil.copytree(ROOT, top, ignore=_NOT_COPIED, symlinks=True)
+        yield top
+
+
+def _environment(top: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "MUTANTS_LOG") if name in os.environ}
+    temp = str(top.parent / "t")
+    return {**kept, "PYTHONPATH": str(top), "PYTHONDONTWRITEBYTECODE": "1", "MUTANTS_TEMP": temp}
+
+
+def _compiled(top: Path) -> None:
+    # By checksum: what is changed is never taken for what was compiled, however short the time between.
+    command = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "logdir", "tools", "tests", "migrate"]
+    subprocess.run([sys.executable, *command], cwd=top, check=False, stdout=subprocess.DEVNULL)
+
+
+def survey(folder: Path, workers: int = WORKERS) -> Survey:
+    """Run the tests as they are; return what they reach, kept in a folder for the next time."""
+    files = sorted({str(p.relative_to(ROOT)) for where in SURVEYED for p in ROOT.glob(where)})
+    with copied() as top:
+        _compiled(top)
+        running = []
+        for number in range(workers):
+            command = [sys.executable, "-m", "tests.mutants.survey", str(folder / f"survey-{number}.json")]
+            process = subprocess.Popen(
+                [*command, *files[number::workers]],
+                cwd=top,
+                env=_environment(top),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            running.append(process)
+        for process in running:
+            process.wait()
+    return surveyed(folder)
+
+
+def surveyed(folder: Path) -> Survey:
+    """Return what was kept."""
+    return Survey.of(json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("survey-*.json")))
+
+
+class _Worker:
+    """A process in a copy, and the conversation with it."""
+
+    def __init__(self, top: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutants.worker"],
+            cwd=top,
+            env=_environment(top),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, asked: Asked, seconds: float) -> tuple[str, str]:
+        """Return how it ended, and the test that caught it."""
+        process = self._process
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("no pipes")
+        question = {
+            "file": asked.file,
+            "text": asked.text,
+            "files": list(dict.fromkeys(test.partition("::")[0] for test in asked.tests)),
+            "tests": asked.tests,
+            "seconds": seconds,
+        }
+        process.stdin.write(json.dumps(question) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        return answer["end"], answer["test"]
+
+    def end(self) -> None:
+        """Let it end by itself."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _side_by_side(items: Iterable[_T], one: Callable[[_Worker, _T], None], workers: int) -> None:
+    """Do something with each item, in so many copies of the tree."""
+    todo: queue.SimpleQueue[_T] = queue.SimpleQueue()
+    for item in items:
+        todo.put(item)
+    is_over = threading.Event()
+
+    def work() -> None:
+        try:
+            with copied() as top:
+                _compiled(top)
+                worker = _Worker(top)
+                try:
+                    while not is_over.is_set():
+                        one(worker, todo.get_nowait())
+                finally:
+                    worker.end()
+        except queue.Empty:
+            return
+        finally:
+            # Nothing is left, or something went wrong: nobody begins another.
+            is_over.set()
+
+    with ThreadPoolExecutor(workers) as pool:
+        for future in [pool.submit(work) for _ in range(workers)]:
+            future.result()
+
+
+def ask_all(asked: Iterable[Asked], heard: Callable[[Asked, str, str], None], workers: int = WORKERS) -> None:
+    """Try changed files side by side, each on its tests; an error of a worker is raised.
+
+    Args:
+        asked: The files.
+        heard: Called with each, how it ended and what caught it, by one thread at a time.
+        workers: How many processes.
+    """
+    one_at_a_time = threading.Lock()
+
+    def one(worker: _Worker, item: Asked) -> None:
+        end, test = worker.ask(item, _AT_MOST_S)
+        with one_at_a_time:
+            heard(item, end, test)
+
+    _side_by_side(asked, one, workers)
+
+
+def try_all(
+    mutants: Iterable[Mutant],
+    tests_of: Callable[[Mutant], Sequence[Sequence[str]]],
+    heard: Callable[[Tried], None],
+    *,
+    seconds_of: Callable[[str], float],
+    workers: int = WORKERS,
+) -> None:
+    """Try changes side by side; an error of a worker is raised.
+
+    Args:
+        mutants: The changes.
+        tests_of: The tests for a change, in rounds: a later round only if the one before caught nothing.
+        heard: Called with each that was tried, by one thread at a time.
+        seconds_of: How long a test takes as it is.
+        workers: How many processes.
+    """
+    one_at_a_time = threading.Lock()
+
+    def one(worker: _Worker, mutant: Mutant) -> None:
+        began = time.monotonic()
+        end, test = "survived", ""
+        name, text = "/".join(map(str, mutant.key)), mutant.text()
+        for tests in tests_of(mutant):
+            if tests and end == "survived":
+                limit = min(_AT_MOST_S, _LEAST_S + 8 * sum(map(seconds_of, tests)))
+                end, test = worker.ask(Asked(name, mutant.file, text, tuple(tests)), limit)
+        with one_at_a_time:
+            heard(Tried(mutant, end, test, round(time.monotonic() - began, 2)))
+
+    _side_by_side(mutants, one, workers)

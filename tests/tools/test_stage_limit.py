@@ -1,0 +1,89 @@
+"""``logdirctl stage`` against the limit of a tenth within 24 hours: counted, remembered, and believed (A38)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logdir.formats import brake_file
+from tests.builders import log_dir, partition
+from tests.tools.ctl import ctl, ctl_json
+from tools.cli import Exit
+
+REPLICAS = 40
+Disks = tuple[Path, Path]
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Disks:
+    """40 topics of one partition, 20 on each of two disks: 4 may go in a day."""
+    made = log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2", directory="AAAAAAAAAAAAAAAAAAAABA")
+    for number in range(REPLICAS):
+        partition(made[number % 2] / f"t{number:02}-0", topic_id=f"MkU3OEVBNTcwNTJENDM{number:02}A"[:22])
+    assert ctl("init", *named(made), "--apply").status == Exit.DONE
+    return made
+
+
+def named(disks: Disks) -> tuple[str, ...]:
+    return "--log-dirs", f"{disks[0]},{disks[1]}"
+
+
+def records(disks: Disks) -> list[list[tuple[int, int]]]:
+    """Return what each work root says: partitions and topics of each staging."""
+    found = []
+    for disk in disks:
+        data = Path(f"{disk}.logdird", brake_file.FILE_NAME).read_bytes()
+        found.append([(one.partitions, one.topics) for one in brake_file.parse(data)])
+    return found
+
+
+def live(disks: Disks) -> int:
+    return sum(path.name.startswith("t") for disk in disks for path in disk.iterdir())
+
+
+def staged(disks: Disks, glob: str, *more: str) -> int:
+    return ctl("stage", glob, *named(disks), "--apply", *more).status
+
+
+def test_a38_no_staging_goes_uncounted_in_any_work_root(disks: Disks) -> None:
+    assert staged(disks, "t0[0-2]") == Exit.DONE
+    assert live(disks) == 37
+    assert records(disks) == [[(3, 3)], [(3, 3)]]
+
+
+def test_a38_no_staging_is_forgotten_by_the_next(disks: Disks) -> None:
+    """Three, then two: each within a tenth of 40, and both together beyond it."""
+    assert staged(disks, "t0[0-2]") == Exit.DONE
+    assert staged(disks, "t0[3-4]") == Exit.REFUSED
+    assert (live(disks), records(disks)) == (37, [[(3, 3)], [(3, 3)]])
+    assert staged(disks, "t03") == Exit.DONE
+    assert staged(disks, "t04") == Exit.REFUSED
+    assert staged(disks, "t04", "--even-over-limit") == Exit.DONE
+    assert [sorted(one) for one in records(disks)] == [[(1, 1), (1, 1), (3, 3)]] * 2
+
+
+def test_a38_what_one_work_root_remembers_is_not_forgotten_for_another_that_does_not(disks: Disks) -> None:
+    assert staged(disks, "t0[0-3]") == Exit.DONE
+    Path(f"{disks[0]}.logdird", brake_file.FILE_NAME).write_bytes(brake_file.render(()))
+    assert staged(disks, "t0[4-5]") == Exit.REFUSED
+    assert live(disks) == 36
+
+
+@pytest.mark.parametrize("damage", ["missing", "torn"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a38_no_record_that_is_missing_or_torn_counts_as_empty(disks: Disks, damage: str, number: int) -> None:
+    path = Path(f"{disks[number]}.logdird", brake_file.FILE_NAME)
+    path.unlink()
+    if damage == "torn":
+        path.write_bytes(b'{"brake":1,"staged":[')
+    status, result = ctl_json("stage", "t00", *named(disks), "--apply")
+    assert (status, live(disks)) == (Exit.REFUSED, 40), result
+
+
+def test_a38_a_record_that_cannot_be_written_in_one_work_root_lets_nothing_go(disks: Disks) -> None:
+    path = Path(f"{disks[1]}.logdird", brake_file.FILE_NAME)
+    path.unlink()
+    path.mkdir()
+    assert staged(disks, "t00", "--even-over-limit") != Exit.DONE
+    assert live(disks) == 40

@@ -138,6 +138,12 @@ class ReadOnlyDiskError(DiskError):
     code: ClassVar[str] = "disk-read-only"
 
 
+class DiskFullError(DiskError):
+    """A disk has no room, or no inode, for what is to be written; nothing was changed by it."""
+
+    code: ClassVar[str] = "disk-full"
+
+
 class StateError(LogDirError):
     """The facts are at fault: what lies there is not what this step needs."""
 

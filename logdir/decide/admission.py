@@ -181,7 +181,7 @@ def _stale(document: RequestDocument, set_aside: Iterable[SetAside]) -> Rejected
                     "refused",
                     document.path,
                     "no topic id that was set aside here as gone",
-                    f"{gone}, of {one.log_dir}: deleting/{one.name}",
+                    f"{gone}, of {one.place}",
                     "STALE: an old request, or the id is wanted again; restore or purge what lies there first",
                 ),
             )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from logdir.clock import Instant
 from logdir.decide.deadline import Due, Held, NotYet, due
-from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed
 from logdir.decide.second_look import SecondLook, against_purge
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
@@ -129,11 +129,15 @@ def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
         request: What is asked.
         items: What was selected, with its markers just read.
     """
-    decided = [_decide(request, item) for item in items]
+    decided = [_at_place(item, _decide(request, item)) for item in items]
     return PurgePlan(
         actions=tuple(one for one in decided if isinstance(one, Purge)),
         refusals=tuple(one for one in decided if isinstance(one, Refusal)),
     )
+
+
+def _at_place(item: SetAside, decided: Purge | Refusal) -> Purge | Refusal:
+    return at(item.place, decided) if isinstance(decided, Refusal) else decided
 
 
 def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:

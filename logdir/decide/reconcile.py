@@ -246,7 +246,7 @@ def _against_giving(request: ReconcileRequest, known: Known, replica: Replica, s
         return refuse(*where, Why.LIVE_TWIN, "one replica of its name", f"also {found}", "look at both")
     staged = [one for one in known.set_aside(wanted, Kind.STAGED, Kind.PURGING) if one.topic_id == wanted.topic_id]
     if staged:
-        found = " and ".join(f"{one.log_dir}: deleting/{one.name}" for one in staged)
+        found = " and ".join(one.place for one in staged)
         return refuse(*where, Why.STALE, "an id that was not set aside here before", found, "look at both")
     return against_age(request.image, replica, request.births)
 

@@ -6,7 +6,7 @@ Spec: design §2 law 8, §3.3, §4; attacks A1, A3, A4, A13, A15, A25, A33, A44,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
@@ -72,6 +72,18 @@ def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: st
     return Refusal(
         log_dir=log_dir, path=path, why=why, problem=Problem("refused", f"{log_dir}/{path}", expected, found, fix)
     )
+
+
+def at(place: str, refusal: Refusal) -> Refusal:
+    """Return a refusal of something staged, with the path where it lies: its work root may be beside the log dir.
+
+    Args:
+        place: ``SetAside.place``.
+        refusal: As ``refuse`` makes it of a log dir and a path; one whose line names another file stays as it is.
+    """
+    if refusal.problem.path != f"{refusal.log_dir}/{refusal.path}":
+        return refusal
+    return replace(refusal, problem=refusal.problem._replace(path=place))
 
 
 def refuse_closed(log_dir: str, path: str, closed: Problem | None) -> Refusal | None:

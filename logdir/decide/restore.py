@@ -13,12 +13,12 @@ Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.5, §10.6; attacks A13
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from logdir.decide import brake
-from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed
 from logdir.errors import InvalidNameError
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.inventory import Kind
@@ -160,7 +160,14 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
             refusals.append(decided)
         elif decided is not None:
             actions.append(decided)
-    return _without_rivals(actions, refusals)
+    plan = _without_rivals(actions, refusals)
+    places = {where: item.place for where, (_, item) in by_place.items()}
+    return replace(plan, refusals=tuple(_at_place(places, one) for one in plan.refusals))
+
+
+def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusal:
+    place = places.get((refusal.log_dir, refusal.path.rpartition("/")[2]))
+    return refusal if place is None else at(place, refusal)
 
 
 def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> RestorePlan:
@@ -311,7 +318,7 @@ def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refus
         return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, "logdirctl future clear")
     coming = known.set_aside(identity, Kind.INCOMING)
     if coming:
-        found = " and ".join(f"{one.log_dir}: incoming/{one.name}" for one in coming)
+        found = " and ".join(one.place for one in coming)
         return refuse(*where, Why.ON_ITS_WAY, "no copy of it on its way in", found, "finish or undo that move")
     return None
 
@@ -322,7 +329,7 @@ def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Re
     copies = [one for one in copies if one.topic_id == item.topic_id]
     if not copies or request.is_choice:
         return None
-    found = " and ".join(f"{one.log_dir}: deleting/{one.name}" for one in copies)
+    found = " and ".join(one.place for one in copies)
     expected = "one staged copy of it, or the operator's choice"
     return refuse(item.log_dir, item.name, Why.CHOICE, expected, f"also {found}", "look at both, then choose one")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from logdir.decide.reconcile_action import HoldStaged
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.refusal import Refusal, Why, at, refuse
 from logdir.decide.restore import SAYS, RestoreClass
 from logdir.decide.stage import UNTOUCHED
 from logdir.desired.claim import claim
@@ -60,7 +60,7 @@ def hold_what_is_wanted(
         if isinstance(decided, HoldStaged):
             found.append(decided)
         elif decided is not None:
-            refusals.append(decided)
+            refusals.append(at(item.place, decided))
     return tuple(found)
 
 

@@ -140,7 +140,7 @@ def against_wish(image: Image, wish: Wish, known: Known, *, is_ahead: bool) -> R
         asked = Identity(topic=None, topic_id=TopicId(said.other_id), partition=replica.partition)
         staged = known.set_aside(asked, Kind.STAGED, Kind.PURGING)
         if staged:
-            found = " and ".join(f"{one.log_dir}: deleting/{one.name}" for one in staged)
+            found = " and ".join(one.place for one in staged)
             expected = "an id that was not set aside here before"
             return refuse(*where, Why.STALE, expected, found, "an old request, or the id is wanted again")
     if wish.rule is Rule.MOVED_AWAY:

@@ -100,7 +100,7 @@ def adopt(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Outcome:
             if not item.keep:
                 _consume(site, item)
     except (LogDirError, OSError) as error:
-        return undone(place, error if isinstance(error, LogDirError) else as_error(f"{site.log_dir}/{place}", error))
+        return undone(place, error if isinstance(error, LogDirError) else as_error(site.path_of(place), error))
     return done(place, item.path)
 
 
@@ -123,7 +123,7 @@ def _id_in(directory: Directory) -> TopicId | None:
 
 
 def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> None:
-    where = f"{site.log_dir}/deleting/{item.name}"
+    where = site.path_of(f"deleting/{item.name}")
     if item.marker.topic_id == item.topic_id:
         raise RefusedError(where, expected="a topic with another id", found="its own", fix="restore it: class (a)")
     if item.present_marker.reason is not Reason.DUPLICATE or item.present_marker.topic_id != item.topic_id:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from logdir.disk.adopt import publish, ready_names, withdraw
 from logdir.disk.entry import is_there
-from logdir.disk.failure import calling, is_sick, syncing
+from logdir.disk.failure import calling, syncing, trouble
 from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
-from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
+from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.offset_checkpoint import TopicPartition
 from logdir.names import DirForm, WorkDir, name_for, parse_work_dir
 from logdir.observe.classify import Type
@@ -34,7 +34,7 @@ class RecoveredAdoptions:
     """Live names."""
     withdrawn: tuple[str, ...]
     """Which were not begun in earnest."""
-    troubled: tuple[tuple[str, str], ...]
+    troubled: tuple[Problem, ...]
     """Which are as they were, and why."""
 
 
@@ -50,11 +50,11 @@ def recover_adoptions(sites: Sequence[Site]) -> RecoveredAdoptions:
     """
     finished: list[str] = []
     withdrawn: list[str] = []
-    troubled: list[tuple[str, str]] = []
+    troubled: list[Problem] = []
     for site in sites:
         with calling(site.top):
             for name in ready_names(site):
-                path = f"{site.log_dir}: incoming/{name}"
+                path = site.path_of(f"incoming/{name}")
                 try:
                     live = _finish(site, name, sites)
                     if live is None:
@@ -63,9 +63,7 @@ def recover_adoptions(sites: Sequence[Site]) -> RecoveredAdoptions:
                     else:
                         finished.append(f"{site.log_dir}/{live}")
                 except (LogDirError, OSError) as error:
-                    if isinstance(error, ReadOnlyDiskError) or (isinstance(error, OSError) and is_sick(error)):
-                        raise
-                    troubled.append((path, str(error)))
+                    troubled.append(trouble(path, error))
     return RecoveredAdoptions(finished=tuple(finished), withdrawn=tuple(withdrawn), troubled=tuple(troubled))
 
 

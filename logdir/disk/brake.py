@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logdir.disk.failure import calling
+from logdir.disk.failure import recording
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file, replace_file
 from logdir.errors import FormatError, RefusedError
@@ -49,11 +49,12 @@ def write_record(sites: Sequence[Site], record: tuple[Count, ...]) -> None:
     Raises:
         RefusedError: something else has the file's name, or what was written does not read back.
         ReadOnlyDiskError: a sync failed, or a disk is sick.
+        DiskFullError: a disk has no room for it.
         OSError: another error. In all cases nothing may be staged now.
     """
     data = brake_file.render(record)
     for site in sites:
-        with calling(site.work):
+        with recording(site.work, FILE_NAME):
             before = read_file(site.work, FILE_NAME)
             # The old bytes are of no use to anybody: a record only ever counts for a day.
             replace_file(
@@ -67,9 +68,10 @@ def begin(site: Site) -> None:
     Raises:
         RefusedError: there is one: nothing counted may be forgotten.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
+        DiskFullError: the disk has no room for it.
         OSError: another error.
     """
-    with calling(site.work):
+    with recording(site.work, FILE_NAME):
         if read_file(site.work, FILE_NAME) is not None:
             raise RefusedError(f"{site.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
         data = brake_file.render(())

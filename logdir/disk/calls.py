@@ -57,6 +57,8 @@ class Space(NamedTuple):
     free_bytes: int
     free_inodes: int
     total_bytes: int
+    total_inodes: int = 0
+    """0: it counts none, and makes them as they are needed (btrfs)."""
 
 
 class Directory(Protocol):

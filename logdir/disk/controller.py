@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logdir.disk.failure import calling
+from logdir.disk.failure import recording
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file, replace_file
 from logdir.errors import FormatError, RefusedError, UnsupportedVersionError
@@ -58,11 +58,12 @@ def write_record(sites: Sequence[Site], record: ControllerFile) -> None:
     Raises:
         RefusedError: something else has the file's name, or what was written does not read back.
         ReadOnlyDiskError: a sync failed, or a disk is sick.
+        DiskFullError: a disk has no room for it.
         OSError: another error. In all cases nothing may be done now that rests on it.
     """
     data = controller_file.render(record)
     for site in sites:
-        with calling(site.work):
+        with recording(site.work, FILE_NAME):
             before = read_file(site.work, FILE_NAME)
             # The old bytes would only say less.
             replace_file(
@@ -76,9 +77,10 @@ def begin(site: Site) -> None:
     Raises:
         RefusedError: there is one: nothing that was followed may be forgotten.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
+        DiskFullError: the disk has no room for it.
         OSError: another error.
     """
-    with calling(site.work):
+    with recording(site.work, FILE_NAME):
         if read_file(site.work, FILE_NAME) is not None:
             raise RefusedError(f"{site.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
         if site.node_id is None:

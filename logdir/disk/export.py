@@ -60,7 +60,7 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
     folder, _, name = place.partition("/")
     parts = parse_work_dir(name)
     if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
-        raise RefusedError(f"{site.log_dir}/{place}", expected="a replica that was set aside", found="another name")
+        raise RefusedError(site.path_of(place), expected="a replica that was set aside", found="another name")
     parent = site.deleting if folder == DELETING else site.incoming
     try:
         with parent.open(name) as source:
@@ -73,7 +73,7 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
             return _export(source, marker, destination, own, is_whole=folder == DELETING)
     except OSError as error:
         raise DiskError(
-            error.filename if isinstance(error.filename, str) else f"{site.log_dir}/{place}",
+            error.filename if isinstance(error.filename, str) else site.path_of(place),
             expected="a call that succeeds",
             found=error.strerror or error,
             fix="what was copied is gone again; what was set aside is as it was",

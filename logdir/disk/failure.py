@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from logdir.disk.calls import Directory
-from logdir.errors import ReadOnlyDiskError
+from logdir.errors import DiskFullError, LogDirError, Problem, ReadOnlyDiskError
 from logdir.observe.classify import RESERVE, SPARE, Type
 
 _T = TypeVar("_T")
@@ -35,6 +35,7 @@ _SICK = frozenset(
     }
 )
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_AS_IT_WAS = "it is as it was: look at it"
 _WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -59,6 +60,39 @@ def syncing(directory: Directory) -> Iterator[None]:
         yield
     except OSError as error:
         raise read_only(directory, error, "a sync that succeeds") from error
+
+
+def full_disk(path: str, error: OSError) -> DiskFullError:
+    """Return the error of what finds no room, with nothing left to give up.
+
+    Args:
+        path: What was to be written.
+        error: For which ``is_full``.
+    """
+    return DiskFullError(
+        path,
+        expected="room on its disk for this",
+        found=error.strerror or error,
+        fix="it is as it was; make room on that disk, then do it again",
+    )
+
+
+@contextmanager
+def recording(directory: Directory, name: str) -> Iterator[None]:
+    """As ``calling``, around the writing of a file of ours; a full disk is called one.
+
+    Raises:
+        DiskFullError: there is no room for it; it is as it was.
+        ReadOnlyDiskError: the disk is sick.
+        OSError: any other.
+    """
+    try:
+        with calling(directory):
+            yield
+    except OSError as error:
+        if is_full(error):
+            raise full_disk(f"{directory.path}/{name}", error) from error
+        raise
 
 
 @contextmanager
@@ -167,3 +201,21 @@ def give_up_reserve(work: Directory) -> bool:
     except OSError:
         return False
     return True
+
+
+def trouble(path: str, error: LogDirError | OSError) -> Problem:
+    """Return why a recovery leaves something as it was.
+
+    Args:
+        path: Absolute; of an error of ours its own path counts.
+        error: What came of looking at it.
+
+    Raises:
+        ReadOnlyDiskError, OSError: the same: the disk is sick.
+    """
+    if isinstance(error, LogDirError) and not isinstance(error, ReadOnlyDiskError):
+        found = error.problem()
+        return found._replace(fix=found.fix or _AS_IT_WAS)
+    if isinstance(error, OSError) and not is_sick(error):
+        return Problem("refused", path, "something to recover", error.strerror or str(error), _AS_IT_WAS)
+    raise error

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from logdir.clock import Instant
 from logdir.decide import deadline
-from logdir.disk.failure import calling
+from logdir.disk.failure import recording
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file, replace_file
 from logdir.errors import MalformedFileError
@@ -46,6 +46,7 @@ def beat(site: Site, now: Instant) -> Heartbeat | None:
         UnsupportedVersionError: a newer release wrote it.
         RefusedError: something else has the file's name, or what was written does not read back.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
+        DiskFullError: the disk has no room for it.
         OSError: another error; it is as it was.
     """
     known = read(site)
@@ -66,13 +67,14 @@ def begin(site: Site, now: Instant) -> Heartbeat:
         UnsupportedVersionError: a newer release wrote it.
         RefusedError: as ``beat``.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
+        DiskFullError: the disk has no room for it.
         OSError: another error; it is as it was.
     """
     return beat(site, now) or _write(site, deadline.begin(now))
 
 
 def _write(site: Site, value: Heartbeat) -> Heartbeat:
-    with calling(site.work):
+    with recording(site.work, FILE_NAME):
         replace_file(
             site.work,
             FILE_NAME,

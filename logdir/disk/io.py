@@ -156,7 +156,7 @@ class HostDirectory:
     def space(self) -> Space:
         """Return what is left on its file system."""
         found = os.fstatvfs(self._fd)
-        return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize)
+        return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize, found.f_files)
 
     def _open_file(self, name: str, flags: int = _OPEN_FILE) -> int:
         descriptor = os.open(_component(name), flags, dir_fd=self._fd)

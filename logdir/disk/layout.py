@@ -22,7 +22,7 @@ from logdir.decide import relayout as decide
 from logdir.decide.layout_action import Action, Bar, Decision, Forget, Say, Seen, TakeToIds, TakeToNames, Unbar
 from logdir.disk import bar
 from logdir.disk.batches import Batches
-from logdir.disk.failure import calling, syncing
+from logdir.disk.failure import calling, full_disk, is_full, syncing
 from logdir.disk.look_layout import identity, look
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
@@ -146,6 +146,8 @@ def _told(site: Site) -> Iterator[None]:
         with calling(site.top):
             yield
     except OSError as error:
+        if is_full(error):
+            raise full_disk(site.log_dir, error) from error
         raise DiskError(
             site.log_dir, expected="a call that succeeds", found=error.strerror or error, fix="see why, then try again"
         ) from error

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 from logdir.disk.calls import Directory
 from logdir.disk.entry import is_there
-from logdir.disk.failure import calling, is_sick, syncing
+from logdir.disk.failure import calling, syncing, trouble
 from logdir.disk.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
 from logdir.disk.site import Site
-from logdir.errors import FormatError, LogDirError, ReadOnlyDiskError
+from logdir.errors import FormatError, LogDirError, Problem
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import FILE_NAME, Intent
 from logdir.names import parse_work_dir
@@ -32,14 +32,14 @@ from logdir.observe.classify import Inside, Named, Place, Type, classify
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What a recovery did and could not do; paths relative to the log dir or work root."""
+    """What a recovery did, by paths relative to the log dir or work root, and could not do."""
 
     unmarked: tuple[str, ...]
     """Live replicas whose staging never happened."""
     dropped: tuple[str, ...]
     """Unfinished copies."""
-    troubled: tuple[tuple[str, str], ...]
-    """What could not be looked at or held something unexpected, and why; it is as it was."""
+    troubled: tuple[Problem, ...]
+    """What could not be looked at or held something unexpected, by its absolute path; it is as it was."""
 
 
 def recover(site: Site) -> Recovered:
@@ -54,29 +54,29 @@ def recover(site: Site) -> Recovered:
     """
     unmarked: list[str] = []
     dropped: list[str] = []
-    troubled: list[tuple[str, str]] = []
+    troubled: list[Problem] = []
     with calling(site.top):
         # What a killed process had renamed is seen, but may not be durable; what is decided on it here, and by all who
         # come after, may be before it is.
         with syncing(site.top):
             site.top.sync_disk()
-        for path, parent, name in live_directories(site, lambda path, error: _note(troubled, path, error)):
+        for path, parent, name in live_directories(site, lambda path, error: _note(site, troubled, path, error)):
             try:
                 if _unmark(parent, name):
                     unmarked.append(path)
             except (LogDirError, OSError) as error:
-                _note(troubled, path, error)
+                _note(site, troubled, path, error)
         for name in site.incoming.names():
             try:
                 if _drop_unfinished(site, name):
                     dropped.append(f"incoming/{name}")
             except (LogDirError, OSError) as error:
-                _note(troubled, f"incoming/{name}", error)
+                _note(site, troubled, f"incoming/{name}", error)
         for name in site.deleting.names():
             try:
                 _forget_new_marker(site.deleting, name)
             except (LogDirError, OSError) as error:
-                _note(troubled, f"deleting/{name}", error)
+                _note(site, troubled, f"deleting/{name}", error)
     return Recovered(unmarked=tuple(unmarked), dropped=tuple(dropped), troubled=tuple(troubled))
 
 
@@ -111,10 +111,8 @@ def _live_at(site: Site, name: str) -> Iterator[tuple[str, Directory, str]]:
                     yield f"{name}/{inner}", prefix, inner
 
 
-def _note(troubled: list[tuple[str, str]], path: str, error: LogDirError | OSError) -> None:
-    if isinstance(error, ReadOnlyDiskError) or (isinstance(error, OSError) and is_sick(error)):
-        raise error
-    troubled.append((path, str(error)))
+def _note(site: Site, troubled: list[Problem], path: str, error: LogDirError | OSError) -> None:
+    troubled.append(trouble(site.path_of(path), error))
 
 
 def _unmark(parent: Directory, name: str) -> bool:

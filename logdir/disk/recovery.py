@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from logdir.disk.adopt_recovery import RecoveredAdoptions, recover_adoptions
 from logdir.disk.recover import Recovered, recover
 from logdir.disk.site import Site
+from logdir.errors import Problem
 
 _NO_ADOPTIONS = RecoveredAdoptions(finished=(), withdrawn=(), troubled=())
 
@@ -31,9 +32,9 @@ class Recovery:
     """Log dir, and what was done there; in the order given."""
 
     @property
-    def troubled(self) -> tuple[tuple[str, str], ...]:
-        """What is as it was, by its full path where it has one, and why."""
-        found = [(f"{log_dir}/{path}", why) for log_dir, one in self.sites for path, why in one.troubled]
+    def troubled(self) -> tuple[Problem, ...]:
+        """What is as it was, by its absolute path, and why."""
+        found = [problem for _, one in self.sites for problem in one.troubled]
         return (*self.adoptions.troubled, *found)
 
 

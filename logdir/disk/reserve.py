@@ -14,13 +14,16 @@ from __future__ import annotations
 import hashlib
 
 from logdir.disk.calls import Directory, Owner, Space
-from logdir.disk.failure import is_full, syncing
+from logdir.disk.failure import calling, is_full, syncing
 from logdir.disk.small_file import read_file, replace_file
+from logdir.errors import Problem
 from logdir.observe.classify import RESERVE, SPARE
 
 RESERVE_BYTES = 4 * 1024 * 1024
 _BYTES_PER_INODE = 64 * 1024
 """For so much of the reserve there is one spare inode: 64 of them for the whole."""
+SLUG_SPENT = "reserve-spent"
+"""The slug of what could not be put back."""
 REFILL_PERCENT = 5
 """How much of the disk must be free before the room is taken again."""
 
@@ -78,6 +81,49 @@ def refill_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_B
             return False
         raise
     return True
+
+
+def put_back(work: Directory, owner: Owner) -> Problem | None:
+    """Write again what a full disk made us give up: the reserve, and the spare inodes. Changes nothing else. Durable.
+
+    Args:
+        work: A work root; its owner lock is held.
+        owner: To whom files of it belong.
+
+    Returns:
+        What could not be put back, and why; ``None`` where nothing is missing now.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed, or the disk is sick.
+    """
+    try:
+        with calling(work):
+            if work.stat(RESERVE).size_bytes == 0 and not refill_reserve(work, owner):
+                percent = f"{REFILL_PERCENT} % of its disk free"
+                return _spent(work, RESERVE, "4 MiB", f"0 bytes, and less than {percent}")
+            return _put_back_inodes(work, owner)
+    except FileNotFoundError:
+        return None  # the work root is removed
+    except OSError as error:
+        return _spent(work, RESERVE, "4 MiB, and 64 spare inodes", error.strerror or str(error))
+
+
+def _put_back_inodes(work: Directory, owner: Owner) -> Problem | None:
+    wanted = len(spare_names(RESERVE_BYTES))
+    try:
+        with work.open(SPARE) as spare:
+            count = len(spare.names())
+    except FileNotFoundError:
+        return None  # made with none
+    if count >= wanted or not work.space().total_inodes:
+        return None
+    count = put_inodes(work, owner)
+    return None if count >= wanted else _spent(work, SPARE, f"{wanted} spare inodes", f"{count}")
+
+
+def _spent(work: Directory, name: str, expected: str, found: str) -> Problem:
+    fix = "make room on that disk: until then nothing is kept there for the day it is full"
+    return Problem(SLUG_SPENT, f"{work.path}/{name}", expected, found, fix)
 
 
 def spare_names(reserve_bytes: int) -> tuple[str, ...]:

@@ -30,6 +30,15 @@ class Site:
     owner: Owner
     """Of the log dir: everything made in it is given to the same."""
 
+    def path_of(self, path: str) -> str:
+        """Return an absolute path, for messages.
+
+        Args:
+            path: As in an outcome: relative to the log dir, or to its work root from ``deleting/`` or ``incoming/`` on.
+        """
+        is_below_root = path.startswith(("deleting/", "incoming/"))
+        return f"{self.work.path if is_below_root else self.log_dir}/{path}"
+
     @contextmanager
     def parent_of(self, path: str) -> Iterator[tuple[Directory, str]]:
         """Open the directory a partition directory lies in.

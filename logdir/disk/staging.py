@@ -23,7 +23,7 @@ from logdir.disk.batches import Batches
 from logdir.disk.calls import Directory
 from logdir.disk.checkpoint import put_entries
 from logdir.disk.entry import free_name, is_there
-from logdir.disk.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.failure import calling, full_disk, is_full, is_sick, syncing, with_reserve
 from logdir.disk.outcome import Outcome, done, undone
 from logdir.disk.replica_dir import NEW_MARKER, clear_marker, last_indexes, rename, require_marker, require_plain
 from logdir.disk.site import Site
@@ -65,6 +65,8 @@ class RestoreItem:
 
 def as_error(path: str, error: OSError) -> DiskError:
     """Return an error of the kernel as one of ours."""
+    if is_full(error):
+        return full_disk(path, error)
     return DiskError(
         path, expected="a call that succeeds", found=error.strerror or error, fix="it is as it was; see why"
     )
@@ -130,7 +132,7 @@ def _undone(site: Site, path: str, error: LogDirError | OSError) -> Outcome:
         return undone(path, error)
     if is_sick(error):
         raise error
-    return undone(path, as_error(f"{site.log_dir}/{path}", error))
+    return undone(path, as_error(site.path_of(path), error))
 
 
 def _mark(site: Site, item: StageItem, data: bytes) -> None:

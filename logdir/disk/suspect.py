@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from logdir.clock import Instant
-from logdir.disk.failure import calling
+from logdir.disk.failure import recording
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file, replace_file
 from logdir.errors import LogDirError, MalformedFileError
@@ -74,7 +74,7 @@ def tell_suspects(
     for site in sites:
         if disks and site.log_dir not in sick and site.log_dir not in closed:
             # One that cannot be told keeps the others from nothing; that is said by its own next change.
-            with suppress(LogDirError, OSError), calling(site.work):
+            with suppress(LogDirError, OSError), recording(site.work, FILE_NAME):
                 _tell(site, SuspectFile(now.boot_id, disks))
     return tuple(sick)
 

@@ -70,7 +70,8 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
             except _UnsuitableError as unsuitable:
                 if number == len(plan.candidates):
                     raise unsuitable.error from unsuitable.__cause__
-                passed.append(candidate._replace(why=str(unsuitable.error)))
+                why = f"{unsuitable.error.found}, where {unsuitable.error.expected} is expected"
+                passed.append(candidate._replace(why=why))
                 continue
             with _told(candidate.path, top):
                 _finish(plan, candidate.kind, site, made_at_ms, reserve_bytes)

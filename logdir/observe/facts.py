@@ -62,6 +62,14 @@ class SetAside:
     """Why there is no marker, or why what is there may not be touched."""
     log_bytes: int | None = None
     """In its segments."""
+    root: str | None = None
+    """Absolute path of the work root it lies in; ``None``: the log dir itself."""
+
+    @property
+    def place(self) -> str:
+        """Return its absolute path."""
+        above = "incoming" if self.kind is Kind.INCOMING else "deleting"
+        return f"{self.root or self.log_dir}/{above}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from logdir.errors import FormatError, MalformedFileError, Problem
@@ -78,7 +78,7 @@ def _look(
     )
     return LogDirFacts(
         log_dir=log_dir,
-        problem=next((_hidden(log_dir, entry) for entry in entries if _hides(entry)), None),
+        problem=next((_hidden(log_dir, top, entry) for entry in entries if _hides(entry)), None),
         cluster_id=disk.cluster_id,
         node_id=disk.node_id,
         directory_id=disk.directory_id,
@@ -105,8 +105,14 @@ def _hides(entry: Entry) -> bool:
     return entry.kind == Kind.UNKNOWN.value and "unreadable" in entry.problems
 
 
-def _hidden(log_dir: str, entry: Entry) -> Problem:
-    return _unread(f"{log_dir}/{entry.name}", ", ".join(entry.problems))
+def _hidden(log_dir: str, top: int, entry: Entry) -> Problem:
+    place = os.path.join(log_dir, entry.name)
+    if entry.root == Root.WORK_ROOT.value and entry.name != HIDDEN_WORK_ROOT:
+        beside = f"{os.path.abspath(log_dir)}{_BESIDE}"
+        roots = _roots_with(log_dir, top, entry.name)
+        is_root = entry.name == os.path.basename(beside)
+        place = beside if is_root else os.path.join(log_dir, roots[0] if roots else beside, entry.name)
+    return _unread(place, ", ".join(entry.problems))
 
 
 def _is_there(name: str, directory: int) -> bool:
@@ -201,13 +207,16 @@ def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
     inode: int | None = None
     marker: ReplicaMarker | None = None
     problem: Problem | None = None
-    path = f"{log_dir}/{entry.name}" if entry.root == Root.LOG_DIR.value else entry.name
+    is_inside = entry.root == Root.LOG_DIR.value
+    roots = () if is_inside else _roots_with(log_dir, top, entry.name)
+    root = os.path.join(log_dir, roots[0]) if roots else None
+    path = f"{root or log_dir}/{entry.name}"
     try:
         with ExitStack() as stack:
-            if entry.root == Root.LOG_DIR.value:
+            if is_inside:
                 directory = _open(entry.name, top, stack)
             else:
-                directory = _open_in_work_root(log_dir, top, entry.name, stack)
+                directory = _open_in_work_root(roots, top, entry.name, stack)
             inode = os.fstat(directory).st_ino
             marker = _marker(directory, path)
             if strangers := _strangers(directory):
@@ -232,6 +241,7 @@ def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
         marker=marker,
         problem=problem,
         log_bytes=entry.log_bytes,
+        root=root,
     )
 
 
@@ -239,19 +249,25 @@ def _held(path: str, expected: str, found: str) -> Problem:
     return Problem("refused", path, expected, found, "held: look at it")
 
 
-def _open_in_work_root(log_dir: str, top: int, path: str, stack: ExitStack) -> int:
-    """Open a directory of the work root that has it. Raises ``OSError``, also if two have it."""
+def _roots_with(log_dir: str, top: int, path: str) -> tuple[str, ...]:
+    """Return the work roots outside the log dir's own tree that hold an entry, to be opened below ``top``."""
     found = []
     for root in (HIDDEN_WORK_ROOT, f"{os.path.abspath(log_dir)}{_BESIDE}"):
         try:
-            found.append(_open(path, stack.enter_context(opened(contents.open_directory(root, top))), stack))
-        except FileNotFoundError:
+            os.stat(f"{root}/{path}", dir_fd=top, follow_symlinks=False)
+        except OSError:
             continue
-    if len(found) > 1:
+        found.append(root)
+    return tuple(found)
+
+
+def _open_in_work_root(roots: Sequence[str], top: int, path: str, stack: ExitStack) -> int:
+    """Open a directory of the work root that has it. Raises ``OSError``, also if two have it."""
+    if len(roots) > 1:
         raise OSError(errno.EEXIST, "two work roots have a directory of this name", path)
-    if not found:
+    if not roots:
         raise OSError(errno.ESTALE, "it went away", path)
-    return found[0]
+    return _open(path, stack.enter_context(opened(contents.open_directory(roots[0], top))), stack)
 
 
 def _marker(directory: int, path: str) -> ReplicaMarker:

@@ -191,7 +191,7 @@ def test_a_full_disk_takes_what_fits_and_gives_it_back(makes_unnamed: bool) -> N
             top.unlink("f")
         top.truncate("reserve", 0)
         top.write("g", b"123456", FILE)
-        assert top.space() == (4, 1 << 20, 10)
+        assert top.space()[:3] == (4, 1 << 20, 10)
 
 
 def _three(host: ModelHost) -> list[str]:

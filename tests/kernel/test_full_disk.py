@@ -26,6 +26,8 @@ from tests.tools.ctl import ctl, ctl_json
 from tools.cli import Exit
 
 pytestmark = pytest.mark.root
+_SPENT = (Exit.DONE, Exit.PROBLEMS)
+"""Problems: what is kept for that day is spent and cannot be put back yet, which is said."""
 
 
 def test_a10_every_operation_is_done_on_a_full_disk_and_survives_a_power_cut_there(
@@ -77,14 +79,15 @@ def test_a10_the_command_stages_restores_and_purges_where_nothing_is_free(disk: 
     assert room.inodes == 0 or "inodes" not in how
     assert room.bytes <= 64 << 10 or "bytes" not in how
     status, result = ctl_json("stage", "pay", *named, "--apply", "--even-over-limit")
-    assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
+    assert (status in _SPENT, {item["state"] for item in result["items"]}) == (True, {"done"})
     assert not (top / "pay-0").exists()
     if how == "inodes":
         fill(mounted.path, how)
     status, result = ctl_json("staged", "restore", "pay", *named, "--apply")
-    assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
+    assert (status in _SPENT, {item["state"] for item in result["items"]}) == (True, {"done"})
     assert _files(top / "pay-0") == before
-    assert ctl("stage", "log", *named, "--delay-ms", "0", "--apply", "--even-over-limit").status == Exit.DONE
+    staged = ctl("stage", "log", *named, "--delay-ms", "0", "--apply", "--even-over-limit")
+    assert (staged.status in _SPENT, "reserve-spent" in staged.err) == (True, staged.status == Exit.PROBLEMS)
     # Nor is anything kept any more: what is staged can still be purged, else nothing could ever be freed.
     os.truncate(root / "reserve", 0)
     for path in (root / "spare-inodes").iterdir():
@@ -92,7 +95,7 @@ def test_a10_the_command_stages_restores_and_purges_where_nothing_is_free(disk: 
     mounted.sync()
     fill(mounted.path, how)
     status, result = ctl_json("staged", "purge", *named, "--apply")
-    assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
+    assert (status in _SPENT, {item["state"] for item in result["items"]}) == (True, {"done"})
     assert os.listdir(root / "deleting") == []
 
 

@@ -5,14 +5,18 @@ Spec: design §2 laws 7, 8, §3.2, §6.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from logdir.errors import Problem
+from logdir.names import HIDDEN_WORK_ROOT
+from logdir.observe.replicas import look
 from tests.builders import log_dir, partition
 from tests.tools.ctl import Said, ctl, tree, two_disks
 from tools.cli import Exit, Streams, say
@@ -131,3 +135,99 @@ def test_no_line_of_dialogue_steers_a_terminal() -> None:
     err = io.StringIO()
     say(Streams(io.StringIO(), err), "logdirctl x: /d\x1b[2J\x9b0m")
     assert err.getvalue() == "logdirctl x: /d\\x1b[2J\\x9b0m\n"
+
+
+# Where something staged lies.
+
+
+def _staged(tmp_path: Path, kind: str) -> tuple[Path, Path, Path]:
+    """Stage ``pay-0``; return its log dir, its work root and its place."""
+    top = log_dir(tmp_path / "d1")
+    partition(top / "pay-0")
+    assert ctl("init", "--log-dirs", top, "--work-root", kind, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", "--log-dirs", top, "--apply", "--even-over-limit").status == Exit.DONE
+    root = {"beside": tmp_path / "d1.logdird", "in-place": top / HIDDEN_WORK_ROOT, "inside": top}[kind]
+    (place,) = (root / "deleting").iterdir()
+    return top, root, place
+
+
+def _paths_named(said: Said) -> list[str]:
+    """Return the path each finding names."""
+    return [line.split(": ")[2] for line in said.err.splitlines() if line.startswith("logdirctl") and "refused" in line]
+
+
+@pytest.mark.parametrize("kind", ["beside", "in-place", "inside"])
+def test_no_refusal_names_a_staged_replica_where_it_does_not_lie(tmp_path: Path, kind: str) -> None:
+    top, _, place = _staged(tmp_path, kind)
+    partition(top / "pay-0")  # a live twin
+    said = ctl("staged", "restore", "pay", "--log-dirs", top)
+    assert _paths_named(said) == [str(place)]
+    assert Path(_paths_named(said)[0]).is_dir()
+    assert _paths_named(ctl("staged", "restore", "pay", "--log-dirs", top, "--apply")) == [str(place)]
+    assert _paths_named(ctl("staged", "purge", "pay", "--log-dirs", top)) == [str(place)]
+
+
+@pytest.mark.parametrize("kind", ["beside", "in-place", "inside"])
+def test_no_held_replica_is_named_where_it_does_not_lie(tmp_path: Path, kind: str) -> None:
+    top, _, place = _staged(tmp_path, kind)
+    (place / "below").mkdir()
+    for verb in ("restore", "purge", "export"):
+        more = ("-o", tmp_path) if verb == "export" else ()
+        assert _paths_named(ctl("staged", verb, "pay", "--log-dirs", top, *more)) == [str(place)], verb
+    assert _paths_named(ctl("staged", "ls", "--log-dirs", top)) == [str(place / "below")]
+    (place / "below").rmdir()
+    (place / "replica.json").write_bytes(b"{}\n")
+    named = ctl("staged", "ls", "--log-dirs", top).err
+    assert f": {place}/replica.json: " in named or f": {place}: " in named
+
+
+def test_no_other_copy_is_named_where_it_does_not_lie(tmp_path: Path) -> None:
+    top, root, place = _staged(tmp_path, "beside")
+    copy = root / "deleting" / f"{place.name}.2"
+    shutil.copytree(place, copy)
+    said = ctl("staged", "restore", "pay", "--log-dirs", top)
+    assert str(place) in said.err
+    assert str(copy) in said.err
+    assert f"{top}/deleting" not in said.err
+    assert f"{top}: " not in said.err
+
+
+@pytest.mark.parametrize("hidden", ["", "/deleting"], ids=["root", "part"])
+def test_no_unreadable_work_root_is_named_with_its_log_dir_twice(
+    tmp_path: Path, hidden: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top, root, _ = _staged(tmp_path, "beside")
+    real = os.open
+
+    def refusing(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == (hidden.strip("/") or str(root)):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refusing)
+    problem = look(str(top)).problem
+    assert problem is not None
+    assert problem.path == f"{root}{hidden}"
+
+
+def test_no_path_stands_twice_in_what_a_recovery_says(tmp_path: Path) -> None:
+    top, root, _ = _staged(tmp_path, "beside")
+    strange = root / "incoming" / "MkU3OEVBNTcwNTJENDM2Qg_7"
+    strange.mkdir()
+    (strange / "below").mkdir()
+    partition(top / "x-0")
+    (top / "x-0" / "replica.json").mkdir()
+    said = ctl("stage", "nothing", "--log-dirs", top, "--apply")
+    lines = [line for line in said.err.splitlines() if "refused" in line]
+    assert len(lines) == 2, said.err
+    for line in lines:
+        assert line.count("expected") == 1, line
+        assert line.count(str(tmp_path)) == 1, line
+    assert {line.split(": ")[2] for line in lines} == {f"{strange}/below", f"{top}/x-0"}
+
+
+def test_no_place_that_does_not_do_is_told_with_a_whole_message_inside(tmp_path: Path) -> None:
+    top = log_dir(tmp_path / "d1")
+    (tmp_path / "d1.logdird").write_text("")
+    said = ctl("init", "--log-dirs", top)
+    assert said.out.count("expected") == 0

@@ -23,7 +23,7 @@ from typing import Any
 from logdir import clock
 from logdir.clock import Instant
 from logdir.disk import heartbeat
-from logdir.disk.failure import is_full, is_sick, read_only
+from logdir.disk.failure import full_disk, is_full, is_sick, read_only
 from logdir.disk.file_system import fs_type_at, require_supported_fs
 from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.locks import Batch, OwnerLock, hold_all
@@ -33,6 +33,7 @@ from logdir.disk.work_root import WorkRoot
 from logdir.errors import (
     ConfigError,
     DiskError,
+    DiskFullError,
     LogDirError,
     LogDirOfflineError,
     NoWorkRootError,
@@ -47,6 +48,7 @@ from logdir.observe.facts import LogDirFacts
 from logdir.observe.replicas import look
 from tools.logdirctl.closed import closed_of, failed_of, keep_in_mind, unlocked
 from tools.logdirctl.naming import Broker, add_broker, broker_of, require_text, words_of
+from tools.logdirctl.refill import refill
 from tools.logdirctl.root import open_true_root, require_one_broker
 from tools.render import quoted
 
@@ -135,12 +137,13 @@ def told_or_closed(
         path: What is worked on, if not the log dir.
 
     Raises:
-        LogDirOfflineError, ReadOnlyDiskError: one of which that was not said does not answer, or takes no change.
+        LogDirOfflineError, ReadOnlyDiskError, DiskFullError: one of which that was not said does not answer, or takes
+            no change.
     """
     try:
         with told(path or log_dir):
             yield
-    except (LogDirOfflineError, ReadOnlyDiskError) as error:
+    except (LogDirOfflineError, ReadOnlyDiskError, DiskFullError) as error:
         close(log_dir, failed_of(error, log_dir, without))
 
 
@@ -149,6 +152,8 @@ def as_refusal(path: str, error: OSError) -> DiskError:
     found = error.strerror or str(error)
     if error.errno in _RIGHTS:
         return RefusedError(path, expected="the right to do it", found=found, fix="run as the owner of the log dirs")
+    if is_full(error):
+        return full_disk(path, error)
     return LogDirOfflineError(path, expected="a disk that answers", found=found, fix="look at the kernel's log")
 
 
@@ -242,6 +247,7 @@ class OpenBroker:
                 if root.site.log_dir not in held.log_dirs:
                     self._close(root.site.log_dir, unlocked(root.site.log_dir))
             yield held
+        self.refill()
 
     def recover(self) -> None:
         """Finish or undo what an interruption left, and prove that replicas can be renamed, in one batch.
@@ -259,8 +265,11 @@ class OpenBroker:
                         root.prove()
             # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
             is_whole = not self.missing and not self.rootless and not self.closed and not self.without
-            for path, why in recover_broker(self.changeable, is_whole=is_whole, told=self._told).troubled:
-                self.notes.append(Problem("refused", path, "something to recover", why, "it is as it was: look at it"))
+            self.notes.extend(recover_broker(self.changeable, is_whole=is_whole, told=self._told).troubled)
+
+    def refill(self) -> None:
+        """Put back what a full disk made us give up; what cannot be is noted."""
+        refill(self.changeable, self.notes)
 
     def beat(self, now: Instant) -> None:
         """Fold every heartbeat forward but those of closed disks; of one that is lost is told: nothing is purged there.
@@ -273,10 +282,8 @@ class OpenBroker:
             with self._told(site.log_dir, site.work.path):
                 try:
                     is_lost = heartbeat.beat(site, now) is None
-                except OSError as error:
+                except DiskFullError:
                     # One that stays behind only makes deadlines later, and to purge is how a full disk gets room.
-                    if not is_full(error):
-                        raise
                     continue
                 if is_lost:
                     path = f"{site.work.path}/heartbeat.json"

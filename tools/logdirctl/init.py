@@ -32,6 +32,7 @@ from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, sa
 from tools.logdirctl.broker import add_change, next_words, returned_of, told, told_or_closed, without_of
 from tools.logdirctl.closed import closed_of, keep_in_mind, require_none_closed
 from tools.logdirctl.naming import Broker, broker_of, require_text, words_of
+from tools.logdirctl.refill import refill
 from tools.logdirctl.report import DONE, PLANNED, UNDONE
 from tools.logdirctl.root import require_one_broker
 
@@ -167,6 +168,7 @@ def _make_all(
     """Make all that are planned, but for those that are said to have failed and do not take it: of these say why."""
     owned: dict[str, Site] = {}
     closed: dict[str, Problem] = {}
+    spent: list[Problem] = []
 
     with ExitStack() as stack:
         for plan in plans:
@@ -183,9 +185,10 @@ def _make_all(
                 if plan.log_dir not in closed:
                     with told_or_closed(plan.log_dir, without, closed.__setitem__):
                         made[plan.log_dir] = _make(stack, disk, plan, owned)
+            refill([site for log_dir, site in owned.items() if log_dir not in closed], spent)
         finally:
             keep_in_mind(disk, tuple(owned.values()), closed)
-    return [made.get(plan.log_dir) or _planned(plan, UNDONE) for plan in plans], list(closed.values())
+    return [made.get(plan.log_dir) or _planned(plan, UNDONE) for plan in plans], [*closed.values(), *spent]
 
 
 def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> _Made:

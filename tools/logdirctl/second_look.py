@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from logdir.clock import boottime_ms
 from logdir.decide.position import highest
 from logdir.decide.purge import Purge
+from logdir.decide.refusal import at
 from logdir.decide.second_look import SecondLook, against_purge
 from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.disk import controller
@@ -74,10 +75,10 @@ class Looking:
             self._at_ms = boottime_ms()
         item = self._items.get((action.log_dir, action.name))
         if item is None:
-            place = f"{action.log_dir}: deleting/{action.name}"
+            place = self._broker.site_of(action.log_dir).path_of(f"deleting/{action.name}")
             return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
         refusal = against_purge(self.look, item, self.facts)
-        return None if refusal is None else RefusedError.of(refusal.problem)
+        return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
 
     def _read(self) -> SecondLook:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}

@@ -8,8 +8,8 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from logdir.clock import Instant
@@ -20,7 +20,7 @@ from logdir.disk import heartbeat
 from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.pace import BYTES_PER_SECOND
-from logdir.errors import LogDirError, Problem
+from logdir.errors import LogDirError, NoWorkRootError, Problem
 from logdir.evidence import Unknown
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Entry, Kind
@@ -157,23 +157,34 @@ def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: K
     return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
 
 
-def read_roots(named: Broker) -> tuple[dict[str, Heartbeat | None], list[Problem]]:
-    """Return the heartbeat of every log dir that has one to read, and which log dirs may not be changed."""
+def read_roots(named: Broker, unread: Collection[str] = ()) -> tuple[dict[str, Heartbeat | None], list[Problem]]:
+    """Return the heartbeat of every log dir that has one to read, and which work roots are missing or not to change.
+
+    Args:
+        named: The broker.
+        unread: Log dirs of which it is known that they cannot be read.
+    """
     beats: dict[str, Heartbeat | None] = {}
+    problems: list[Problem] = []
     disk = HostDisk()
     with ExitStack() as stack:
         sites = []
         for log_dir in named.log_dirs:
             beats[log_dir] = None
-            with suppress(LogDirError), told(log_dir):
-                site = stack.enter_context(open_true_root(disk, log_dir)).site
-                beats[log_dir] = heartbeat.read(site)
-                sites.append(site)
+            try:
+                with told(log_dir):
+                    site = stack.enter_context(open_true_root(disk, log_dir)).site
+                    beats[log_dir] = heartbeat.read(site)
+                    sites.append(site)
+            except LogDirError as error:
+                if log_dir not in unread:
+                    problems.append(error.problem())
         try:
             with told(named.log_dirs[0]):
-                return beats, list(closed_of(sites).values())
+                problems += closed_of(sites).values()
         except LogDirError as error:
-            return beats, [error.problem()]
+            problems.append(error.problem())
+    return beats, problems
 
 
 def listed(item: SetAside, beat: Heartbeat | None, now: Instant) -> Listed:
@@ -203,7 +214,8 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     facts = look_at(named, none_closely)
     kinds = Kind.STAGED, Kind.PURGING, Kind.INCOMING
     items = set_aside(facts, selector, *kinds)
-    (beats, closed), now = read_roots(named), read_instant()
+    unread = [one.log_dir for one in facts if one.problem is not None]
+    (beats, closed), now = read_roots(named, unread), read_instant()
     lines = [listed(item, beats.get(item.log_dir), now) for item in items]
     problems = [*closed, *(one.problem for one in facts if one.problem is not None)]
     # Of one whose removal was cut off the marker may be gone already.
@@ -218,12 +230,14 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
         streams.out.write(envelope("staged ls", status, problems, {"items": [_json(line) for line in lines]}))
         return status
     _table(lines, streams)
-    streams.out.write(render.printable(f"next: {_next(arguments, lines)}") + "\n")
+    streams.out.write(render.printable(f"next: {_next(arguments, lines, problems)}") + "\n")
     return status
 
 
-def _next(arguments: argparse.Namespace, lines: Sequence[Listed]) -> str:
+def _next(arguments: argparse.Namespace, lines: Sequence[Listed], problems: Sequence[Problem]) -> str:
     where = words_of(arguments)
+    if any(problem.slug == NoWorkRootError.code for problem in problems):
+        return f"logdirctl init {where}"
     for line in lines:
         if line.state in (COUNTING, DUE, HELD):
             return f"logdirctl staged restore {render.quoted(name_of(line.item))} {where}"

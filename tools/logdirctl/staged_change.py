@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from logdir.clock import Instant
 from logdir.decide.purge import Purge, PurgeRequest, plan_purge, room_of
-from logdir.decide.refusal import Refusal, refuse_closed
+from logdir.decide.refusal import Refusal, at, refuse_closed
 from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.disk import heartbeat, staging
@@ -161,7 +161,8 @@ def hold(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _closed(broker: OpenBroker, item: SetAside) -> Refusal | None:
-    return refuse_closed(item.log_dir, f"deleting/{item.name}", broker.closed.get(item.log_dir))
+    closed = refuse_closed(item.log_dir, f"deleting/{item.name}", broker.closed.get(item.log_dir))
+    return None if closed is None else at(item.place, closed)
 
 
 def _holding(item: SetAside) -> Callable[[Site], Outcome]:

@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from logdir.decide.refusal import Why, refuse
+from logdir.decide.refusal import Why, at, refuse
 from logdir.decide.selector import parse
 from logdir.disk.export import export
 from logdir.disk.outcome import Outcome, done, undone
@@ -59,9 +59,10 @@ def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[Row]]:
         where = item.log_dir, f"deleting/{item.name}"
         if item.marker is None or item.problem is not None or item.topic is None:
             found = "none" if item.problem is None else item.problem.found
-            refusals.append(refuse(*where, Why.HELD, "a marker to be used", found, "held: look at it"))
+            refusals.append(at(item.place, refuse(*where, Why.HELD, "a marker to be used", found, "held: look at it")))
         elif taken[item.topic, item.partition] > 1:
-            refusals.append(refuse(*where, Why.CHOICE, "one copy of it", "several", "choose one: --disk, --name"))
+            several = refuse(*where, Why.CHOICE, "one copy of it", "several", "choose one: --disk, --name")
+            refusals.append(at(item.place, several))
         else:
             good.append(item)
     return good, refused(refusals)

@@ -59,8 +59,12 @@ def each(
 
 @contextmanager
 def unlocked(broker: OpenBroker) -> Iterator[batch_loop.Held]:
-    """Hold nothing: no broker sees what is changed. Its configuration is read again before each step."""
+    """Hold nothing: no broker sees what is changed. Its configuration is read again before each step.
+
+    What a full disk made us give up is put back at the end.
+    """
     yield _Unlocked(broker)
+    broker.refill()
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,7 @@ def test_a25_a_closed_disk_is_looked_at_and_nothing_of_it_taken_back() -> None:
     plan = plan_restore(request(insists=True, is_choice=True), [there])
     assert plan.actions == ()
     assert plan.refusals[0].why is Why.CLOSED
-    assert plan.refusals[0].problem == CLOSED._replace(path=f"/d1/{STAGED.name}")
+    assert plan.refusals[0].problem == CLOSED._replace(path=STAGED.place)
     # What lives there keeps its name, and what another disk holds may come back.
     twin = facts(replica("orders-3", log_dir="/d2"), log_dir="/d2", closed=CLOSED)
     assert why(request(), facts(set_aside=(STAGED,)), twin) is Why.LIVE_TWIN

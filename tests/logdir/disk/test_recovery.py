@@ -44,7 +44,7 @@ def test_a16_adoptions_are_looked_at_before_anything_else_of_any_log_dir(tmp_pat
     with ExitStack() as stack:
         sites = host.sites(stack)
         found = recover_broker(sites, is_whole=True)
-        assert found.adoptions.withdrawn == (f"{host.tops[0]}: incoming/{READY}",)
+        assert found.adoptions.withdrawn == (f"{host.work(0)}/incoming/{READY}",)
         assert [(log_dir, one.unmarked) for log_dir, one in found.sites] == [
             (str(host.tops[0]), ()),
             (str(host.tops[1]), ("other-3",)),
@@ -72,8 +72,8 @@ def test_what_is_in_trouble_is_named_whole_and_errors_of_the_kernel_told(tmp_pat
     (host.tops[1] / "strange-0" / FILE_NAME).mkdir(parents=True)
     with ExitStack() as stack:
         sites = host.sites(stack)
-        ((path, why),) = recover_broker(sites, is_whole=True).troubled
-        assert (path, "directory" in why.lower()) == (f"{host.tops[1]}/strange-0", True)
+        (problem,) = recover_broker(sites, is_whole=True).troubled
+        assert (problem.path, "directory" in problem.found.lower()) == (f"{host.tops[1]}/strange-0", True)
         (host.work(0) / "incoming").rmdir()
         sites[0].incoming.close()
         with pytest.raises(LogDirOfflineError, match=str(host.tops[0])):

@@ -6,18 +6,21 @@ per sown conflict as the plan found it, and says where the report is. Exit 0 if 
 
 from __future__ import annotations
 
-import hashlib
+import json
+import os
 import shutil
 import sys
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from examples.cluster import Cluster, directory_id, properties, rename_topics, retell
 from logdir.ids import DirectoryId
 from tools.logdirctl.main import main as logdirctl
 
 TREES = Path(__file__).parent / "trees"
+_LONG_AGO_S = 1_760_000_000
 MARK = ".logdird-demo"
 """In a directory the demonstration made, and may therefore make anew."""
 
@@ -76,6 +79,12 @@ CLUSTER_IDS = {
     "events": "ZGVtby1ldmVudHMtY2x1cw",
     "lab": "ZGVtby1sYWItY2x1c3RlcA",
 }
+TOPICS = {
+    "orders": {
+        "plain": "orders", "x-y-3": "payments", "rolled": "shipments", "compacted": "customers", "to-delete": "returns",
+    }
+}  # fmt: skip
+"""Other names than those of the tree, by cluster."""
 OTHER_ID = "bG9nZGlyZEReZW1vLWlkMQ"
 
 
@@ -86,16 +95,40 @@ def _set_property(log_dir: Path, key: str, value: str) -> None:
 
 
 def _settle(member: Member, target: Path) -> None:
-    """Unpack a tree and give it the broker's identity."""
+    """Unpack a tree and give it the broker's identity, its metadata log, and a ``server.properties``."""
     with tarfile.open(TREES / f"{member.tree}.tar.xz") as archive:
         archive.extractall(target, filter="data")
-    for log_dir in sorted(target.iterdir()):
+    log_dirs = sorted(target.iterdir())
+    topics = TOPICS.get(member.cluster, {})
+    cluster = _cluster(member, log_dirs, topics)
+    for log_dir in log_dirs:
         text = (log_dir / "meta.properties").read_text("latin-1")
         _set_property(log_dir, "node.id" if "node.id=" in text else "broker.id", str(member.node_id))
         _set_property(log_dir, "cluster.id", CLUSTER_IDS[member.cluster])
         if "directory.id=" in text:
-            drawn = hashlib.sha256(f"{member.folder}/{log_dir.name}".encode()).digest()[:16]
-            _set_property(log_dir, "directory.id", str(DirectoryId(drawn)))
+            _set_property(log_dir, "directory.id", str(directory_id(member.folder, log_dir.name)))
+        rename_topics(log_dir, topics)
+        metadata = log_dir / "__cluster_metadata-0"
+        if metadata.is_dir():
+            retell(metadata, cluster)
+    lines = json.loads((TREES / f"{member.tree}.json").read_text())["server.properties"]
+    configured = [*log_dirs, *(target / name for name in member.extra)]
+    text = properties(lines, member.node_id, configured, is_first=member.node_id == cluster.nodes[0])
+    (target / "server.properties").write_text(text)
+
+
+def _cluster(member: Member, log_dirs: Sequence[Path], topics: Mapping[str, str]) -> Cluster:
+    """Say as what cluster a tree is told: every broker entry has a replica of every partition."""
+    folders = {one.node_id: one.folder for one in reversed(FLEET) if one.cluster == member.cluster}
+    nodes = tuple(sorted(folders))
+    directories = {}
+    for log_dir in log_dirs:
+        for line in (log_dir / "meta.properties").read_text("latin-1").splitlines():
+            if line.startswith("directory.id="):
+                own = bytes(DirectoryId.parse(line.partition("=")[2].replace("\\", "")))
+                folder = {**folders, member.node_id: member.folder}
+                directories[own] = tuple(bytes(directory_id(folder[node], log_dir.name)) for node in nodes)
+    return Cluster(nodes, directories, topics)
 
 
 def _metadata(path: str, text: str) -> Callable[[Path], None]:
@@ -147,9 +180,14 @@ def _member(seed: Seed) -> Member:
 
 
 def build(top: Path) -> None:
-    """Unpack the fleet below ``top``, an empty directory, and sow every conflict."""
+    """Unpack the fleet below ``top``, an empty directory, and sow every conflict and one stray."""
     for member in FLEET:
         _settle(member, top / member.folder)
+    # A topic that the cluster removed, copied back by hand: a stray that its metadata log proves.
+    (stray,) = (top / "orders/broker-1").glob("d?/returns-0.*-delete")
+    for file in stray.iterdir():
+        os.utime(file, (_LONG_AGO_S, _LONG_AGO_S))
+    stray.rename(stray.with_name("returns-0"))
     for seed in SEEDS:
         seed.sow(top / seed.folder)
 
@@ -242,7 +280,7 @@ def main(argv: Sequence[str], out: TextIO) -> int:
     build(top)
     for member in FLEET:
         if member.by_inventory:
-            dirs = ",".join(str(path) for path in sorted((top / member.folder).iterdir()))
+            dirs = ",".join(str(path) for path in sorted((top / member.folder).glob("d?")))
             _type(["inventory", "--log-dirs", dirs, "-o", str(top / "inventories" / member.cluster)], out)
     (top / "fleet.yaml").write_text(fleet_file())
     plan = top / "plan"

@@ -196,7 +196,7 @@ def own_log(named: Broker, facts: Iterable[LogDirFacts]) -> str | None:
         named: The broker; its configuration says where, else it is looked for.
         facts: Of its log dirs.
     """
-    if named.metadata_log_dir is not None:
+    if named.metadata_log_dir is not None and named.is_kraft is not False:
         return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
     for one in facts:
         if any(replica.kind is Kind.METADATA for replica in one.replicas):

@@ -127,7 +127,7 @@ def _registration(first: MetadataRecord, node: int, cluster: Cluster) -> Metadat
 def rename_topics(log_dir: Path, topics: Mapping[str, str]) -> None:
     """Give the partition directories of some topics another name, and their entries in the checkpoints too."""
     for path in sorted(log_dir.iterdir()):
-        topic, dash, rest = path.name.partition(".")[0].rpartition("-")
+        topic, dash, _ = path.name.partition(".")[0].rpartition("-")
         if path.is_dir() and topic in topics:
             path.rename(log_dir / f"{topics[topic]}{dash}{path.name[len(topic) + 1 :]}")
         elif path.name.endswith("-offset-checkpoint"):

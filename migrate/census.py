@@ -16,40 +16,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrate.fleet import BrokerEntry, Cluster, Fleet
+from migrate.disk_row import DiskRow, UnreadDisk, source_names, unread_disks, usable_disks
+from migrate.fleet import Fleet
 
-USABLE_STATUS = "ok"
 IDENTITY_PROBLEMS = ("meta-properties-malformed", "meta-properties-missing")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskRow:
-    """Line 1 of one source, as the frame's row of kind ``disk`` says it."""
-
-    broker: int
-    """Ordinal of the broker entry over the whole fleet file."""
-    source: int
-    """Ordinal of the listed path or file over the whole fleet."""
-    sha256: str | None
-    """Digest of the inventory's last line; ``None`` if it is not whole."""
-    status: str | None
-    cluster_id: str | None = None
-    node_id: int | None = None
-    rack: str | None = None
-    log_dir: str | None = None
-    log_dirs: tuple[str, ...] | None = None
-    directory_id: str | None = None
-    problems: tuple[str, ...] = ()
-    device: str | None = None
-    fs_type: str | None = None
-    total_bytes: int | None = None
-    free_bytes: int | None = None
-    layout: str | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the inventory was read from its first line to a matching last one."""
-        return self.sha256 is not None
+_LISTED = 3
+"""Names shown of what an entry lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +36,16 @@ class BrokerFacts:
     rack: str | None
     disks: tuple[DiskRow, ...]
     """Its usable inventories by (``log_dir``, ``source``)."""
-    unread: int
+    unread_disks: tuple[UnreadDisk, ...]
     """Disks of which nothing usable was read."""
+    lists: tuple[str, ...]
+    """What its entry lists, as ``source_names`` calls it, sorted."""
     inventory_sha256: str
+
+    @property
+    def unread(self) -> int:
+        """How many of its disks are unread."""
+        return len(self.unread_disks)
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -130,7 +109,7 @@ class Census:
 
 def _place(broker: BrokerFacts) -> tuple[object, ...]:
     disks = tuple((disk.log_dir or "", disk.sha256 or "") for disk in broker.disks)
-    return broker.cluster_name, broker.node_id, disks, broker.rack or "", broker.unread
+    return broker.cluster_name, broker.node_id, disks, broker.rack or "", broker.unread, broker.lists
 
 
 def digest_of(shas: Iterable[str]) -> str:
@@ -145,42 +124,6 @@ def digest_of(shas: Iterable[str]) -> str:
     Spec: design §7.7.
     """
     return hashlib.sha256("".join(f"{sha}\n" for sha in sorted(shas)).encode("ascii")).hexdigest()
-
-
-def usable_disks(disks: Iterable[DiskRow]) -> tuple[DiskRow, ...]:
-    """Return the usable inventories among all sources of one broker, by (``log_dir``, ``source``).
-
-    Spec: design §7.2: whole, readable, status ``ok``, and the only one of its broker with that ``log_dir``.
-    """
-    whole = [disk for disk in disks if disk.is_whole]
-    named = Counter(disk.log_dir for disk in whole)
-    usable = [disk for disk in whole if disk.status == USABLE_STATUS and disk.log_dir and named[disk.log_dir] == 1]
-    return tuple(sorted(usable, key=lambda disk: (disk.log_dir or "", disk.source)))
-
-
-def count_unread(entry: BrokerEntry, disks: Sequence[DiskRow]) -> int:
-    """Return the number of unread disks of one broker: the larger of two counts.
-
-    Args:
-        entry: The broker of the fleet file.
-        disks: Every source of it, usable or not.
-
-    Returns:
-        The larger of the listed sources that are not usable (whole ones of one ``log_dir`` once), and of the log dirs
-        known by name without a usable inventory.
-
-    Spec: design §7.2.
-    """
-    usable = usable_disks(disks)
-    read = {disk.log_dir for disk in usable}
-    sources = {disk.source for disk in usable}
-    whole = [disk for disk in disks if disk.is_whole]
-    lost = len({disk.source for disk in disks if not disk.is_whole})
-    lost += len({disk.log_dir for disk in whole if disk.source not in sources})
-    # `log_dir` and `log_dirs` of every whole inventory count, also of those that are not usable.
-    named = set(entry.log_dirs) | {disk.log_dir for disk in whole if disk.log_dir}
-    named.update(path for disk in whole for path in disk.log_dirs or ())
-    return max(lost, len(named - read))
 
 
 def take_census(fleet: Fleet, rows: Iterable[DiskRow]) -> Census:
@@ -203,14 +146,31 @@ def take_census(fleet: Fleet, rows: Iterable[DiskRow]) -> Census:
             raise ValueError(f"source {row.source} is there twice")
         seen.add(row.source)
         by_broker[row.broker].append(row)
+    names = source_names(fleet)
+    lists: dict[int, list[str]] = defaultdict(list)
+    for source in fleet.sources():
+        lists[source.broker].append(names[source.number])
     brokers: list[BrokerFacts] = []
     clusters: list[ClusterFacts] = []
     holders: list[Holder] = []
     for ordinal, cluster in enumerate(fleet.clusters):
-        members = [
-            _broker_facts(ordinal, cluster, len(brokers) + index, entry, by_broker.pop(len(brokers) + index, []))
-            for index, entry in enumerate(cluster.brokers)
-        ]
+        members = []
+        for number, entry in enumerate(cluster.brokers, len(brokers)):
+            rows_of = by_broker.pop(number, [])
+            disks = usable_disks(rows_of)
+            members.append(
+                BrokerFacts(
+                    broker=number,
+                    cluster=ordinal,
+                    cluster_name=cluster.name,
+                    node_id=entry.node_id,
+                    rack=entry.rack if entry.rack is not None else _smallest_rack(disks),
+                    disks=disks,
+                    unread_disks=unread_disks(entry, rows_of, names),
+                    lists=tuple(sorted(lists[number])),
+                    inventory_sha256=digest_of(disk.sha256 or "" for disk in disks),
+                )
+            )
         brokers.extend(members)
         cluster_id = cluster.cluster_id or _most_frequent(members)
         clusters.append(
@@ -243,20 +203,8 @@ def _count_units(holders: Iterable[Holder]) -> dict[str, int]:
     return dict(Counter(h[0] for h in {(h.slug, None if h.slug in shared else h.broker, h.unit) for h in holders}))
 
 
-def _broker_facts(
-    cluster_ordinal: int, cluster: Cluster, ordinal: int, entry: BrokerEntry, rows: Sequence[DiskRow]
-) -> BrokerFacts:
-    disks = usable_disks(rows)
-    return BrokerFacts(
-        broker=ordinal,
-        cluster=cluster_ordinal,
-        cluster_name=cluster.name,
-        node_id=entry.node_id,
-        rack=entry.rack if entry.rack is not None else min((d.rack for d in disks if d.rack is not None), default=None),
-        disks=disks,
-        unread=count_unread(entry, rows),
-        inventory_sha256=digest_of(disk.sha256 or "" for disk in disks),
-    )
+def _smallest_rack(disks: Iterable[DiskRow]) -> str | None:
+    return min((disk.rack for disk in disks if disk.rack is not None), default=None)
 
 
 def _most_frequent(members: Iterable[BrokerFacts]) -> str | None:
@@ -279,12 +227,19 @@ def _claimed_twice(members: Sequence[BrokerFacts]) -> list[Holder]:
             slug="node-id-twice",
             broker=member.broker,
             unit=f"{member.cluster_name}|{node_id}",
-            detail=f"node id {node_id} claimed by {by}; {len(claiming)} broker entries claim it",
+            detail=f"node id {node_id} claimed by {by}; {len(claiming)} broker entries claim it; this one lists "
+            + listed(member.lists),
         )
         for node_id, claiming in sorted(claims.items())
         if len(claiming) > 1
         for member, by in claiming
     ]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return what an entry lists in one line: the first three, and how many more there are."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def _foreign(members: Iterable[BrokerFacts], cluster_id: str | None) -> list[Holder]:
@@ -326,8 +281,8 @@ def _unread(members: Iterable[BrokerFacts]) -> list[Holder]:
             slug="disk-unread",
             broker=member.broker,
             unit=f"{member.cluster_name}|{member.node_id}|{number}",
-            detail=f"{number} of {member.unread}",
+            detail=f"{number} of {member.unread}: {disk.log_dir or 'path not known'} ({disk.why})",
         )
         for member in members
-        for number in range(1, member.unread + 1)
+        for number, disk in enumerate(member.unread_disks, 1)
     ]

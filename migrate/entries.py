@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
-from migrate.census import DiskRow
+from migrate.disk_row import DiskRow
 from migrate.fleet import Fleet
 
 DISK_COLUMNS = (

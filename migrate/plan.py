@@ -165,7 +165,8 @@ def plan_fleet(
         digests.append(("waves.json", hashlib.sha256(waves_text.encode("utf-8")).hexdigest()))
         summary = _summarise(findings, waves, plan_sha256=_digest_of_files(digests))
         (directory / "summary.json").write_bytes((json_text(summary.as_json()) + "\n").encode("utf-8"))
-        disks_text = json_text(disks_document(findings.census, findings.tallies)) + "\n"
+        order = [broker.broker for broker in _in_order(findings)]
+        disks_text = json_text(disks_document(findings.census, findings.tallies, order)) + "\n"
         (directory / "disks.json").write_bytes(disks_text.encode("utf-8"))
         progress("writing the report")
         (directory / "report.html").write_bytes(render_report(directory).encode("utf-8"))
@@ -341,21 +342,33 @@ def _broker_document(findings: Findings, broker: BrokerFacts) -> dict[str, objec
     }
 
 
+def _in_order(findings: Findings) -> list[BrokerFacts]:
+    """Return the brokers as ``waves.json`` lists them: by cluster, node id and their JSON text; equal ones by rank."""
+    ranks = findings.census.ranks()
+
+    def place(broker: BrokerFacts) -> tuple[object, ...]:
+        document = json_text(_broker_document(findings, broker))
+        return broker.cluster_name, broker.node_id, document, ranks[broker.broker]
+
+    return sorted(findings.census.brokers, key=place)
+
+
 def _waves_document(findings: Findings, waves: tuple[ClusterWaves, ...]) -> dict[str, object]:
     brokers = findings.census.brokers
-    documents = []
-    for cluster, made in zip(findings.census.clusters, waves, strict=True):
-        members = [(brokers[broker].node_id, _broker_document(findings, brokers[broker])) for broker in cluster.brokers]
-        documents.append(
-            {
-                "name": cluster.name,
-                "cluster_id": cluster.cluster_id,
-                "from": made.origin,
-                "lower_bound": made.plan.lower_bound,
-                "waves": [sorted(brokers[broker].node_id for broker in wave) for wave in made.plan.waves],
-                "brokers": [document for _, document in sorted(members, key=lambda m: (m[0], json_text(m[1])))],
-            }
-        )
+    members: dict[str, list[dict[str, object]]] = {cluster.name: [] for cluster in findings.census.clusters}
+    for broker in _in_order(findings):
+        members[broker.cluster_name].append(_broker_document(findings, broker))
+    documents: list[dict[str, object]] = [
+        {
+            "name": cluster.name,
+            "cluster_id": cluster.cluster_id,
+            "from": made.origin,
+            "lower_bound": made.plan.lower_bound,
+            "waves": [sorted(brokers[broker].node_id for broker in wave) for wave in made.plan.waves],
+            "brokers": members[cluster.name],
+        }
+        for cluster, made in zip(findings.census.clusters, waves, strict=True)
+    ]
     return {"clusters": sorted(documents, key=lambda document: str(document["name"]))}
 
 

@@ -27,7 +27,7 @@ from migrate.report_plan import DISK_COLUMNS, Disk
 from migrate.report_words import text
 
 _BROKER_COLUMNS = ("node_id", "rack", "readiness", "reasons", "steps", "log_bytes", "forecast_ms")
-_FACT_COLUMNS = ("wave", "log_dirs", "unread", "replicas", "bytes", "entries")
+_FACT_COLUMNS = ("wave", "log_dirs", "unread", "replicas", "bytes", "twin", "lists")
 
 
 def render_report(plan_dir: Path) -> str:

@@ -9,15 +9,18 @@ Spec: design §7.7.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypedDict, cast
 
 from migrate.errors import PlanFormatError
 from migrate.report_conflicts import Conflict, read_conflicts
-from migrate.report_plan import Disk, Summary, WaveCluster, Waves, read_document
+from migrate.report_plan import Disk, Entry, Summary, WaveCluster, Waves, read_document
 from migrate.report_words import percent
 
+RESTART_MS = 5 * 60 * 1000
+"""What stopping and starting the brokers of one wave is taken to last. No inventory says it; the page names it."""
 MINTED_SHOWN = 200
 """Minted ids on the page; all of them are in ``summary.json``."""
 RECLAIMABLE = ("delete", "stray", "future", "staged")
@@ -57,9 +60,13 @@ class WaveFacts(TypedDict):
 
     node_ids: list[int]
     steps: int
+    restarts: int
+    """Brokers with steps: each is stopped and started."""
     start_ms: int
     forecast_ms: int
     """Of its slowest broker: the brokers of a wave run side by side."""
+    length_ms: int
+    """The forecast, and the restarts, which run side by side."""
 
 
 class ClusterFacts(TypedDict):
@@ -74,7 +81,8 @@ class ClusterFacts(TypedDict):
     replicas: int
     replicas_with_id: int
     steps: int
-    forecast_ms: int
+    restarts: int
+    length_ms: int
     total_bytes: int
     free_bytes: int
     waves: list[WaveFacts]
@@ -88,13 +96,18 @@ class BrokerFacts(TypedDict):
     """Sums over the disks of one broker entry; beside ``waves.json``, in its order."""
 
     wave: int | None
+    broker: int
+    """Its rank, as its disks have it."""
+    twin: int
+    """Which of the entries of its node id it is, from 1; 0 where there is one only."""
+    twins: int
+    lists: str | None
+    """What its entry lists, where its node id is listed twice."""
     log_dirs: int
     unread: int
     replicas: int
     bytes: int
     kinds: dict[str, Counted]
-    entries: int
-    """Entries of this node id that these sums cover; 0 if the entry before covers this one."""
 
 
 class Totals(TypedDict):
@@ -110,7 +123,11 @@ class Totals(TypedDict):
     """Places of the disks that hold most of it, most first."""
     unread: int
     steps: int
-    forecast_ms: int
+    restarts: int
+    restart_ms: int
+    """Assumed of one wave."""
+    length_ms: int
+    """Of the longest cluster."""
     total_bytes: int
     free_bytes: int
     used_percent: int
@@ -146,18 +163,19 @@ def build_model(plan_dir: Path) -> Model:
     summary = cast(Summary, read_document(plan_dir / "summary.json", tuple(Summary.__annotations__)))
     waves = cast(Waves, read_document(plan_dir / "waves.json", ("clusters",)))
     disks_path = plan_dir / "disks.json"
-    disks = cast("list[Disk]", read_document(disks_path, ("disks",))["disks"])
+    document = read_document(disks_path, ("brokers", "disks"))
+    disks, entries = cast("list[Disk]", document["disks"]), cast("list[Entry]", document["brokers"])
     try:
         minted = len(summary["minted"])
         summary["minted"] = summary["minted"][:MINTED_SHOWN]
-        clusters, brokers = [], []
+        clusters: list[ClusterFacts] = []
+        brokers: list[BrokerFacts] = []
         for cluster in waves["clusters"]:
             own = [disk for disk in disks if disk["cluster"] == cluster["name"]]
-            facts = _broker_facts(cluster, own)
+            brokers += _broker_facts(cluster, entries[len(brokers) :], own)
             clusters.append(_cluster_facts(cluster, own))
-            brokers += facts
         totals = _totals(clusters, disks, minted)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, IndexError) as error:
         raise PlanFormatError(str(plan_dir), expected="a plan of this version", found=repr(error)) from error
     conflicts = read_conflicts(plan_dir / "conflicts", summary["conflicts"])
     return Model(
@@ -211,29 +229,31 @@ def _spread(values: list[int]) -> Spread:
     )
 
 
-def _broker_facts(cluster: WaveCluster, disks: list[Disk]) -> list[BrokerFacts]:
-    by_node: dict[int, list[Disk]] = {}
+def _broker_facts(cluster: WaveCluster, entries: list[Entry], disks: list[Disk]) -> list[BrokerFacts]:
+    by_rank: dict[int, list[Disk]] = {}
     for disk in disks:
-        by_node.setdefault(disk["node_id"], []).append(disk)
+        by_rank.setdefault(disk["broker"], []).append(disk)
     wave_of = {node_id: number for number, wave in enumerate(cluster["waves"]) for node_id in wave}
-    entries: dict[int, int] = {}
-    for broker in cluster["brokers"]:
-        entries[broker["node_id"]] = entries.get(broker["node_id"], 0) + 1
+    claimed = Counter(broker["node_id"] for broker in cluster["brokers"])
+    seen: Counter[int] = Counter()
     facts = []
-    for broker in cluster["brokers"]:
-        node_id = broker["node_id"]
-        # Two entries of one node id cannot be told apart by it: the first row speaks for both.
-        own, covered = by_node.pop(node_id, []), entries.pop(node_id, 0)
+    for place, broker in enumerate(cluster["brokers"]):
+        node_id, entry = broker["node_id"], entries[place]
+        seen[node_id] += 1
+        own = by_rank.get(entry["broker"], [])
         kinds = sum_kinds(own)
         facts.append(
             BrokerFacts(
                 wave=wave_of.get(node_id),
+                broker=entry["broker"],
+                twin=seen[node_id] if claimed[node_id] > 1 else 0,
+                twins=claimed[node_id],
+                lists=entry["lists"],
                 log_dirs=len(own),
                 unread=sum(disk["status"] != "ok" for disk in own),
                 replicas=sum(disk["replicas"] for disk in own),
                 bytes=sum(counted[1] for counted in kinds.values()),
                 kinds=kinds,
-                entries=covered,
             )
         )
     return facts
@@ -245,9 +265,19 @@ def _wave_facts(cluster: WaveCluster) -> list[WaveFacts]:
     for wave in cluster["waves"]:
         members = [brokers[node_id] for node_id in wave]
         forecast_ms = max(broker["forecast_ms"] for broker in members)
-        steps = sum(broker["steps"] for broker in members)
-        facts.append(WaveFacts(node_ids=wave, steps=steps, start_ms=start_ms, forecast_ms=forecast_ms))
-        start_ms += forecast_ms
+        restarts = sum(broker["steps"] > 0 for broker in members)
+        length_ms = forecast_ms + (RESTART_MS if restarts else 0)
+        facts.append(
+            WaveFacts(
+                node_ids=wave,
+                steps=sum(broker["steps"] for broker in members),
+                restarts=restarts,
+                start_ms=start_ms,
+                forecast_ms=forecast_ms,
+                length_ms=length_ms,
+            )
+        )
+        start_ms += length_ms
     return facts
 
 
@@ -290,7 +320,8 @@ def _cluster_facts(cluster: WaveCluster, disks: list[Disk]) -> ClusterFacts:
         replicas=sum(disk["replicas"] for disk in disks),
         replicas_with_id=sum(disk["replicas_with_id"] for disk in disks),
         steps=sum(broker["steps"] for broker in cluster["brokers"]),
-        forecast_ms=sum(wave["forecast_ms"] for wave in waves),
+        restarts=sum(wave["restarts"] for wave in waves),
+        length_ms=sum(wave["length_ms"] for wave in waves),
         total_bytes=total_bytes,
         free_bytes=free_bytes,
         waves=waves,
@@ -323,8 +354,10 @@ def _totals(clusters: list[ClusterFacts], disks: list[Disk], minted: int) -> Tot
         most_reclaimable=most[:TOP_RECLAIM_SHOWN],
         unread=sum(cluster["unread"] for cluster in clusters),
         steps=sum(cluster["steps"] for cluster in clusters),
+        restarts=sum(cluster["restarts"] for cluster in clusters),
+        restart_ms=RESTART_MS,
         # Clusters run side by side.
-        forecast_ms=max((cluster["forecast_ms"] for cluster in clusters), default=0),
+        length_ms=max((cluster["length_ms"] for cluster in clusters), default=0),
         total_bytes=total_bytes,
         free_bytes=free_bytes,
         used_percent=percent(total_bytes - free_bytes, total_bytes),

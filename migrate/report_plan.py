@@ -70,6 +70,15 @@ class Waves(TypedDict):
     clusters: list[WaveCluster]
 
 
+class Entry(TypedDict):
+    """A broker entry of ``disks.json``, in the order of ``waves.json``."""
+
+    broker: int
+    """Its rank, as its disks have it."""
+    lists: str | None
+    """What it lists, if its node id is listed twice."""
+
+
 class Disk(TypedDict):
     """A disk of ``disks.json``."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from migrate.report_conflicts import Conflict, ConflictRow
 from migrate.report_figure import bar, duration_at, number, size_at, span
 from migrate.report_model import RECLAIMABLE, Model
+from migrate.report_next import NO_BROKER, Advice, above_bound, next_commands, trial, trial_title
 from migrate.report_plan import DISK_COLUMNS
 from migrate.report_words import (
     KIND_WORDS,
@@ -26,37 +27,13 @@ from migrate.report_words import (
 _WAVES_OPEN = 40
 """Waves of a cluster shown without asking."""
 _HOLDERS_OPEN = 12
+_UNREAD_SHOWN = 5
 _RECLAIM_HOW = {
     "delete": "The broker removes them within a minute of its next start.",
-    "stray": "<code>logdirctl strays</code> says which are proven.",
-    "future": "<code>logdirctl future clear</code>, or let the broker finish.",
-    "staged": "<code>logdirctl staged ls</code>; purged when their time is up.",
+    "stray": "The command <code>strays</code> says on the broker which are proven.",
+    "future": "The broker finishes or removes them once it runs.",
+    "staged": "<code>staged ls</code> lists them on the broker; purged when their time is up.",
 }
-
-
-def next_commands(model: Model) -> list[tuple[str, str]]:
-    """Return what to type next: why, and the command; the first one is the advice.
-
-    Args:
-        model: The report's model.
-    """
-    brokers, totals = model["summary"]["brokers"], model["totals"]
-    commands = []
-    if brokers["unknown"]:
-        commands.append(("On each broker with an unread disk, then plan again", "logdirctl inventory -o DIR"))
-    elif brokers["blocked"]:
-        commands.append(("When the conflicts below are dealt with", "logdirctl fleet plan FLEET -o NEW_PLAN"))
-    for cluster in model["waves"]["clusters"]:
-        steps = {broker["node_id"]: broker["steps"] for broker in cluster["brokers"]}
-        first = next((node for wave in cluster["waves"] for node in wave if steps[node]), None)
-        if totals["steps"] and first is not None:
-            why = f"{'Already now: wave' if commands else 'Wave'} by wave, each broker stopped"
-            path = f"brokers/{cluster['name']}/{first}.jsonl"
-            commands.append((why, f"logdirctl layout apply {path}"))
-            break
-    return commands or [
-        ("Nothing is left to do; look again whenever you like", "logdirctl fleet scan FLEET -o SNAPSHOT")
-    ]
 
 
 def verdict(model: Model) -> str:
@@ -67,13 +44,13 @@ def verdict(model: Model) -> str:
     every = clean + blocked + unknown
     count = number(clean, "/summary/brokers/clean")
     if every and clean == every:
-        head = f"All {count} {plural(every, 'broker')} can migrate" if every > 1 else "The broker can migrate"
+        head = f"All {count} {plural(every, 'broker')} are clean" if every > 1 else "The broker is clean"
         if not totals["steps"]:
             head = f"Nothing left to migrate on {count} {plural(every, 'broker')}"
     elif clean:
-        head = f"{count} of {number(every, '/totals/brokers')} brokers can migrate"
+        head = f"{count} of {number(every, '/totals/brokers')} brokers are clean"
     else:
-        head = "No broker can migrate yet"
+        head = "No broker is clean yet"
     why = []
     if blocked:
         why.append(f"{number(blocked, '/summary/brokers/blocked')} {plural(blocked, 'is', 'are')} blocked by conflicts")
@@ -82,24 +59,47 @@ def verdict(model: Model) -> str:
         disks = plural(summary["conflicts"].get("disk-unread", 0), "disk was", "disks were")
         why.append(
             f"{number(unknown, '/summary/brokers/unknown')} {plural(unknown, 'is', 'are')} unknown, "
-            f"because {unread} {disks} not read"
+            f"because {unread} {disks} not read{_unread(model)}"
         )
-    said = f"{sentence(why)}." if why else "No conflict stands in the way."
+    units = sum(summary["conflicts"].values())
+    lead = "No conflict stands in the way."
+    if units:
+        found = f"{number(units, '/totals/conflicts')} {plural(units, 'conflict')} below"
+        lead = f"The {found} {plural(units, 'blocks', 'block')} no broker, but {plural(units, 'is', 'are')} there."
+    if why:
+        lead = f"{sentence(why)}."
     legend = "".join(
         f'<li class="{key}"><b>{number(brokers[key], f"/summary/brokers/{key}")}</b> {key}</li>'
         for key in ("clean", "blocked", "unknown")
     )
     readiness = bar([(f"r{key}", brokers[key]) for key in ("clean", "blocked", "unknown")], every, "bar tall", 6)
-    commands = "".join(
-        f'<div><dt>{text(why)}</dt><dd><code class="cmd">{text(command)}</code></dd></div>'
-        for why, command in next_commands(model)
-    )
+    commands = "".join(map(_advice, next_commands(model)))
+    warning = f'<p class="warn">{text(NO_BROKER)}</p>' if totals["steps"] else ""
     return (
-        f'<h1>{head}</h1><p class="lead">{said}</p>'
+        f'<h1>{head}</h1><p class="lead">{lead}</p>{warning}'
         f'<div class="ready">{readiness}<ul>{legend}</ul></div>'
         f'<dl class="figures">{_figures(model)}</dl>'
         f'<div class="next"><h2>Next command</h2><dl>{commands}</dl></div>'
     )
+
+
+def _unread(model: Model) -> str:
+    """Return the first unread disks by broker and path."""
+    unread = [disk for disk in model["disks"] if disk["status"] != "ok"]
+    several = len(model["clusters"]) > 1
+    names = []
+    for disk in unread[:_UNREAD_SHOWN]:
+        cluster = f" of {text(disk['cluster'])}" if several else ""
+        path = f'<span class="mono"><bdi>{text(disk["log_dir"])}</bdi></span>' if disk["log_dir"] else "path not known"
+        names.append(f"broker {disk['node_id']}{cluster} {path}")
+    if len(unread) > len(names):
+        names.append(f"{grouped(len(unread) - len(names))} more under Disks")
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _advice(advice: Advice) -> str:
+    command = "" if advice.command is None else f'<dd><code class="cmd">{text(advice.command)}</code></dd>'
+    return f"<div><dt>{text(advice.why)}</dt>{command}</div>"
 
 
 def _figures(model: Model) -> str:
@@ -109,7 +109,8 @@ def _figures(model: Model) -> str:
         (
             "Waves",
             number(summary["waves"], "/summary/waves"),
-            f"no plan needs fewer than {number(summary['lower_bound'], '/summary/lower_bound')}",
+            f"every plan needs at least {number(summary['lower_bound'], '/summary/lower_bound')}"
+            + (", why more stands below" if summary["waves"] > summary["lower_bound"] else ""),
         ),
         (
             "Offline during it",
@@ -117,9 +118,13 @@ def _figures(model: Model) -> str:
             f"{plural(offline, 'partition')} with one replica only" if offline else "every partition keeps its floor",
         ),
         (
-            "Renames",
-            number(totals["steps"], "/totals/steps"),
-            f"{duration_at(totals['forecast_ms'], '/totals/forecast_ms')}, broker restarts not counted",
+            "Broker restarts",
+            number(totals["restarts"], "/totals/restarts"),
+            (
+                f"{duration_at(totals['length_ms'], '/totals/length_ms')} at an assumed "
+                f"{duration_at(totals['restart_ms'], '/totals/restart_ms')} a wave, for "
+                f"{number(totals['steps'], '/totals/steps')} renames"
+            ),
         ),
         (
             "On disk",
@@ -145,15 +150,25 @@ def waves(model: Model) -> str:
     parts = [_cluster_waves(model, number) for number in range(len(model["clusters"]))]
     many = " Clusters run side by side." if len(parts) > 1 else ""
     return (
-        '<p class="note">Each wave is stopped, migrated and started again before the next '
-        "begins; its brokers run side by "
-        f"side. Times are the forecast of the renames alone.{many}</p>{''.join(parts)}"
+        '<p class="note">The brokers of a wave may be stopped together: every partition keeps its floor on the others. '
+        f"Times count the renames, and {duration_at(model['totals']['restart_ms'], '/totals/restart_ms')} for the "
+        f"restarts of each wave: an assumption.{many}</p>{''.join(parts)}{_trial(model)}"
+    )
+
+
+def _trial(model: Model) -> str:
+    commands = "".join(map(_advice, trial(model)))
+    if not commands:
+        return ""
+    return (
+        f'<details class="trial"><summary>{text(trial_title(model))}</summary><p class="note">{text(NO_BROKER)} '
+        f'Type them in the plan\'s directory.</p><div class="next"><dl>{commands}</dl></div></details>'
     )
 
 
 def _cluster_waves(model: Model, index: int) -> str:
     facts, cluster = model["clusters"][index], model["waves"]["clusters"][index]
-    axis = model["totals"]["forecast_ms"]
+    axis = model["totals"]["length_ms"]
     rows = []
     for place, wave in enumerate(facts["waves"]):
         at = f"/clusters/{index}/waves/{place}"
@@ -161,21 +176,22 @@ def _cluster_waves(model: Model, index: int) -> str:
         rows.append(
             f'<tr><th scope="row">{place}</th><td>{len(ids):,} {plural(len(ids), "broker")}'
             f'<small class="ids">{node_ranges(ids)}</small></td>'
-            f'<td class="wide">{span(wave["start_ms"], wave["forecast_ms"], axis)}</td>'
-            f'<td class="n">{number(wave["steps"], at + "/steps")}'
-            f"<small>{duration_at(wave['forecast_ms'], at + '/forecast_ms')}</small></td></tr>"
+            f'<td class="wide">{span(wave["start_ms"], wave["length_ms"], axis)}</td>'
+            f'<td class="n">{number(wave["restarts"], at + "/restarts")}'
+            f"<small>{duration_at(wave['length_ms'], at + '/length_ms')}</small></td></tr>"
         )
     title = _cluster_title(model, index)
     if not rows:
         return f'{title}<p class="none">No wave: no broker of this cluster is clean.</p>'
-    origin = " From broker pairs, stricter than needed." if cluster.get("from") == "pairs" else ""
+    why = above_bound(cluster, facts)
+    why = f" {why}" if why else ""
     table = (
         f'<table class="waves"><caption>{number(len(rows), f"/clusters/{index}/wave_count")} '
-        f"{plural(len(rows), 'wave')} of {text(facts['name'])}, from 0; no plan needs fewer than "
-        f"{number(cluster['lower_bound'], f'/waves/clusters/{index}/lower_bound')}.{origin}</caption>"
+        f"{plural(len(rows), 'wave')} of {text(facts['name'])}, from 0; every plan needs at least "
+        f"{number(cluster['lower_bound'], f'/waves/clusters/{index}/lower_bound')}.{text(why)}</caption>"
         '<thead><tr><th scope="col">Wave</th><th scope="col">Node ids</th>'
-        f'<th scope="col" class="wide">0 to {duration_at(axis, "/totals/forecast_ms")}</th>'
-        f'<th scope="col" class="n">Renames</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        f'<th scope="col" class="wide">0 to {duration_at(axis, "/totals/length_ms")}</th>'
+        f'<th scope="col" class="n">Restarts</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
     )
     if len(rows) > _WAVES_OPEN:
         table = f"<details><summary>All {len(rows):,} waves of {text(facts['name'])}</summary>{table}</details>"

@@ -237,10 +237,10 @@ def _broker(cluster: str, broker: Broker, facts: BrokerFacts, largest: int) -> s
     notes = [text(cluster)] if cluster else []
     if broker["rack"] is not None:
         notes.append(f"rack {text(broker['rack'])}")
-    if facts["entries"] > 1:
-        notes.append(f"disks of all {facts['entries']} entries of this node id")
-    elif not facts["entries"]:
-        notes.append("disks counted above")
+    if facts["twin"]:
+        notes.append(f"entry {facts['twin']} of {facts['twins']} of this node id")
+    if facts["lists"]:
+        notes.append(f"lists {text(facts['lists'])}")
     ready = broker["readiness"]
     wave = f" · wave {facts['wave']}" if ready == "clean" and facts["wave"] is not None else ""
     disks = f"{facts['log_dirs']} {plural(facts['log_dirs'], 'disk')}"

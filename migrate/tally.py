@@ -7,14 +7,16 @@ Spec: design §7.4, §7.7; the report's ``disks.json``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from migrate import conflicts, steps
-from migrate.census import BrokerFacts, Census, DiskRow
+from migrate.census import BrokerFacts, Census, listed
+from migrate.disk_row import DiskRow, UnreadDisk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +133,17 @@ def count_units(counted: Iterable[EntryCounts]) -> dict[str, int]:
     }
 
 
-def disks_document(census: Census, tallies: Iterable[Tally]) -> dict[str, object]:
+def disks_document(census: Census, tallies: Iterable[Tally], order: Sequence[int]) -> dict[str, object]:
     """Return ``disks.json``, which only the report reads: one object per log dir, unread ones last of their broker.
 
+    Args:
+        census: The disks.
+        tallies: Counts by disk and kind.
+        order: Ordinals of the brokers, as ``waves.json`` lists them.
+
     Returns:
-        ``{"disks": [...]}`` by (cluster name, broker, log dir); ``broker`` is its rank.
+        ``{"brokers": [...], "disks": [...]}``: of each broker of ``waves.json``, in its order, its rank (``broker``)
+        and, where its node id is listed twice, what its entry lists; disks by (cluster name, broker, log dir).
     """
     ranks = census.ranks()
     kinds: dict[int, dict[str, Tally]] = {}
@@ -145,24 +153,35 @@ def disks_document(census: Census, tallies: Iterable[Tally]) -> dict[str, object
     for broker in sorted(census.brokers, key=lambda b: ranks[b.broker]):
         rank = ranks[broker.broker]
         rows += [_disk_object(broker, rank, disk, kinds.get(disk.source, {})) for disk in broker.disks]
-        rows += [_disk_object(broker, rank, None, {})] * broker.unread
-    return {"disks": rows}
+        rows += [_disk_object(broker, rank, disk, {}) for disk in broker.unread_disks]
+    entries = Counter((broker.cluster, broker.node_id) for broker in census.brokers)
+    places = [
+        {
+            "broker": ranks[number],
+            "lists": listed(broker.lists) if entries[broker.cluster, broker.node_id] > 1 else None,
+        }
+        for number, broker in ((number, census.brokers[number]) for number in order)
+    ]
+    return {"brokers": places, "disks": rows}
 
 
-def _disk_object(broker: BrokerFacts, rank: int, disk: DiskRow | None, kinds: Mapping[str, Tally]) -> dict[str, object]:
+def _disk_object(
+    broker: BrokerFacts, rank: int, disk: DiskRow | UnreadDisk, kinds: Mapping[str, Tally]
+) -> dict[str, object]:
     live = kinds.get("live")
+    read = disk if isinstance(disk, DiskRow) else None
     return {
         "cluster": broker.cluster_name,
         "broker": rank,
         "node_id": broker.node_id,
         "rack": broker.rack,
-        "log_dir": disk and disk.log_dir,
-        "device": disk and disk.device,
-        "fs_type": disk and disk.fs_type,
-        "total_bytes": disk and disk.total_bytes,
-        "free_bytes": disk and disk.free_bytes,
-        "layout": disk and disk.layout,
-        "status": "ok" if disk else "unread",
+        "log_dir": disk.log_dir,
+        "device": read and read.device,
+        "fs_type": read and read.fs_type,
+        "total_bytes": read and read.total_bytes,
+        "free_bytes": read and read.free_bytes,
+        "layout": read and read.layout,
+        "status": "ok" if read else "unread",
         "replicas": live.entries if live else 0,
         "replicas_with_id": live.with_id if live else 0,
         "kinds": {kind: {"entries": tally.entries, "bytes": tally.bytes} for kind, tally in sorted(kinds.items())},

@@ -278,6 +278,12 @@ def _write(
     shuffle: int,
 ) -> None:
     brokers = [broker for cluster in clusters for broker in cluster["brokers"]]
+    ranks = {(disk["cluster"], disk["node_id"]): disk["broker"] for disk in disks}
+    entries = [
+        {"broker": ranks[cluster["name"], broker["node_id"]], "lists": None}
+        for cluster in sorted(clusters, key=lambda cluster: cluster["name"])
+        for broker in cluster["brokers"]
+    ]
     counts = {
         slug: len({(row["cluster"], row["unit"]) for row in rows if row["slug"] == slug}) for slug in sorted(SLUGS)
     }
@@ -310,7 +316,10 @@ def _write(
         ("waves", {"clusters": sorted(clusters, key=lambda cluster: cluster["name"])}),
         (
             "disks",
-            {"disks": sorted(disks, key=lambda disk: (disk["cluster"], disk["broker"], disk["log_dir"]))},
+            {
+                "brokers": entries,
+                "disks": sorted(disks, key=lambda disk: (disk["cluster"], disk["broker"], disk["log_dir"])),
+            },
         ),
     ):
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

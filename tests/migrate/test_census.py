@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrate.census import Census, DiskRow, digest_of, take_census
+from migrate.census import Census, digest_of, take_census
+from migrate.disk_row import DiskRow
 from migrate.fleet import BrokerEntry, Fleet
 from tests.migrate.fleet_builder import a_cluster
 
@@ -57,6 +58,39 @@ def test_unread_disks_are_the_larger_of_two_counts(rows: list[DiskRow], log_dirs
     assert census.brokers[0].unread == unread
     assert units(census, "disk-unread") == [(0, f"c|0|{n + 1}") for n in range(unread)]
     assert census.log_dirs == len(census.brokers[0].disks) + unread
+
+
+def test_an_unread_disk_is_not_left_without_the_name_that_somebody_gives_it() -> None:
+    rows = [
+        disk(0, 0, "/a", log_dirs=("/a", "/b")), disk(0, 1, "/c", status="unreadable", problems=("io-error",)),
+        broken(0, 2),
+    ]  # fmt: skip
+    census = take_census(fleet(0, log_dirs=("/d",)), rows)
+    assert [unread.log_dir for unread in census.brokers[0].unread_disks] == ["/b", "/c", "/d"]
+    details = [holder.detail for holder in census.holders]
+    assert [name in detail for name, detail in zip(("/b", "/c", "/d"), details, strict=True)] == [True] * 3
+    assert "io-error" in details[1]
+    assert "source 2" in details[0]
+    (alone,) = take_census(fleet(0), [broken(0, 0)]).brokers[0].unread_disks
+    assert alone.log_dir is None
+    assert "not-whole" in alone.why
+
+
+def test_two_entries_of_one_node_id_are_not_the_same_line_twice() -> None:
+    same = ("/var/lib/kafka",)
+    entries = tuple(
+        BrokerEntry(node_id=1, rack=None, log_dirs=(), inventories=(f"/x/{host}/1.jsonl",)) for host in ("h1", "h2")
+    )
+    rows = [disk(broker, broker, same[0], node_id=1) for broker in (0, 1)]
+    forth = take_census(Fleet(clusters=(a_cluster("c", entries),)), rows)
+    details = sorted(holder.detail for holder in forth.holders)
+    assert ["h1/1.jsonl" in detail for detail in details] == [True, False]
+    assert ["h2/1.jsonl" in detail for detail in details] == [False, True]
+    moved = tuple(
+        BrokerEntry(node_id=1, rack=None, log_dirs=(), inventories=(f"/y/z/{host}/1.jsonl",)) for host in ("h2", "h1")
+    )
+    back = take_census(Fleet(clusters=(a_cluster("c", moved),)), rows)
+    assert sorted(holder.detail for holder in back.holders) == details
 
 
 def test_one_log_dir_on_two_brokers_is_usable_on_both() -> None:

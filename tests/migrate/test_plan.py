@@ -116,6 +116,14 @@ def test_every_slug_is_counted_and_held(spark: SparkSession, tmp_path: Path) -> 
     assert twice == ["east|4|orders|0"] * 2 + ["east|5|solo|0"] * 2
     assert [row[:2] for row in holders(out, "node-id-twice")] == [("east|6", 5), ("east|6", 6)]
     assert holders(out, "disk-unread") == [("west|1|1", 1, "", "")]
+    (unread,) = (row["detail"] for row in rows(out / "conflicts") if row["slug"] == "disk-unread")
+    assert "all.jsonl" in unread
+    # Two entries of one node id: each row of waves.json has the disks of its own.
+    document = read_json(out / "disks.json")
+    brokers = [broker for cluster in read_json(out / "waves.json")["clusters"] for broker in cluster["brokers"]]
+    assert len(document["brokers"]) == len(brokers)
+    of_rank = {disk["broker"]: disk["node_id"] for disk in document["disks"]}
+    assert [of_rank[entry["broker"]] for entry in document["brokers"]] == [broker["node_id"] for broker in brokers]
     assert [row[0] for row in holders(out, "unknown-entry")] == ["east|3|/data/4|log-dir|lost+found"]
     assert (summary["clusters"], summary["log_dirs"], summary["replicas"]) == (2, 12, 13)
     assert summary["bytes"] == 13 * 15 + 3 * 7

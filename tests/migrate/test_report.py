@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ import pytest
 from migrate.errors import PlanFormatError
 from migrate.report import render_report
 from migrate.report_conflicts import ROWS_PER_SLUG, read_conflicts
-from migrate.report_model import MINTED_SHOWN, build_model
-from migrate.report_sections import holder_path, next_commands
+from migrate.report_model import MINTED_SHOWN, Model, build_model
+from migrate.report_next import above_bound, next_commands, trial
+from migrate.report_sections import holder_path
 from tests.migrate.plan_builder import (
     HOSTILE,
     HOSTILE_PLAN,
@@ -27,6 +30,7 @@ from tests.migrate.plan_builder import (
     Shape,
     build_plan,
 )
+from tools.logdirctl.main import build_parser
 
 LIMIT_BYTES = 2 * 1000 * 1000
 
@@ -88,16 +92,30 @@ def test_sums_equal_those_of_the_documents(tmp_path: Path) -> None:
     assert totals["reclaimable"][1] == sum(out_of_service)
 
 
-def test_waves_of_a_cluster_follow_one_another_and_clusters_run_side_by_side(tmp_path: Path) -> None:
+def test_a_forecast_without_the_restarts_is_none(tmp_path: Path) -> None:
     model = build_model(build_plan(tmp_path / "plan", LARGE))
     for cluster, document in zip(model["clusters"], model["waves"]["clusters"], strict=True):
         forecast = {broker["node_id"]: broker["forecast_ms"] for broker in document["brokers"]}
         start_ms = 0
         for wave in cluster["waves"]:
             assert wave["start_ms"] == start_ms
-            assert wave["forecast_ms"] == max(forecast[node_id] for node_id in wave["node_ids"])
-            start_ms += wave["forecast_ms"]
-    assert model["totals"]["forecast_ms"] == max(cluster["forecast_ms"] for cluster in model["clusters"])
+            assert wave["restarts"] == len(wave["node_ids"])
+            assert wave["length_ms"] == 5 * 60 * 1000 + max(forecast[node_id] for node_id in wave["node_ids"])
+            start_ms += wave["length_ms"]
+        assert cluster["length_ms"] == start_ms
+    # Clusters run side by side.
+    assert model["totals"]["length_ms"] == max(cluster["length_ms"] for cluster in model["clusters"])
+    assert model["totals"]["restarts"] == model["summary"]["brokers"]["clean"]
+
+
+def test_a_wave_without_steps_restarts_no_broker(tmp_path: Path) -> None:
+    directory = build_plan(tmp_path / "plan", TINY)
+    waves = plan(directory, "waves")
+    for broker in waves["clusters"][0]["brokers"]:
+        broker.update(steps=0, forecast_ms=250)
+    (directory / "waves.json").write_text(json.dumps(waves))
+    totals = build_model(directory)["totals"]
+    assert (totals["restarts"], totals["length_ms"]) == (0, 250 * len(waves["clusters"][0]["waves"]))
 
 
 @pytest.mark.parametrize("shape", [LARGE, LARGE_SINGLE], ids=["ten-disks-each", "one-disk-each"])
@@ -162,9 +180,9 @@ def test_page_asks_nobody(tmp_path: Path) -> None:
     assert "unsafe" not in policy
 
 
-def test_two_entries_of_one_node_id_are_counted_once(tmp_path: Path) -> None:
+def test_two_entries_of_one_node_id_are_not_one_row_twice(tmp_path: Path) -> None:
     directory = build_plan(tmp_path / "plan", TINY)
-    waves = plan(directory, "waves")
+    waves, disks = plan(directory, "waves"), plan(directory, "disks")
     twin = {
         **waves["clusters"][0]["brokers"][0],
         "readiness": "blocked",
@@ -173,11 +191,18 @@ def test_two_entries_of_one_node_id_are_counted_once(tmp_path: Path) -> None:
     }
     waves["clusters"][0]["brokers"][:1] = [twin, twin]
     waves["clusters"][0]["waves"] = [wave for wave in waves["clusters"][0]["waves"] if 1 not in wave]
+    disks["brokers"][:1] = [{"broker": 0, "lists": "h1/1.jsonl"}, {"broker": 99, "lists": "h2/1.jsonl"}]
+    disks["disks"].append({**disks["disks"][0], "broker": 99, "log_dir": "/elsewhere"})
     (directory / "waves.json").write_text(json.dumps(waves))
-    model = build_model(directory)
-    assert [facts["entries"] for facts in model["broker_facts"][:3]] == [2, 0, 1]
-    assert sum(facts["bytes"] for facts in model["broker_facts"]) == plan(directory, "summary")["bytes"]
-    assert "disks of all 2 entries of this node id" in render_report(directory)
+    (directory / "disks.json").write_text(json.dumps(disks))
+    facts = build_model(directory)["broker_facts"][:3]
+    assert [(of["twin"], of["twins"], of["lists"], of["log_dirs"]) for of in facts] == [
+        (1, 2, "h1/1.jsonl", 1), (2, 2, "h2/1.jsonl", 1), (0, 1, None, 1)
+    ]  # fmt: skip
+    page = render_report(directory)
+    assert page.count("of 2 of this node id") == 2
+    assert "h1/1.jsonl" in page
+    assert "h2/1.jsonl" in page
 
 
 def test_log_dirs_on_one_device_share_its_capacity(tmp_path: Path) -> None:
@@ -191,15 +216,106 @@ def test_log_dirs_on_one_device_share_its_capacity(tmp_path: Path) -> None:
     assert (totals["total_bytes"], totals["free_bytes"]) == (1100, 410)
 
 
-def test_next_command_is_about_what_stands_in_the_way(tmp_path: Path) -> None:
-    def commands(name: str, shape: Shape) -> list[str]:
-        return [command for _, command in next_commands(build_model(build_plan(tmp_path / name, shape)))]
+def commands(model: Model) -> list[list[str]]:
+    """Return every command of a page, split as a shell would."""
+    said = [advice.command for advice in (*next_commands(model), *trial(model))]
+    return [shlex.split(command) for command in said if command is not None]
 
-    ahead = "logdirctl layout apply brokers/main/1.jsonl"
-    assert commands("clean", TINY) == [ahead]
-    assert commands("unknown", Shape(unread_every=2)) == ["logdirctl inventory -o DIR", ahead]
-    assert commands("blocked", Shape(blocked_every=2)) == ["logdirctl fleet plan FLEET -o NEW_PLAN", ahead]
-    assert commands("stuck", Shape(blocked_every=1)) == ["logdirctl fleet plan FLEET -o NEW_PLAN"]
+
+def test_a_next_command_is_about_what_stands_in_the_way_and_nothing_else(tmp_path: Path) -> None:
+    def verbs(name: str, shape: Shape) -> list[str]:
+        model = build_model(build_plan(tmp_path / name, shape))
+        said = [shlex.split(advice.command) for advice in next_commands(model) if advice.command is not None]
+        return [" ".join(words[1 : 3 if words[1] == "layout" else 2]) for words in said]
+
+    assert verbs("clean", TINY) == ["layout check"]
+    assert verbs("unknown", Shape(unread_every=2)) == ["inventory", "layout check"]
+    assert verbs("blocked", Shape(blocked_every=2)) == ["inventory", "layout check"]
+    assert verbs("stuck", Shape(blocked_every=1)) == ["inventory"]
+
+
+@pytest.mark.parametrize("shape", [TINY, SMALL, LARGE, HOSTILE_PLAN, Shape(unread_every=2), Shape(blocked_every=1)])
+def test_no_command_of_the_page_is_refused_by_the_parser_or_has_a_gap(tmp_path: Path, shape: Shape) -> None:
+    directory = build_plan(tmp_path / "plan", shape)
+    model = build_model(directory)
+    page = html.unescape(render_report(directory))
+    found = commands(model)
+    assert found
+    for words in found:
+        assert words[0] == "logdirctl"
+        parsed = build_parser().parse_args(words[1:])
+        assert not [word for word in words if word.isupper()], words
+        assert not [word for word in words if word.startswith("--even-")], words
+        known = {disk["log_dir"] for disk in model["disks"]}
+        assert set(parsed.log_dirs.split(",")) <= known
+    # What stands on the page is what was parsed, and nothing else on it looks like a command.
+    shown = set(re.findall(r'<code class="cmd">(logdirctl [^<]*)</code>', page))
+    assert {tuple(shlex.split(command)) for command in shown} == {tuple(words) for words in found}
+    assert len(re.findall(r"logdirctl ", page)) == len(re.findall(r'<code class="cmd">logdirctl ', page))
+
+
+def test_a_command_never_has_a_path_nobody_knows(tmp_path: Path) -> None:
+    directory = build_plan(tmp_path / "plan", Shape(unread_every=1))
+    disks = plan(directory, "disks")
+    for disk in disks["disks"]:
+        if disk["status"] != "ok":
+            disk["log_dir"] = None
+    (directory / "disks.json").write_text(json.dumps(disks))
+    model = build_model(directory)
+    assert commands(model) == []
+    assert "path not known" in render_report(directory)
+
+
+def test_no_page_with_steps_is_silent_about_the_kafka_that_cannot_read_them(tmp_path: Path) -> None:
+    page = render_report(build_plan(tmp_path / "plan", TINY))
+    assert "No released Kafka (2.8 to 4.3) reads topic-id directories" in page
+    verbs = [words[1:3] for words in commands(build_model(tmp_path / "plan"))]
+    assert ["layout", "finalize"] not in verbs
+    # What is laid out is taken back by the very list that lays it out, and a place of ours is there first.
+    assert [words[0] if words[0] == "init" else words[1] for words in verbs[1:]] == [
+        "init", "apply", "verify", "rollback"
+    ]  # fmt: skip
+    assert "can migrate" not in page
+
+
+def test_no_conflict_stands_in_the_way_is_not_shown_above_conflicts(tmp_path: Path) -> None:
+    free = "No conflict stands in the way"
+    assert free in render_report(build_plan(tmp_path / "none", TINY))
+    page = render_report(build_plan(tmp_path / "many", Shape(conflicts=140)))
+    assert build_model(tmp_path / "many")["totals"]["steps"] > 0
+    assert sum(plan(tmp_path / "many", "summary")["conflicts"].values()) == 420
+    assert free not in page
+    assert ">420</data> conflicts below block no broker" in page
+
+
+def test_waves_above_the_bound_are_not_left_unexplained(tmp_path: Path) -> None:
+    directory = build_plan(tmp_path / "plan", Shape(brokers=6))
+    waves = plan(directory, "waves")
+    (cluster,) = waves["clusters"]
+
+    def why(wanted: list[list[int]], bound: int, origin: str = "sets") -> str:
+        cluster.update({"waves": wanted, "lower_bound": bound, "from": origin})
+        (directory / "waves.json").write_text(json.dumps(waves))
+        model = build_model(directory)
+        return above_bound(model["waves"]["clusters"][0], model["clusters"][0])
+
+    # Racks are r0 to r2, by node id modulo three.
+    assert why([[1, 2, 3, 4, 5, 6]], 1) == ""
+    mixed = why([[1, 2], [3, 4], [5, 6]], 2)
+    assert "one partition at a time" in mixed
+    assert "rack" not in mixed
+    assert "pairs" in why([[1, 2], [3, 4], [5, 6]], 2, "pairs")
+    by_rack = why([[1], [4], [2, 5], [3, 6]], 3)
+    assert "rack r1 2 waves" in by_rack
+    assert "rack r2 1 wave" in by_rack
+    assert html.escape(by_rack) in render_report(directory)
+
+
+def test_the_name_of_an_unread_disk_is_not_kept_from_the_head_of_the_page(tmp_path: Path) -> None:
+    page = render_report(build_plan(tmp_path / "plan", Shape(unread_every=2)))
+    lead = page[page.index('<p class="lead">') : page.index('<div class="ready">')]
+    assert "/var/lib/kafka/data-1" in lead
+    assert "broker 2" in lead
 
 
 def test_path_of_an_entry_of_a_work_root_names_the_work_root(tmp_path: Path) -> None:
@@ -214,7 +330,7 @@ def test_empty_fleet_and_missing_conflicts_are_drawn(tmp_path: Path) -> None:
     for file in (directory / "conflicts").iterdir():
         file.unlink()
     page = render_report(directory)
-    assert "No broker can migrate yet" in page
+    assert "No broker is clean yet" in page
     assert "No conflict was found." in page
     assert "No topic needed a new id." in page
 
@@ -227,6 +343,7 @@ def test_empty_fleet_and_missing_conflicts_are_drawn(tmp_path: Path) -> None:
         ("waves.json", "[]"),
         ("disks.json", "{"),
         ("disks.json", '{"disks":[{"cluster":"main"}]}'),
+        ("disks.json", '{"brokers":[],"disks":[]}'),
         ("conflicts/part-00000.parquet", "no parquet"),
     ],
 )

@@ -129,6 +129,8 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
+    from migrate.report_next import NO_BROKER
+
     out = streams.out
     counts = ", ".join(f"{count} {readiness}" for readiness, count in summary.brokers.items())
     out.write(
@@ -141,6 +143,10 @@ def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
     if found:
         out.write("\n")
         render.table(out, ("conflict", "units"), found, frozenset({1}))
+    if summary.waves:
+        if summary.waves > summary.lower_bound:
+            out.write("more waves than the bound: the bound looks at one partition at a time; the report says more\n")
+        out.write(f"\n{NO_BROKER}\n")
     page = render.quoted(str(output / "report.html"))
     out.write(f"\nwrote {render.printable(str(output))}\nnext: open {page} in a browser\n")
 

@@ -71,6 +71,8 @@ def test_ci_takes_a_tenth_or_more() -> None:
     assert [Sizes(full=300, ci=40, sample=6).at(size) for size in (Size.SAMPLE, Size.CI, Size.FULL)] == [6, 40, 300]
     assert [Sizes(full=11).at(size) for size in (Size.SAMPLE, Size.CI, Size.FULL)] == [2, 2, 11]
     assert Sizes(full=11, ci=5).at(Size.SAMPLE) == 5
+    # Of a claim of hours CI takes less, and the claim says how much.
+    assert Sizes(full=20_000, ci=500, ci_part=40).at(Size.CI) == 500
 
 
 @pytest.mark.parametrize(

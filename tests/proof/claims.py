@@ -272,6 +272,13 @@ KILLS: Final = Claim(
     where=(f"{_SOAK}::test_a_process_killed_at_any_instant_loses_doubles_and_sticks_nothing",),
     sizes={"kills": Sizes(full=2_000, ci=200, sample=20)},
 )
+BLACK_BOX: Final = Claim(
+    key="black-box-soak",
+    text="commands killed anywhere on three log dirs, a broker beside them, do nothing that a judge who knows none of "
+    "their code would not expect",
+    where=("tests/soak/test_soak.py::test_nothing_is_lost_early_doubled_or_changed_by_commands_killed_anywhere",),
+    sizes={"rounds": Sizes(full=20_000, ci=500, sample=40, ci_part=40)},
+)
 FULL_DISKS: Final = Claim(
     key="full-disks",
     text="with not a byte and not an inode free every operation is done, and survives a power cut there",
@@ -358,7 +365,7 @@ CLAIMS: Final = (
     KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED, RECOVERY_COMPARED,
     POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
     FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
-    KILLS, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,
+    KILLS, BLACK_BOX, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,
     TURNS, SOWN_BUGS, MUTANTS,
 )  # fmt: skip
 """In the order of the page."""

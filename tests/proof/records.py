@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.proof.claim import Claim
-from tests.proof.sizes import CI_PART, Size
+from tests.proof.sizes import Size
 
 PASSED: Final = "passed"
 FAILED: Final = "failed"
@@ -233,6 +233,6 @@ def refusals(tallies: Sequence[Tally], runs: Sequence[Run], *, full: bool) -> li
         for label, sizes in one.claim.sizes.items():
             ran = one.counts.get(label, 0)
             # Some sizes are the least that is asked for: how many states an operation has is not up to us.
-            if ran * (1 if full else CI_PART) < sizes.full:
+            if ran * (1 if full else sizes.ci_part) < sizes.full:
                 found.append(f"{one.claim.key}: {ran:,} of {sizes.full:,} {label}")
     return list(dict.fromkeys(found))

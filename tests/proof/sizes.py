@@ -43,14 +43,16 @@ class Sizes:
     full: int
     ci: int | None = None
     sample: int | None = None
+    ci_part: int = CI_PART
+    """CI runs one in so many, or more: a tenth, unless a claim of hours says less."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.at(Size.SAMPLE) <= self.at(Size.CI) <= self.full <= self.at(Size.CI) * CI_PART:
-            raise ValueError(f"expected 1 <= sample <= ci <= full <= {CI_PART} * ci; found {self}")
+        if not 0 < self.at(Size.SAMPLE) <= self.at(Size.CI) <= self.full <= self.at(Size.CI) * self.ci_part:
+            raise ValueError(f"expected 1 <= sample <= ci <= full <= {self.ci_part} * ci; found {self}")
 
     def at(self, size: Size) -> int:
         """Return the number a run of this size takes."""
-        ci = -(-self.full // CI_PART) if self.ci is None else self.ci
+        ci = -(-self.full // self.ci_part) if self.ci is None else self.ci
         return {Size.FULL: self.full, Size.CI: ci, Size.SAMPLE: ci if self.sample is None else self.sample}[size]
 
 

@@ -24,6 +24,7 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "cluster": BROKERS,
     "inventory": BROKERS,
     "capture": BROKERS,
+    "both captured": BROKERS,
     "layout": BROKERS,
     "recovery": RELEASES,
     "deleted": BROKERS,

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.kafka.fetch import RELEASES
 from tests.kafka.jvm import RigError
 from tests.kafka.rig import Rig, await_true
+from tests.kafka.rotation import releases_of
 
 pytestmark = pytest.mark.kafka
 
 
-def test_a_broker_that_refuses_to_start_says_why(make_rig: Callable[[str], Rig]) -> None:
-    with make_rig(RELEASES[-1]) as rig:
+@pytest.mark.parametrize("version", releases_of("cluster"))
+def test_a_broker_that_refuses_to_start_says_why(version: str, make_rig: Callable[[str], Rig]) -> None:
+    with make_rig(version) as rig:
         broker = rig.add_broker(log_dirs=2)
         (broker.log_dirs[1] / "not-a-partition-directory").mkdir()
         assert broker.try_start() not in (None, 0)
@@ -27,8 +28,9 @@ def test_a_broker_that_refuses_to_start_says_why(make_rig: Callable[[str], Rig])
     assert not rig.root.exists()
 
 
-def test_three_brokers_replicate_and_one_may_be_lost(make_rig: Callable[[str], Rig]) -> None:
-    with make_rig(RELEASES[-1]) as rig:
+@pytest.mark.parametrize("version", releases_of("cluster"))
+def test_three_brokers_replicate_and_one_may_be_lost(version: str, make_rig: Callable[[str], Rig]) -> None:
+    with make_rig(version) as rig:
         for _ in range(3):
             rig.add_broker(log_dirs=2).start()
         rig.client.create_on("everywhere", [[1, 2, 3], [3, 2, 1]], {"min.insync.replicas": "2"})

@@ -19,8 +19,8 @@ from logdir.formats import inventory
 from logdir.formats.inventory import Entry, Kind
 from logdir.observe.scan import Scanned, scan_log_dir
 from tests.kafka.client import ReplicaKey
-from tests.kafka.fetch import RELEASES
 from tests.kafka.rig import CLEAN_EXIT, MOVE_THROTTLE, Broker, Rig, await_true
+from tests.kafka.rotation import releases_of
 from tests.proof.claims import KAFKA_LOG_DIRS
 from tests.proof.plugin import Recorder
 
@@ -32,7 +32,7 @@ MOVED = ("big", "x-y-3")
 SEGMENT_BYTES = 1 << 20
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=releases_of("inventory"))
 def rig(request: pytest.FixtureRequest, make_rig: Callable[[str], Rig]) -> Iterator[Rig]:
     """A broker with three filled log dirs; each test leaves it running or stopped."""
     with make_rig(request.param) as rig:

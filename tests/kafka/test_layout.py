@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.io import Call, HostDisk
-from tests.kafka.fetch import RELEASES
 from tests.kafka.rig import Rig
+from tests.kafka.rotation import releases_of
 from tests.oracle.oracle import answer
 from tests.tools.ctl import ctl, ctl_json, tree
 from tests.tools.layout_fleet import Planned, apply, rollback
@@ -65,7 +65,7 @@ def assert_kept_out(rig: Rig, broker: Planned) -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("version", RELEASES[::-1])
+@pytest.mark.parametrize("version", releases_of("layout"))
 def test_a37_a_stock_broker_is_kept_out_until_the_rollback_and_then_serves_every_record(
     version: str, make_rig: Callable[[str], Rig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

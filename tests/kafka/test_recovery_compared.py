@@ -15,17 +15,16 @@ from collections.abc import Callable
 import pytest
 
 from tests.kafka.client import Client, ClientError
-from tests.kafka.fetch import RELEASES
 from tests.kafka.judging import await_fenced, begin, held, set_aside
 from tests.kafka.rig import CLEAN_EXIT, Rig, await_true
+from tests.kafka.rotation import releases_of
 from tests.proof.metadata_claims import RECOVERY_COMPARED
 from tests.proof.plugin import Recorder
-from tests.proof.sizes import SIZE, Size
 
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.timeout(900),
-    pytest.mark.parametrize("version", RELEASES if SIZE is Size.FULL else RELEASES[-1:]),
+    pytest.mark.parametrize("version", releases_of("recovery")),
 ]
 
 TOPICS = ("kept", "gone", "again", "away", "cancelled")

@@ -23,6 +23,8 @@ class Proof(Enum):
     PUBLISHED_COPY = "published-copy"
     """A verified copy is live on another disk."""
     OPERATOR = "operator"
+    IN_SYNC_ELSEWHERE = "in-sync-elsewhere"
+    """An operator staged what the cluster assigns here, while another broker was in its ISR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

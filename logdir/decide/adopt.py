@@ -128,7 +128,9 @@ def _against(topic: NewTopic, one: Rescued, all_of_them: Sequence[Rescued]) -> R
         found = "the local part only: the rest lay in remote storage, and its broker deleted that"
         return refuse(*where, Why.OTHER_CLASS, "a log that is all local", found, export)
     if marker.topic_id == topic.topic_id:
-        return refuse(*where, Why.OTHER_CLASS, "a topic with another id", "its own", "restore it: class (a)")
+        return refuse(
+            *where, Why.OTHER_CLASS, "a topic with another id", "its own", "logdirctl staged restore renames it back"
+        )
     ids = {other.marker.topic_id for other in all_of_them}
     if len(ids) > 1:
         found = " and ".join(sorted(str(one_id) for one_id in ids))

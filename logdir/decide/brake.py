@@ -26,7 +26,10 @@ from logdir.formats.brake_file import MAX_COUNTS, Count
 SETTING = "reconcile.max.staged.percent"
 DEFAULT_PERCENT = 10
 WINDOW_MS = 24 * 60 * 60 * 1000
-STRONG = frozenset({Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED, Proof.OPERATOR})
+STRONG = frozenset({
+    Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED, Proof.OPERATOR,
+    Proof.IN_SYNC_ELSEWHERE,
+})  # fmt: skip
 """What shows that an id was removed. A FULL request only leaves it out (attacks A4)."""
 
 

@@ -1,7 +1,8 @@
 """What set-aside replicas may be removed for good: those whose time has come, and what an operator says.
 
 Purge is irrevocable. Before its deadline only what an operator set aside may go, and only if the operator says so once
-more; what has no deadline waits for an operator, who must name that too.
+more; what has no deadline waits for an operator, who must name that too. What was staged as the only in-sync replica,
+or with nothing known, waits for a word of its own (``--even-if-last``).
 
 What goes together is claimed together, and from its claim on it cannot be restored: so only as much is claimed at a
 time as is removed in about a second.
@@ -9,7 +10,7 @@ time as is removed in about a second.
 Not here: when a deadline has passed (``deadline``), what the cluster says by then (``second_look``), doing it
 (``disk.purge``).
 
-Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25.
+Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25, A48.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from logdir.clock import Instant
+from logdir.decide.assignment import is_kept_for_last
 from logdir.decide.deadline import Due, Held, NotYet, due
 from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed
 from logdir.decide.second_look import SecondLook, against_purge
@@ -162,7 +164,9 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
             log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item)
         )
 
-    was_operator = marker.reason is Reason.OPERATOR and _proof(marker) is Proof.OPERATOR
+    if is_kept_for_last(marker):
+        return purge("the operator says so, although it may be the last")
+    was_operator = marker.reason is Reason.OPERATOR and _proof(marker) in (Proof.OPERATOR, Proof.IN_SYNC_ELSEWHERE)
     match due(marker, request.heartbeats.get(item.log_dir), request.now):
         case Due():
             return purge("its time has come")

@@ -51,6 +51,18 @@ class Why(Enum):
     """It may be the only one left of what was committed (A46)."""
     CONFLICT = "conflict"
     """What lies there and what the cluster says contradict each other: a person has to look."""
+    LAST_IN_SYNC = "last-in-sync"
+    """No other broker is in its ISR: the next start would serve an empty replica (A48)."""
+    ASSIGNMENT_UNKNOWN = "assignment-unknown"
+    """Nothing says whether the cluster still assigns it here (A47, A48)."""
+    TOPIC_GONE = "topic-gone"
+    """Its topic id was removed: a broker would erase it, or call it stray (A47)."""
+    NOT_ASSIGNED_HERE = "not-assigned-here"
+    """Its partition belongs to other nodes now (A47)."""
+    STILL_ASSIGNED = "still-assigned"
+    """Its removal waits for a live replica in the ISR (A48)."""
+    KEPT_FOR_LAST = "kept-for-last"
+    """It was staged as the only in-sync replica, or with nothing known (A48)."""
     STALE = "stale"
     """It was asked for by an id that was set aside here before (A3)."""
 
@@ -84,6 +96,13 @@ def at(place: str, refusal: Refusal) -> Refusal:
     if refusal.problem.path != f"{refusal.log_dir}/{refusal.path}":
         return refusal
     return replace(refusal, problem=refusal.problem._replace(path=place))
+
+
+def refuse_as(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
+    """Return a refusal whose line begins with a slug of its own."""
+    return Refusal(
+        log_dir=log_dir, path=path, why=why, problem=Problem(why.value, f"{log_dir}/{path}", expected, found, fix)
+    )
 
 
 def refuse_closed(log_dir: str, path: str, closed: Problem | None) -> Refusal | None:

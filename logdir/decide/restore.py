@@ -1,14 +1,15 @@
-"""What to take back: its class first, then either an action or what speaks against it.
+"""What to take back: its kind first, then either an action or what speaks against it.
 
-Class (a): the id is still wanted, the directory is renamed back. Class (b): the id is gone, the files can be adopted by
-a topic made anew. Class (c): they are exported. Only (a) is an action of this module; of the others it says why.
+Rename: the id is known to be still assigned here, the directory is renamed back. Adopt: the id is gone, the files can
+be adopted by a re-created topic. Export: they are copied to a place outside. Only a rename is an action of this module.
+What is not known to be assigned is renamed only if the operator says so, and what is known to be gone never.
 
 Every configured log dir is looked at: a broker stops over a replica that is there twice, and a ``-future`` would be
 promoted over the one taken back.
 
 Not here: doing it (``disk.staging``), adopting and exporting.
 
-Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.5, §10.6; attacks A13, A15, A16, A25, A36, A43.
+Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.4, §10.5, §10.6; attacks A13, A15, A16, A25, A36, A43, A47.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from logdir.decide import brake
-from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed
+from logdir.decide.assignment import Assigned, Assignment, ClusterState, assignment_of
+from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_as, refuse_closed
 from logdir.errors import InvalidNameError
-from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
@@ -33,10 +33,6 @@ from logdir.names import (
     parse_partition_dir,
 )
 from logdir.observe.facts import Identity, Known, LogDirFacts, SetAside, identity_of
-from logdir.reasons import Reason
-
-_ELSEWHERE = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
-"""Its id may live on, but not as a replica of this broker."""
 
 
 class RestoreClass(Enum):
@@ -47,14 +43,16 @@ class RestoreClass(Enum):
     EXPORT = "c"
 
 
-SAYS = {
-    RestoreClass.RENAME_BACK: "class (a): its id is still wanted; it is renamed back and served as it was",
+_SAYS = {
+    RestoreClass.RENAME_BACK: "rename",
     RestoreClass.ADOPT: (
-        "class (b): its id is gone; make the topic again with as many partitions, stop every broker of its replicas, "
-        "then adopt the files on all of them: a follower restored alone truncates to an empty leader at once"
+        "adopt: re-create the topic with as many partitions, stop every broker of its replicas, then put the files "
+        "into all of them: a follower restored alone truncates to an empty leader at once"
     ),
-    RestoreClass.EXPORT: "class (c): no broker would serve it from here; export the files to a place outside log.dirs",
+    RestoreClass.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",
 }
+A_BROKER_DOES = "a broker of 3.7 or later renames it -stray at its start, one of 3.6 or earlier erases it within 45 s"
+"""What becomes of a directory that is renamed back while its topic id is gone (kafka-behaviour §10.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +61,12 @@ class RestoreRequest:
 
     selected: tuple[tuple[str, str], ...]
     """Log dir as configured, and name under ``deleting/``."""
-    wanted: Evidence
-    """What the cluster says of their ids now, of all of them; ``Unknown`` if it could not be asked: then each marker
-    speaks.
-    """
+    cluster: ClusterState
+    """What the cluster says of them."""
     is_choice: bool = False
     """The operator has seen that there are several copies, and chose these."""
-    insists: bool = False
-    """Rename back whatever the class; for an operator who knows more than the marker."""
+    is_even_if_unknown: bool = False
+    """The operator renames back also what is not known to be assigned here; never what is known to be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +82,7 @@ class Restore:
     drop_last_indexes: bool
     restore_class: RestoreClass
     says: str
-    """Its class and what is missing, in words; to be said before anything is done."""
+    """Its kind and on what that rests, in words; to be said before anything is done."""
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -103,30 +99,15 @@ class RestorePlan:
     refusals: tuple[Refusal, ...]
 
 
-def class_of(marker: ReplicaMarker, wanted: Evidence) -> RestoreClass:
-    """Return the best that can become of something set aside.
-
-    Args:
-        marker: Its marker.
-        wanted: What the cluster says of its id now.
-    """
-    match wanted:
-        case Present():
+def class_of(assigned: Assigned) -> RestoreClass:
+    """Return the best that can become of a staged replica; a rename is no promise where nothing is known."""
+    match assigned:
+        case Assigned.HERE | Assigned.UNKNOWN:
             return RestoreClass.RENAME_BACK
-        case Removed():
+        case Assigned.GONE:
             return RestoreClass.ADOPT
-        case Absent() | Unknown() if marker.reason in _ELSEWHERE:
+        case Assigned.NOT_HERE:
             return RestoreClass.EXPORT
-        case Absent() | Unknown():
-            # A stock broker had deleted it, or something strong said that the id is gone: it does not come back.
-            is_gone = marker.intent is Intent.CAPTURED or (
-                brake.is_strong(marker.evidence) and not _was_operator(marker.evidence)
-            )
-            return RestoreClass.ADOPT if is_gone else RestoreClass.RENAME_BACK
-
-
-def _was_operator(evidence: Evidence) -> bool:
-    return isinstance(evidence, Removed) and evidence.proof is Proof.OPERATOR
 
 
 def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> RestorePlan:
@@ -208,14 +189,16 @@ def _decide(
         said = item.problem
         expected, found = ("a marker", "none") if said is None else (said.expected, said.found)
         return refuse(*where, Why.HELD, expected, found, "held: look at it")
-    return (
+    refusal = (
         _against_disks(facts, *where)
         or _against_marker(one, item, marker)
         or _against_twins(known, item, marker)
         or _against_copies(request, known, item)
-        or _against_class(request, item, marker)
-        or _restore(request, one, item, marker)
     )
+    if refusal is not None:
+        return refusal
+    assignment = assignment_of(request.cluster, item)
+    return _against_assignment(request, item, assignment) or _restore(one, item, marker, assignment)
 
 
 def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, name: str) -> Refusal | None:
@@ -256,7 +239,7 @@ def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> 
         return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, "held: look at it")
     if _may_be_cut(marker):
         found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
-        fix = "a topic made anew can adopt it (class b), or it can be exported"
+        fix = "a re-created topic can adopt it, or it can be exported"
         return refuse(*where, Why.NO_NAME, "the whole name of its topic", found, fix)
     path = live_path(marker)
     if path is None:
@@ -334,28 +317,36 @@ def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Re
     return refuse(item.log_dir, item.name, Why.CHOICE, expected, f"also {found}", "look at both, then choose one")
 
 
-def _against_class(request: RestoreRequest, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
-    found = class_of(marker, request.wanted)
-    if found is RestoreClass.RENAME_BACK or request.insists:
-        return None
-    return refuse(
-        item.log_dir,
-        item.name,
-        Why.OTHER_CLASS,
-        "an id that is still wanted: a broker would set it aside as a stray, or erase it",
-        f"{marker.reason.value}",
-        SAYS[found] if found is RestoreClass.EXPORT else f"{SAYS[found]}; or {SAYS[RestoreClass.EXPORT]}",
-    )
+def _against_assignment(request: RestoreRequest, item: SetAside, found: Assignment) -> Refusal | None:
+    where = item.log_dir, item.name
+    expected = "a replica that is known to be still assigned here"
+    either = f"{_SAYS[RestoreClass.ADOPT]}; or {_SAYS[RestoreClass.EXPORT]}"
+    match found.state:
+        case Assigned.HERE:
+            return None
+        case Assigned.GONE:
+            fix = f"{A_BROKER_DOES}; {either}"
+            return refuse_as(*where, Why.TOPIC_GONE, expected, f"its topic id is gone: {found.why}", fix)
+        case Assigned.NOT_HERE:
+            fix = f"{A_BROKER_DOES}; {_SAYS[RestoreClass.EXPORT]}"
+            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+        case Assigned.UNKNOWN:
+            if request.is_even_if_unknown:
+                return None
+            fix = (
+                f"if its topic id is gone, {A_BROKER_DOES}; name a newer source with --from or --high-watermark, "
+                f"or rename it back all the same with --even-if-unknown"
+            )
+            return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)
 
 
-def _restore(request: RestoreRequest, one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Restore:
+def _restore(one: LogDirFacts, item: SetAside, marker: ReplicaMarker, assignment: Assignment) -> Restore:
     path = live_path(marker)
     if path is None:
         raise ValueError(f"refused before: {marker.path}")
-    found = class_of(marker, request.wanted)
-    says = SAYS[found]
-    if found is not RestoreClass.RENAME_BACK:
-        says += "; the operator insists on renaming it back"
+    says = f"{_SAYS[RestoreClass.RENAME_BACK]}: {assignment.why}"
+    if assignment.state is not Assigned.HERE:
+        says += f"; if its topic id is gone, {A_BROKER_DOES}"
     if marker.tiered:
         says += "; the local part only: the rest lay in remote storage"
     return Restore(
@@ -365,6 +356,6 @@ def _restore(request: RestoreRequest, one: LogDirFacts, item: SetAside, marker: 
         path=path,
         # Without Kafka's clean marker a broker rebuilds the indexes itself; with it, it would trust zeros.
         drop_last_indexes=not marker.clean and one.has_clean_marker,
-        restore_class=found,
+        restore_class=RestoreClass.RENAME_BACK,
         says=says,
     )

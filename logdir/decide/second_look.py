@@ -4,9 +4,12 @@ What is wanted again is never purged, nor what other nodes were to hold and, by 
 staged by the metadata log, or the live cluster, needs evidence newer than its staging: the same log read twice is one
 look. What a FULL request left out waits while another one is wanted.
 
+What an operator staged although the cluster assigns it here goes only once a live replica of it is in the ISR here, and
+another broker was when it was staged; or is in the ISR of another broker, and the operator says so.
+
 Not here: when a deadline has passed (``purge``, ``deadline``).
 
-Spec: design §4; attacks A2, A28, A43, A46.
+Spec: design §4; attacks A2, A28, A43, A46, A48.
 """
 
 from __future__ import annotations
@@ -14,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.assignment import is_kept_for_last, other_in_sync
+from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
+from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
-from logdir.decide.wish import YOUNGER_BY_MS, is_held_elsewhere, refuse_last_copy
+from logdir.decide.wish import is_held_elsewhere, refuse_last_copy
 from logdir.desired.claim import claim
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
-from logdir.evidence import Proof, Removed, Unknown
+from logdir.evidence import Present, Proof, Removed, Unknown
 from logdir.formats.controller_file import ControllerFile
+from logdir.formats.replica_marker import ReplicaMarker
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.reasons import Reason
 
@@ -40,6 +46,10 @@ class SecondLook:
     used: ControllerFile | None
     held: Problem | None = None
     """Why all purges are held, of ``trust.check_image``."""
+    is_even_if_assigned: bool = False
+    """The operator purges also what is still assigned here, if a live replica of it is in the ISR of another broker."""
+    is_even_if_last: bool = False
+    """The operator purges also what was staged as the only in-sync replica, or with nothing known."""
 
 
 def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]) -> Refusal | None:
@@ -56,7 +66,16 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
         return Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=look.held)
     if marker is None:
         return None
+    if is_kept_for_last(marker):
+        return None if look.is_even_if_last else _against_the_last(*where, item)
     images = [image for image in (look.image, look.aged) if image is not None]
+    is_deliberate = marker.reason is Reason.OPERATOR
+    if is_deliberate and (assigning := next((one for one in images if is_wanted(one, item) is not None), None)):
+        return _against_assigned(look, assigning, item, marker, facts)
+    if is_deliberate and not images and _was_assigned(marker):
+        expected = "a live replica of it in the ISR: it was assigned here when it was staged"
+        fix = "name a metadata log that can be read with --from"
+        return refuse_as(*where, Why.STILL_ASSIGNED, expected, "no metadata log that can be read", fix)
     if any(is_wanted(image, item) is not None for image in images):
         if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, facts):
             return refuse(
@@ -72,6 +91,52 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
     if isinstance(marker.evidence, Removed) and marker.evidence.proof in _LOOKED_UP:
         return _against_old_evidence(look.image, item, marker.staged_at_ms)
     return None
+
+
+def _was_assigned(marker: ReplicaMarker) -> bool:
+    """Whether it was assigned here, and another broker was in its ISR, when it was staged."""
+    return isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE
+
+
+def _against_the_last(log_dir: str, path: str, item: SetAside) -> Refusal:
+    known = item.marker is not None and isinstance(item.marker.evidence, Present)
+    found = "the only in-sync replica when it was staged" if known else "staged with nothing known of its assignment"
+    name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
+    fix = f"it is kept until logdirctl staged purge {name} --even-if-last"
+    return refuse_as(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
+
+
+def _against_assigned(
+    look: SecondLook, image: Image, item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
+) -> Refusal | None:
+    """Return why what is still assigned here may not be purged, ``None`` if it may."""
+    where = item.log_dir, f"deleting/{item.name}"
+    one = claim(image, item.topic, item.topic_id, item.partition).partition
+    is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, facts)
+    # What the image says must be news since the staging: the ISR of before it held this very copy.
+    began_ms = max(marker.staged_at_ms, marker.evidence.as_of_ms if isinstance(marker.evidence, Removed) else 0)
+    is_news = image.as_of_ms - began_ms > YOUNGER_BY_MS
+    if is_live_here and is_news and _was_assigned(marker):
+        return None
+    # No other source says which brokers answer.
+    by_log = image.source is Source.METADATA_LOG
+    is_elsewhere = one is not None and (is_held_elsewhere(image, one) if by_log else bool(other_in_sync(image, one)))
+    if is_elsewhere and look.is_even_if_assigned:
+        return None
+    expected = "a live replica of it in the ISR here, since it was staged"
+    if not _was_assigned(marker):
+        expected = "a live replica of it in the ISR of another broker"
+    found = "still assigned here"
+    fix = "start the broker until its replica is in the ISR, and ask again with newer metadata"
+    if is_elsewhere and one is not None:
+        nodes = ", ".join(str(node) for node in one.isr if node != image.node_id)
+        found += f", in the ISR of node {nodes}"
+        fix += ", or say --even-if-assigned" if _was_assigned(marker) else ""
+        if not _was_assigned(marker):
+            fix = "it goes once you say --even-if-assigned"
+    elif not _was_assigned(marker):
+        fix = "logdirctl staged restore takes it back; it goes once another broker is in the ISR"
+    return refuse_as(*where, Why.STILL_ASSIGNED, expected, found, fix)
 
 
 def _has_live_copy(item: SetAside, facts: Sequence[LogDirFacts]) -> bool:

@@ -1,22 +1,25 @@
 """What to set aside: from what lies on all disks and one request to ordered actions, or refusals.
 
 Only proof of removal sets a deadline; a topic-id mismatch needs the stronger proof for that, else it waits for an
-operator. Every action stands for itself, so that stopping after any of them is safe.
+operator. What an operator stages although the cluster assigns it here, and no other broker is in its ISR, or nothing is
+known of it, needs an override and never gets a deadline. Every action stands for itself, so that stopping after any of
+them is safe.
 
 Not here: doing it (``disk.staging``), where the evidence comes from (``desired``), when it is purged (``deadline``).
 
-Spec: design §2 law 1, §3.3, §4; attacks A4, A13, A25, A33, A36, A38, A44.
+Spec: design §2 law 1, §3.3, §4; attacks A4, A13, A25, A33, A36, A38, A44, A48.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
 from logdir.decide import brake
+from logdir.decide.assignment import ClusterState, Shared, Sharing, evidence_of, sharing_of
 from logdir.decide.deadline import DelayPolicy
-from logdir.decide.refusal import Refusal, Why, is_protected, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, Why, is_protected, refuse, refuse_as, refuse_closed
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Present, Removed, Unknown
 from logdir.formats.brake_file import Count
@@ -26,6 +29,15 @@ from logdir.names import METADATA_TOPIC, fits_set_aside
 from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
 from logdir.reasons import Reason
 
+LATER = {
+    Sharing.LAST: "the next start of its broker serves an empty replica at once, and producers begin at offset 0",
+    Sharing.UNKNOWN: (
+        "if the cluster assigns it here, the next start of its broker serves an empty replica at once, or replicates "
+        "it again from another broker"
+    ),
+    Sharing.IN_SYNC_ELSEWHERE: "the next start of its broker replicates it again",
+}
+"""What the next start of a broker does where a live replica was staged, in words."""
 UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 
 
@@ -50,6 +62,14 @@ class StageRequest:
     percent: int = brake.DEFAULT_PERCENT
     is_confirmed: bool = False
     """An operator has seen what the brake said."""
+    cluster: ClusterState = field(default_factory=ClusterState)
+    """What the cluster says; asked where an operator stages, who may stage what is still assigned here."""
+    births: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Wall-clock birth of live replicas, by log dir and path."""
+    is_even_if_last: bool = False
+    """The operator stages also the only in-sync replica."""
+    is_even_if_unknown: bool = False
+    """The operator stages also where nothing says whether it is assigned here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +181,43 @@ def stage_one(request: StageRequest, known: Known, one: LogDirFacts, replica: Re
         one: The log dir.
         replica: In it.
     """
-    return (
+    refusal = (
         refuse_closed(replica.log_dir, replica.path, one.closed)
         or _against_evidence(request, replica)
         or _against_replica(request, known, one, replica)
-        or _stage(request, one, replica)
     )
+    if refusal is not None or request.reason is not Reason.OPERATOR:
+        return refusal or _stage(request, one, replica)
+    shared = sharing_of(request.cluster, replica, request.births.get((replica.log_dir, replica.path)))
+    refusal = _against_assignment(request, replica, shared)
+    if refusal is not None:
+        return refusal
+    evidence = evidence_of(shared, request.evidence)
+    return _stage(replace(request, evidence=evidence), one, replica, shared)
+
+
+def _against_assignment(request: StageRequest, replica: Replica, shared: Shared) -> Refusal | None:
+    """Refuse what the next start of the broker may serve empty, unless the operator says so."""
+    where = replica.log_dir, replica.path
+    what = f"{replica.topic}-{replica.partition}"
+    match shared.sharing:
+        case Sharing.LAST if not request.is_even_if_last:
+            return refuse_as(
+                *where,
+                Why.LAST_IN_SYNC,
+                f"another broker in the ISR of {what}",
+                shared.found,
+                f"{LATER[Sharing.LAST]}; move its leader elsewhere first, or say --even-if-last",
+            )
+        case Sharing.UNKNOWN if not request.is_even_if_unknown:
+            return refuse_as(
+                *where,
+                Why.ASSIGNMENT_UNKNOWN,
+                f"a source that says whether {what} is assigned here",
+                shared.found,
+                f"{LATER[Sharing.UNKNOWN]}; name a source with --from, or say --even-if-unknown",
+            )
+    return None
 
 
 def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None:
@@ -236,7 +287,7 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
     return None
 
 
-def _stage(request: StageRequest, one: LogDirFacts, replica: Replica) -> Stage:
+def _stage(request: StageRequest, one: LogDirFacts, replica: Replica, shared: Shared | None = None) -> Stage:
     if replica.topic is None or replica.inode is None:
         raise ValueError(f"refused before: {replica}")
     is_tiered = replica.topic in request.tiered_topics or _starts_elsewhere(replica)
@@ -260,7 +311,10 @@ def _stage(request: StageRequest, one: LogDirFacts, replica: Replica) -> Stage:
         clean=one.has_clean_marker,
         tiered=is_tiered,
     )
-    return Stage(log_dir=replica.log_dir, path=replica.path, marker=marker, loses=_loses(replica, is_tiered=is_tiered))
+    loses = _loses(replica, is_tiered=is_tiered)
+    if shared is not None and shared.sharing in LATER:
+        loses += f"; {shared.found}: {LATER[shared.sharing]}"
+    return Stage(log_dir=replica.log_dir, path=replica.path, marker=marker, loses=loses)
 
 
 def _starts_elsewhere(replica: Replica) -> bool:

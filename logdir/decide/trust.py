@@ -23,6 +23,8 @@ from logdir.observe.facts import LogDirFacts
 
 SETTING = "reconcile.max.metadata.age"
 DEFAULT_MAX_AGE_MS = 10 * 60 * 1000
+YOUNGER_BY_MS = 10 * 60 * 1000
+"""How much newer than a directory what is committed must be, so that clocks that differ do not matter (A1)."""
 ANY_AGE_MS = 2**63
 """For who asks what an image says, however old it is."""
 

@@ -14,11 +14,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from logdir.decide.reconcile_action import HoldStaged
 from logdir.decide.refusal import Refusal, Why, at, refuse
-from logdir.decide.restore import SAYS, RestoreClass
 from logdir.decide.stage import UNTOUCHED
 from logdir.desired.claim import claim
 from logdir.desired.image import Image
-from logdir.evidence import Evidence, Present
+from logdir.evidence import Evidence, Present, Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica, SetAside
 from logdir.reasons import Reason
@@ -101,8 +100,10 @@ def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) ->
         return refuse(*where, Why.HELD, expected, "it is wanted again, and its marker is not to be used", "look at it")
     if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None
+    if isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE:
+        return None  # it was assigned here when it was staged; its purge asks for a live replica in the ISR
     if not namesakes:
-        proposes = f"logdirctl staged restore; {SAYS[RestoreClass.RENAME_BACK]}"
+        proposes = "logdirctl staged restore takes it back while its broker is stopped"
     else:
         twin = namesakes[0]
         proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"

@@ -14,6 +14,7 @@ from typing import Final
 
 from logdir.decide.reconcile_action import Rule
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.desired.claim import Claim, Says
 from logdir.desired.image import Image, Partition, Source
 from logdir.evidence import Proof, Removed
@@ -22,8 +23,6 @@ from logdir.ids import TopicId
 from logdir.observe.facts import Identity, Known, LogDirFacts, Replica
 from logdir.reasons import Reason
 
-YOUNGER_BY_MS: Final = 10 * 60 * 1000
-"""How much newer than a directory what is committed must be, so that clocks that differ do not matter (A1)."""
 BROKEN_ID: Final = "partition-metadata-broken"
 _EXPECTED: Final = {
     Says.IN_SYNC: "a replica that holds nothing committed",

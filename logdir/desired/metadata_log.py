@@ -133,6 +133,39 @@ def read_with_past(directory: str, *, node_id: int, cluster_id: str | None) -> I
         return None  # of what is damaged, or went away meanwhile, nothing is remembered
 
 
+def batches_of(directory: str) -> Iterator[Batch]:
+    """Yield the batches of a log in order; stops at the first gap.
+
+    Raises:
+        WireError: a batch whose header or checksum cannot be true.
+        OSError: it cannot be read.
+    """
+    bases = _bases_of(directory)
+    if bases:
+        yield from _Log(directory, bases).batches(bases[0])
+
+
+def end_of(directory: str) -> int | None:
+    """Return the offset behind the last record of a log, ``None`` if it has no segment, or cannot be read to its end.
+
+    Nothing says how much of it is committed.
+    """
+    try:
+        bases = _bases_of(directory)
+        if not bases:
+            return None
+        log, end = _Log(directory, bases), bases[-1]
+        for batch in log.batches(end):
+            end = batch.last_offset + 1
+    except (OSError, FormatError):
+        return None
+    return end if log.ended is None else None
+
+
+def _bases_of(directory: str) -> list[int]:
+    return sorted(int(matched[1]) for name in os.listdir(directory) if (matched := _SEGMENT.fullmatch(name)))
+
+
 def snapshot_of(name: str) -> Snapshot | None:
     """Return the snapshot of a file name, ``None`` for anything else (``.part``, ``.deleted``)."""
     matched = _SNAPSHOT.fullmatch(name)

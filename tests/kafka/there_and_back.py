@@ -170,7 +170,7 @@ def stage_there_and_back(
         Where it was killed.
     """
     back = _Back(log_dirs, Path(), draw, patch)
-    staging = ("stage", "*", "--internal", "--even-over-limit")
+    staging = ("stage", "*", "--internal", "--even-over-limit", "--even-if-last", "--even-if-unknown")
     restoring = ("staged", "restore", "*")
     names = live(log_dirs)
 

@@ -78,15 +78,15 @@ def test_a10_the_command_stages_restores_and_purges_where_nothing_is_free(disk: 
     room = left(mounted.path)
     assert room.inodes == 0 or "inodes" not in how
     assert room.bytes <= 64 << 10 or "bytes" not in how
-    status, result = ctl_json("stage", "pay", *named, "--apply", "--even-over-limit")
+    status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit")
     assert (status in _SPENT, {item["state"] for item in result["items"]}) == (True, {"done"})
     assert not (top / "pay-0").exists()
     if how == "inodes":
         fill(mounted.path, how)
-    status, result = ctl_json("staged", "restore", "pay", *named, "--apply")
+    status, result = ctl_json("staged", "restore", "pay", "--even-if-unknown", *named, "--apply")
     assert (status in _SPENT, {item["state"] for item in result["items"]}) == (True, {"done"})
     assert _files(top / "pay-0") == before
-    staged = ctl("stage", "log", *named, "--delay-ms", "0", "--apply", "--even-over-limit")
+    staged = ctl("stage", "log", "--even-if-unknown", *named, "--apply", "--even-over-limit")
     assert (staged.status in _SPENT, "reserve-spent" in staged.err) == (True, staged.status == Exit.PROBLEMS)
     # Nor is anything kept any more: what is staged can still be purged, else nothing could ever be freed.
     os.truncate(root / "reserve", 0)
@@ -94,7 +94,7 @@ def test_a10_the_command_stages_restores_and_purges_where_nothing_is_free(disk: 
         path.unlink()
     mounted.sync()
     fill(mounted.path, how)
-    status, result = ctl_json("staged", "purge", *named, "--apply")
+    status, result = ctl_json("staged", "purge", "log", "--even-if-last", *named, "--apply")
     assert (status in _SPENT, {item["state"] for item in result["items"]}) == (True, {"done"})
     assert os.listdir(root / "deleting") == []
 

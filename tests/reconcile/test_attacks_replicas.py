@@ -123,7 +123,7 @@ class TestA43:
         assert "restore" in action.proposes  # type: ignore[union-attr] # it is a hold
         assert why_no_purge(up_to(log), wanted, facts) == "wanted"
 
-    @pytest.mark.parametrize("reason", [Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED])
+    @pytest.mark.parametrize("reason", [Reason.MOVED, Reason.DUPLICATE, Reason.CAPTURED])
     def test_a43_what_has_a_live_copy_here_is_as_it_should_be(self, log: LogDir, reason: Reason) -> None:
         source = item(A, reason=reason)
         with_copy, without = pair(live("a", A), aside=(source,)), pair(aside=(source,))
@@ -132,7 +132,7 @@ class TestA43:
         assert held(reconcile(up_to(log), *without)) == [f"{A}_0"]
         assert why_no_purge(up_to(log), source, without) == "wanted"
 
-    @pytest.mark.parametrize("reason", [Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED])
+    @pytest.mark.parametrize("reason", [Reason.DUPLICATE, Reason.CAPTURED])
     @pytest.mark.parametrize(
         "namesake", [live("a", A0), live("a", A, problems=("unreadable",)), live("a", A, problems=("symlink",))]
     )
@@ -149,7 +149,7 @@ class TestA43:
         assert why_no_purge(up_to(log), captured, facts) == "wanted"
 
     def test_a43_a_live_copy_without_an_id_is_one_by_its_name(self, log: LogDir) -> None:
-        source = item(A, reason=Reason.OPERATOR)
+        source = item(A, reason=Reason.DUPLICATE)
         assert why_no_purge(up_to(log), source, pair(live("a", None), aside=(source,))) is None
 
     def test_a43_another_reason_is_held_beside_a_live_copy(self, log: LogDir) -> None:

@@ -58,26 +58,33 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
         monkeypatch.setattr(staging, "AT_ONCE", 1)
         monkeypatch.setattr("logdir.disk.locks.Batch.expired", lambda self, now: True)
         before = tree(tmp_path / "d1", tmp_path / "d2")
-        said = ctl("stage", "pay", *named, "--apply")
+        said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
         assert (said.status, "pid" in said.err) == (Exit.BROKER_RUNS, True)
         after = tree(tmp_path / "d1", tmp_path / "d2")
         assert len(live(tmp_path)) == 8 - (batch - 1)
         assert {path: told for path, told in before.items() if path in after} == after
         assert list(tmp_path.glob("d?/*/replica.json")) == []
-    assert ctl("stage", "pay", *named, "--apply", "--even-over-limit").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit").status == Exit.DONE
     assert live(tmp_path) == set()
 
 
-@pytest.mark.parametrize("words", [("stage", "other"), ("staged", "restore", "pay-0"), ("uninstall", "--restore")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stage", "other", "--even-if-unknown"),
+        ("staged", "restore", "pay-0", "--even-if-unknown"),
+        ("uninstall", "--restore", "--even-if-unknown"),
+    ],
+)
 def test_a30_no_checkpoint_is_touched_while_a_broker_runs(named: Named, tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert ctl("stage", "pay-0", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     for name in CHECKPOINTS:  # the broker wrote it anew, without what is set aside
         (tmp_path / "d1" / name).write_text("0\n1\nother 0 9\n")
     before = tree(tmp_path)
     with held(tmp_path / "d2" / ".lock"):
         assert ctl(*words, *named, "--apply").status == Exit.BROKER_RUNS
     assert tree(tmp_path) == before
-    assert ctl("staged", "restore", "pay-0", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     for name in CHECKPOINTS:
         assert sorted((tmp_path / "d1" / name).read_text().splitlines()[2:]) == ["other 0 9", "pay 0 3"]
         assert (tmp_path / "d1" / f"{name}.old").read_text() == "0\n1\nother 0 9\n"
@@ -92,12 +99,12 @@ def test_a33_a_tiered_replica_is_said_to_be_the_local_part_and_the_index_cache_s
     partition(tmp_path / "d1" / "tiered-0", topic_id="AAAAAAAAAAAAAAAAAAAAZQ", segments={700: 10})
     (tmp_path / "d1" / "log-start-offset-checkpoint").write_text("0\n1\ntiered 0 5\n")
     before = tree(cache)
-    said = ctl("stage", "tiered", *named, "--apply")
+    said = ctl("stage", "tiered", "--even-if-unknown", *named, "--apply")
     assert (said.status, "the local part only" in said.out) == (Exit.DONE, True)
     _, result = ctl_json("staged", "ls", *named)
     assert [item["tiered"] for item in result["items"]] == [True]
     (tmp_path / "d1" / "log-start-offset-checkpoint").write_text("0\n0\n")
-    said = ctl("staged", "restore", "tiered", *named, "--apply")
+    said = ctl("staged", "restore", "tiered", "--even-if-unknown", *named, "--apply")
     assert (said.status, "local part only: the rest lay in remote storage" in said.err) == (Exit.DONE, True)
     # Without its log start it would begin at its first local segment, and lose the rest.
     assert "tiered 0 5" in (tmp_path / "d1" / "log-start-offset-checkpoint").read_text()

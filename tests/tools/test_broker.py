@@ -122,11 +122,11 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     monkeypatch.setattr("tools.logdirctl.broker.fs_type_at", lambda path: "nfs4")
     before = tree(*disks)
-    said = ctl("stage", "pay", *named, "--apply")
+    said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert (said.status, "--even-on-unsupported-fs" in said.err) == (Exit.REFUSED, True)
     assert tree(*disks) == before
     assert ctl("init", *named, "--even-on-unsupported-fs", "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
 @pytest.mark.parametrize("name", ["heartbeat.json", "brake.json", "work-root.json"])
@@ -136,7 +136,9 @@ def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], 
     before = tree(tmp_path)
     with pytest.raises(UnsupportedVersionError, match=name), opened(arguments(*disks), changes=True):
         pytest.fail("a guess")
-    said = ctl("stage", "pay", "--log-dirs", f"{disks[0]},{disks[1]}", "--apply", "--even-over-limit")
+    said = ctl(
+        "stage", "pay", "--even-if-unknown", "--log-dirs", f"{disks[0]},{disks[1]}", "--apply", "--even-over-limit"
+    )
     assert (said.status, "unsupported-version" in said.err) == (Exit.PROBLEMS, True)
     assert tree(tmp_path) == before
 
@@ -157,10 +159,10 @@ def test_many_replicas_are_set_aside_in_several_batches(
 
     monkeypatch.setattr(staging, "AT_ONCE", 2)
     monkeypatch.setattr("logdir.disk.locks.Batch.expired", expired)
-    assert ctl("stage", "*", *named, "--apply", "--even-over-limit").status == Exit.DONE
+    assert ctl("stage", "*", "--even-if-unknown", *named, "--apply", "--even-over-limit").status == Exit.DONE
     assert batches > 6
     assert len(os.listdir(tmp_path / "d1.logdird" / "deleting")) == 7
-    assert ctl("staged", "restore", "*", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "*", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert tree(*disks) == before
 
 
@@ -175,7 +177,7 @@ def test_what_changed_between_plan_and_batch_is_not_swept_along(
         return real(*given)
 
     monkeypatch.setattr(stage, "_apply", meanwhile)
-    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert (disks[1] / "pay-9").is_dir()
     assert not (disks[1] / "pay-1").exists()
 
@@ -192,15 +194,15 @@ def test_a_layout_that_is_final_is_worked_on_behind_its_bar(tmp_path: Path) -> N
         for top in tops:
             (top / "layout.json").write_bytes(layout_file.render(LayoutFile(state, "0" * 64, CLUSTER, 1)))
         before = tree(*tops)
-        said = ctl("stage", "pay-1", *named, "--apply", "--even-over-limit")
+        said = ctl("stage", "pay-1", "--even-if-unknown", *named, "--apply", "--even-over-limit")
         if state is not LayoutState.FINAL:
             assert (said.status, "layout" in said.err) == (Exit.REFUSED, True)
             assert tree(*tops) == before
             continue
         assert said.status == Exit.DONE, said
         status, result = ctl_json("staged", "ls", *named)
-        assert (status, [item["state"] for item in result["items"]]) == (Exit.DONE, ["counting"])
-        said = ctl("staged", "restore", f"{TOPIC_ID}_1", *named, "--apply")
+        assert (status, [item["state"] for item in result["items"]]) == (Exit.DONE, ["held"])
+        said = ctl("staged", "restore", f"{TOPIC_ID}_1", "--even-if-unknown", *named, "--apply")
         assert said.status == Exit.DONE, said
         after = tree(*tops)
         changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}

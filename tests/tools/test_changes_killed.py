@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, launch, tree, two_disks
 from tools.cli import Exit
 
@@ -42,8 +43,8 @@ def test_stage_and_restore_killed_at_any_moment_lose_nothing(tmp_path: Path) -> 
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
     before = tree(*disks)
-    staging = ("stage", "*", *named, "--apply", "--even-over-limit")
-    restoring = ("staged", "restore", "*", *named, "--apply")
+    staging = ("stage", "*", "--even-if-unknown", *named, "--apply", "--even-over-limit")
+    restoring = ("staged", "restore", "*", "--even-if-unknown", *named, "--apply")
     takes = (_timed(*staging), _timed(*restoring))
     assert tree(*disks) == before
     draw = random.Random(SEED)
@@ -74,8 +75,8 @@ def test_init_and_uninstall_killed_at_any_moment_can_be_done_again(tmp_path: Pat
     for _ in range(KILLS // 2):
         _killed(draw, takes[0], *making)
         assert ctl(*making).status == Exit.DONE
-        assert ctl("stage", "other", *named, "--apply").status == Exit.DONE
-        assert ctl("staged", "restore", "other", *named, "--apply").status == Exit.DONE
+        assert ctl("stage", "other", "--even-if-unknown", *named, "--apply").status == Exit.DONE
+        assert ctl("staged", "restore", "other", "--even-if-unknown", *named, "--apply").status == Exit.DONE
         _killed(draw, takes[1], *taking)
         said = ctl(*taking)
         assert said.status == Exit.DONE, said
@@ -88,7 +89,7 @@ def test_a_purge_killed_at_any_moment_is_finished_and_takes_nothing_else(tmp_pat
     disks = two_disks(tmp_path, replicas=REPLICAS)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     ctl("init", *named, "--apply")
-    ctl("stage", "pay", *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     kept = tree(*disks)
     purging = ("staged", "purge", *named, "--apply", "--bytes-per-second", rate)
     draw = random.Random(SEED)
@@ -96,7 +97,11 @@ def test_a_purge_killed_at_any_moment_is_finished_and_takes_nothing_else(tmp_pat
         _killed(draw, 0.6, *purging)
         assert ctl_json("staged", "ls", *named)[0] == Exit.DONE
         # Whole, or claimed: never live again, and never back.
-        assert ctl("staged", "restore", "pay-0", *named).status in (Exit.DONE, Exit.PROBLEMS, Exit.REFUSED)
+        assert ctl("staged", "restore", "pay-0", "--even-if-unknown", *named).status in (
+            Exit.DONE,
+            Exit.PROBLEMS,
+            Exit.REFUSED,
+        )
     assert ctl("staged", "purge", *named, "--apply", "--bytes-per-second", "0").status == Exit.DONE
     for disk in ("d1", "d2"):
         assert os.listdir(tmp_path / f"{disk}.logdird" / "deleting") == []

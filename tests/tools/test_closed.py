@@ -21,6 +21,7 @@ from logdir.disk.locks import OwnerLock
 from logdir.formats import heartbeat_file, suspect_file
 from logdir.formats.heartbeat_file import Boot
 from tests.builders import TOPIC_ID, log_dir, partition
+from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, tree, two_disks
 from tools.cli import Exit
 
@@ -33,7 +34,7 @@ def named(tmp_path: Path) -> Named:
     disks = two_disks(tmp_path)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", *named, "--apply", "--delay-ms", 0).status == Exit.DONE
+    assert ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0).status == Exit.DONE
     return named
 
 
@@ -67,9 +68,9 @@ def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebo
     assert f"returned: {tmp_path}/d2: " in said.err
     assert "5 hours behind" in said.err
     for argv, expected in (
-        (("stage", "new"), [("d2", "refused")]),
+        (("stage", "new", "--even-if-unknown"), [("d2", "refused")]),
         (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
-        (("staged", "restore", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
+        (("staged", "restore", "pay", "--even-if-unknown"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
         (("staged", "purge", "pay", "--even-if-early", "--include-held"), [("d2", "refused")]),
     ):
         for apply in ((), ("--apply",)):
@@ -81,27 +82,33 @@ def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebo
         said = ctl(*words, *named, "--apply")
         assert (said.status, "hours behind" in said.err) == (Exit.REFUSED, True)
     assert second(tmp_path) == before
-    assert ctl("stage", "new", *named, "--even-if-stale-disk", tmp_path, "--apply").status == Exit.USAGE
+    assert (
+        ctl("stage", "new", *elsewhere(tmp_path), *named, "--even-if-stale-disk", tmp_path, "--apply").status
+        == Exit.USAGE
+    )
     # The word is for the disk that is named; from then on it lives with the others.
-    said = ctl("staged", "restore", "pay", *named, "--even-if-stale-disk", tmp_path / "d2")
+    said = ctl("staged", "restore", "pay", "--even-if-unknown", *named, "--even-if-stale-disk", tmp_path / "d2")
     assert "--even-" not in said.out.splitlines()[-1]
     assert (
-        ctl("staged", "restore", "pay", *named, "--even-if-stale-disk", tmp_path / "d2", "--apply").status == Exit.DONE
+        ctl(
+            "staged", "restore", "pay", "--even-if-unknown", *named, "--even-if-stale-disk", tmp_path / "d2", "--apply"
+        ).status
+        == Exit.DONE
     )
-    assert ctl("stage", "new", *named, "--apply", "--even-over-limit").status == Exit.DONE
+    assert ctl("stage", "new", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit").status == Exit.DONE
 
 
 def test_a25_what_lives_on_a_returned_disk_keeps_its_name(named: Named, tmp_path: Path) -> None:
     put_back(tmp_path, 5)
     partition(tmp_path / "d2" / "pay-0")
-    said = ctl("staged", "restore", "pay-0", *named, "--apply")
+    said = ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply")
     assert (said.status, f"{tmp_path}/d2/pay-0" in said.err) == (Exit.REFUSED, True)
 
 
 def test_a_disk_half_an_hour_behind_is_none_that_was_away(named: Named, tmp_path: Path) -> None:
     put_back(tmp_path, 0)
     assert ctl("staged", "ls", *named).status == Exit.DONE
-    assert ctl("staged", "restore", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
 class Sick(HostDisk):
@@ -139,7 +146,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     with monkeypatch.context() as patch:
         sick = one.with_name("d1.logdird") / "deleting"
         patch.setattr("tools.logdirctl.broker.HostDisk", lambda: Sick(sick))
-        status, result = ctl_json("stage", "pay", *named, "--apply", "--even-over-limit")
+        status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit")
     assert status == Exit.PROBLEMS
     assert sorted(states(result)) == [("d1", "undone")] * 2 + [("d2", "done")] * 2
     told = two.with_name("d2.logdird") / "suspect.json"
@@ -149,7 +156,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     before = tree(one, one.with_name("d1.logdird"))
     said = ctl("staged", "ls", *named)
     assert (said.status, f"suspect: {one}: " in said.err) == (Exit.PROBLEMS, True)
-    status, result = ctl_json("staged", "restore", "pay", *named, "--apply")
+    status, result = ctl_json("staged", "restore", "pay", "--even-if-unknown", *named, "--apply")
     assert sorted(states(result)) == [("d1", "refused")] * 2 + [("d2", "done")] * 2
     for words in (("staged", "purge", "pay", "--even-if-early"), ("staged", "hold", "pay"), ("init",), ("uninstall",)):
         said = ctl(*words, *named, "--apply", *(("--even-if-stale-disk", one) if words == ("init",) else ()))
@@ -160,7 +167,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     # In another boot what is read is what the disk holds.
     file = suspect_file.parse(told.read_bytes())
     told.write_bytes(suspect_file.render(file._replace(boot_id="before")))
-    assert ctl("staged", "restore", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert sorted(path.name for path in one.glob("pay-*")) == ["pay-0", "pay-2"]
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE
     assert not told.exists()
@@ -201,9 +208,9 @@ def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
 
 
 CHANGES = {
-    "stage": (("stage", "new", "--even-over-limit"), [("d1", "done"), ("d2", "refused")]),
+    "stage": (("stage", "new", "--even-over-limit", "--even-if-unknown"), [("d1", "done"), ("d2", "refused")]),
     "hold": (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
-    "restore": (("staged", "restore", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
+    "restore": (("staged", "restore", "pay", "--even-if-unknown"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
     "purge": (("staged", "purge"), [("d1", "done"), ("d1", "done")]),
 }
 SINCE = ("owner lock", "versions", "lock", "prove", "recover", "heartbeat")
@@ -288,7 +295,9 @@ def test_a23_one_that_another_of_us_works_on_stops_the_command_also_when_it_is_s
 ) -> None:
     with HostDisk().open_top(f"{tmp_path}/d2.logdird") as work, OwnerLock.take(work):
         before = tree(tmp_path)
-        said = ctl("staged", "restore", "pay", *named, "--skip-log-dir", tmp_path / "d2", "--apply")
+        said = ctl(
+            "staged", "restore", "pay", "--even-if-unknown", *named, "--skip-log-dir", tmp_path / "d2", "--apply"
+        )
         assert (said.status, "work-root-owned" in said.err) == (Exit.REFUSED, True)
     assert tree(tmp_path) == before
 
@@ -296,7 +305,7 @@ def test_a23_one_that_another_of_us_works_on_stops_the_command_also_when_it_is_s
 def test_nothing_is_decided_while_a_suspect_file_cannot_be_read(named: Named, tmp_path: Path) -> None:
     (tmp_path / "d1.logdird" / "suspect.json").write_bytes(b"torn")
     before = tree(tmp_path)
-    for words in (("staged", "restore", "pay"), ("init",)):
+    for words in (("staged", "restore", "pay", "--even-if-unknown"), ("init",)):
         said = ctl(*words, *named, "--apply")
         assert (said.status, "suspect.json" in said.err) == (Exit.PROBLEMS, True)
     assert tree(tmp_path) == before

@@ -72,7 +72,7 @@ def test_a09_root_gives_everything_it_makes_to_the_owner_of_the_log_dir(tmp_path
         os.chown(path, 1234, 2345)
     named = ("--log-dirs", top)
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert ctl("staged", "hold", "pay", *named, "--apply").status == Exit.DONE
     for path in tmp_path.rglob("*"):
         assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345), path
@@ -94,10 +94,10 @@ def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_brake(tmp_pat
     (root / "controller.json").unlink()
     assert ctl("init", *named, "--apply").status == Exit.DONE
     assert "controller.json" not in os.listdir(root)
-    status, result = ctl_json("stage", "pay", *named, "--apply")
+    status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert (status, result["items"][0]["state"]) == (Exit.REFUSED, "waiting")
     assert (top / "pay-0").is_dir()
-    assert ctl("stage", "pay", *named, "--apply", "--even-over-limit").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit").status == Exit.DONE
 
 
 def test_bad_input_of_all_kinds_makes_nothing(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(
     disks = two_disks(tmp_path)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     ctl("init", *named, "--apply")
-    ctl("stage", "pay-0", *named, "--apply")
+    ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply")
     before = tree(tmp_path)
     with held(disks[0] / ".lock") as pid:
-        said = ctl("uninstall", *named, "--restore", "--apply")
+        said = ctl("uninstall", *named, "--restore", "--even-if-unknown", "--apply")
     assert (said.status, f"pid {pid}" in said.err) == (Exit.BROKER_RUNS, True)
     assert tree(tmp_path) == before
     status, result = ctl_json("uninstall", *named)
@@ -170,7 +170,7 @@ def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(
     assert status == Exit.PROBLEMS
     assert (tmp_path / "d1.logdird" / "deleting").is_dir()
     assert not (tmp_path / "d2.logdird").exists()
-    assert ctl("uninstall", *named, "--apply", "--restore").status == Exit.DONE
+    assert ctl("uninstall", *named, "--apply", "--restore", "--even-if-unknown").status == Exit.DONE
     assert sorted(os.listdir(tmp_path)) == ["d1", "d2"]
 
 
@@ -187,7 +187,7 @@ def test_uninstall_lifts_a_bar_and_refuses_a_layout_no_stock_broker_reads(tmp_pa
     ctl("init", *named, "--apply")
     with ExitStack() as stack:
         bar.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
-    assert ctl("stage", "pay", *named, "--apply").status == Exit.REFUSED
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.REFUSED
     partition(disks[0] / "eX" / "eXOy6xj-Q8ivrWAlsZGnkw_9", topic_name="pay")
     barred = tree(tmp_path)
     said = ctl("uninstall", *named, "--apply")

@@ -8,20 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import partition
 from tests.logdir.desired.log_dir import START_MS, LogDir, register, remove
 from tests.reconcile.universe import document, listed
+from tests.tools.cluster_log import cluster_log, topics_on
 from tests.tools.ctl import ctl, ctl_json, held
 from tests.tools.reconcile_rig import (
     GONE,
     PARTITIONS,
     PAY,
     Rig,
+    age,
     gone_records,
     is_in,
     raw,
 )
 from tools.cli import Exit
 
+LONE = "AAAAAAAAAAAAAAAAAAAAZQ"
+"""Of a topic that the cluster does not have."""
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
 OLD_MS = 1_650_000_000_000
@@ -123,22 +128,25 @@ def test_a43_while_the_log_cannot_be_read_nothing_goes_that_is_not_named(
     rig: Rig, damage: Callable[[Rig], None]
 ) -> None:
     """Also what an operator set aside: the log would say whether it is wanted again, or was put back."""
+    age(partition(rig.disks[1] / "lone-0", topic_id=LONE))
     assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay-1", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE
+    assert ctl("stage", "lone", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE
     damage(rig)
     flags = ("--skip-log-dir", rig.disks[0]) if damage is _away else ()
     said = ctl("staged", "purge", *rig.named, *flags, "--apply")
-    assert is_in(rig.disks[1], f"{PAY}_1"), said
+    assert is_in(rig.disks[1], f"{LONE}_0"), said
     assert "__cluster_metadata-0" in said.err
     # Named with --even-if-early, it goes: an operator knows.
-    _, result = ctl_json("staged", "purge", "pay-1", *rig.named, *flags, "--even-if-early", "--apply")
+    _, result = ctl_json("staged", "purge", "lone", *rig.named, *flags, "--even-if-early", "--apply")
     assert [item["state"] for item in result["items"]] == ["done"]
-    assert not is_in(rig.disks[1], f"{PAY}_1")
+    assert not is_in(rig.disks[1], f"{LONE}_0")
 
 
 @pytest.mark.parametrize("roles", ["broker", ""])
 def test_a_broker_says_whether_it_has_a_log_at_all(rig: Rig, roles: str) -> None:
-    assert ctl("stage", "pay-1", *rig.named, "--delay-ms", 0, "--apply").status == Exit.DONE
+    log = cluster_log(rig.folder / "cluster", topics_on(rig.disks), (2, 3))
+    source = ("--from", f"metadata:{log.directory}")
+    assert ctl("stage", "pay-1", *source, *rig.named, "--delay-ms", 0, "--apply").status == Exit.DONE
     conf = rig.folder / "server.properties"
     conf.write_text(f"log.dirs={rig.disks[0]},{rig.disks[1]}\nprocess.roles={roles}\n")
     ctl("staged", "purge", "--server-properties", conf, "--apply")

@@ -19,6 +19,7 @@ from logdir.formats import own_json, replica_marker
 from logdir.reasons import Reason
 from tests import trees
 from tests.builders import TOPIC_ID, partition
+from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
 
@@ -36,6 +37,7 @@ def named(tmp_path: Path) -> Named:
     disks = two_disks(tmp_path)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
+    elsewhere(tmp_path)
     return named
 
 
@@ -56,7 +58,9 @@ def test_there_and_back_gives_the_same_bytes_on_real_trees(name: str, tmp_path: 
     named = ("--log-dirs", ",".join(map(str, disks)))
     before = tree(*disks)
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    status, result = ctl_json("stage", "*", "--internal", *named, "--apply", "--even-over-limit")
+    status, result = ctl_json(
+        "stage", "*", "--internal", "--even-if-last", "--even-if-unknown", *named, "--apply", "--even-over-limit"
+    )
     done = states(result).count("done")
     assert done > 3
     # The metadata log, and what is on its way elsewhere, is refused by name.
@@ -64,7 +68,7 @@ def test_there_and_back_gives_the_same_bytes_on_real_trees(name: str, tmp_path: 
     status, listed = ctl_json("staged", "ls", *named)
     assert (status, len(listed["items"])) == (Exit.DONE, done)
     assert tree(*disks) != before
-    status, result = ctl_json("staged", "restore", "*", *named, "--apply")
+    status, result = ctl_json("staged", "restore", "*", "--even-if-unknown", *named, "--apply")
     assert (status, states(result).count("done")) == (Exit.DONE, done)
     after = tree(*disks)
     if name == "4.3.1-kill9":  # not cleanly closed: a broker makes the index files of last segments again
@@ -78,7 +82,7 @@ def test_there_and_back_gives_the_same_bytes_on_real_trees(name: str, tmp_path: 
 
 def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_path: Path) -> None:
     assert "nothing is set aside" in ctl("staged", "ls", *named).out
-    ctl("stage", "pay", *named, "--apply")
+    ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply")
     status, result = ctl_json("staged", "ls", *named)
     assert status == Exit.DONE
     assert [(item["topic"], item["partition"], item["log_dir"]) for item in result["items"]] == [
@@ -102,11 +106,11 @@ def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_pa
 
 
 def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "other", *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     before = tree(tmp_path)
     for argv in (
-        ("stage", "pay"),
-        ("staged", "restore", "other"),
+        ("stage", "pay", *elsewhere(tmp_path)),
+        ("staged", "restore", "other", "--even-if-unknown"),
         ("staged", "hold", "other"),
         ("staged", "purge"),
         ("uninstall",),
@@ -116,14 +120,15 @@ def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
         said = ctl(*argv, *named)
         assert said.out.splitlines()[-1].startswith("next: logdirctl ")
         assert tree(tmp_path) == before, argv
-    said = ctl("stage", "pay", *named, "--even-over-limit", "--delay-ms", 0, "--hold", "--protect", "x*")
+    flags, source = ("--delay-ms", 0, "--hold", "--protect", "x*"), elsewhere(tmp_path)
+    said = ctl("stage", "pay", *source, *named, "--even-over-limit", *flags)
     assert said.out.splitlines()[-1] == (
-        f"next: logdirctl stage pay {' '.join(named)} --delay 0ms --hold --protect 'x*' --apply"
+        f"next: logdirctl stage pay {' '.join(named)} --delay 0ms --hold --protect 'x*' {' '.join(source)} --apply"
     )
 
 
 def test_a22_a_running_broker_is_named_and_nothing_is_touched(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "other", *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     before = tree(tmp_path)
     with held(tmp_path / "d2" / ".lock") as pid:
         for argv in (("stage", "pay"), ("staged", "restore", "other"), ("uninstall",)):
@@ -150,7 +155,7 @@ def test_a19_another_of_us_is_refused(named: Named, tmp_path: Path) -> None:
 
 
 def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "other", *named, "--apply")
+    ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply")
     before = tree(tmp_path)
     for status, *argv in (
         (Exit.USAGE, "stage", "a b", *named),
@@ -160,13 +165,13 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
         (Exit.USAGE, "stage", "pay", *named, "--delay-ms", "4 weeks"),
         (Exit.USAGE, "stage", *named),
         (Exit.USAGE, "stage", "pay"),
-        (Exit.USAGE, "stage", "pay", *named, "--skip-log-dir", tmp_path),
-        (Exit.PROBLEMS, "stage", "none", *named),
-        (Exit.PROBLEMS, "stage", "pay-9", *named),
-        (Exit.REFUSED, "stage", "pay", *named, "--protect", "p*"),
+        (Exit.USAGE, "stage", "pay", *elsewhere(tmp_path), *named, "--skip-log-dir", tmp_path),
+        (Exit.PROBLEMS, "stage", "none", *elsewhere(tmp_path), *named),
+        (Exit.PROBLEMS, "stage", "pay-9", *elsewhere(tmp_path), *named),
+        (Exit.REFUSED, "stage", "pay", *elsewhere(tmp_path), *named, "--protect", "p*"),
         (Exit.USAGE, "staged", *named),
         (Exit.USAGE, "staged", "restore", *named),
-        (Exit.PROBLEMS, "staged", "restore", "pay", *named),
+        (Exit.PROBLEMS, "staged", "restore", "pay", "--even-if-unknown", *named),
         (Exit.PROBLEMS, "staged", "restore", "other", *named, "--name", "elsewhere"),
         (Exit.PROBLEMS, "staged", "hold", "pay", *named),
         (Exit.REFUSED, "staged", "purge", "other", *named),
@@ -188,25 +193,25 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
 
 def test_a38_the_brake_holds_until_it_is_confirmed(named: Named, tmp_path: Path) -> None:
     live = sorted(os.listdir(tmp_path / "d1"))
-    status, result = ctl_json("stage", "*", *named, "--apply")
+    status, result = ctl_json("stage", "*", *elsewhere(tmp_path), *named, "--apply")
     assert (status, set(states(result))) == (Exit.REFUSED, {"waiting"})
     assert sorted({*os.listdir(tmp_path / "d1")} - {".lock"}) == live
-    status, result = ctl_json("stage", "*", *named, "--apply", "--even-over-limit")
+    status, result = ctl_json("stage", "*", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit")
     assert (status, states(result)) == (Exit.DONE, ["done"] * 4)
 
 
 def test_one_topic_may_go_and_internal_ones_only_when_said(named: Named, tmp_path: Path) -> None:
     partition(tmp_path / "d1" / "__consumer_offsets-0", topic_id="AAAAAAAAAAAAAAAAAAAAZQ")
-    status, result = ctl_json("stage", "__consumer_offsets", *named, "--apply")
+    status, result = ctl_json("stage", "__consumer_offsets", *elsewhere(tmp_path), *named, "--apply")
     assert (status, states(result)) == (Exit.REFUSED, ["refused"])
-    status, result = ctl_json("stage", "__consumer_offsets", *named, "--apply", "--internal")
+    status, result = ctl_json("stage", "__consumer_offsets", *elsewhere(tmp_path), *named, "--apply", "--internal")
     assert (status, states(result)) == (Exit.DONE, ["done"])
 
 
 def test_purge_takes_what_is_due_and_nothing_else(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay-0", *named, "--apply", "--delay-ms", 0)
-    ctl("stage", "pay-2", *named, "--apply", "--even-over-limit")
-    ctl("stage", "other", *named, "--apply", "--even-over-limit", "--hold")
+    ctl("stage", "pay-0", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "pay-2", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit")
+    ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit", "--hold")
     status, result = ctl_json("staged", "purge", *named)
     assert (status, states(result)) == (Exit.DONE, ["planned"])
     said = ctl("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
@@ -221,7 +226,7 @@ def test_purge_takes_what_is_due_and_nothing_else(named: Named, tmp_path: Path) 
 
 
 def test_hold_takes_the_deadline_away(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay", *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     status, result = ctl_json("staged", "hold", "pay-2", *named, "--apply")
     assert (status, states(result)) == (Exit.DONE, ["done"])
     assert ctl("staged", "purge", *named, "--apply").status == Exit.DONE
@@ -230,27 +235,29 @@ def test_hold_takes_the_deadline_away(named: Named, tmp_path: Path) -> None:
     assert [(item["state"], item["delay_ms"], item["undo_until_ms"]) for item in result["items"]] == [
         ("held", None, None)
     ]
-    assert ctl("staged", "restore", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
 def test_a15_a_live_twin_and_a_second_copy_are_refused_and_shown(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay-0", *named, "--apply")
+    ctl("stage", "pay-0", *elsewhere(tmp_path), *named, "--apply")
     partition(tmp_path / "d2" / "pay-0", segments={0: 5})
     before = tree(tmp_path / "d1", tmp_path / "d2")
-    said = ctl("staged", "restore", "pay-0", *named, "--apply")
+    said = ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply")
     assert said.status == Exit.REFUSED
     assert f"{tmp_path}/d2/pay-0" in said.err
     assert tree(tmp_path / "d1", tmp_path / "d2") == before
-    ctl("stage", "pay-0", *named, "--apply", "--even-over-limit")
-    assert ctl("staged", "restore", "pay-0", *named, "--apply").status == Exit.REFUSED
-    status, result = ctl_json("staged", "restore", "pay-0", *named, "--apply", "--disk", tmp_path / "d1")
+    ctl("stage", "pay-0", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit")
+    assert ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply").status == Exit.REFUSED
+    status, result = ctl_json(
+        "staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply", "--disk", tmp_path / "d1"
+    )
     assert (status, states(result)) == (Exit.DONE, ["done"])
     assert (tmp_path / "d1" / "pay-0" / f"{0:020}.log").stat().st_size == 100
     assert names(tmp_path, "d2") == [f"{TOPIC_ID}_0"]
 
 
 def test_a25_what_was_altered_copied_or_is_newer_is_shown_and_left_alone(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay", *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     deleting = tmp_path / "d1.logdird" / "deleting"
     shutil.copytree(deleting / f"{TOPIC_ID}_0", deleting / f"{TOPIC_ID}_0.2")
     newer = own_json.render("replica", replica_marker.VERSION + 1, {"more": 1})
@@ -276,7 +283,7 @@ def test_a25_what_was_altered_copied_or_is_newer_is_shown_and_left_alone(named: 
 
 
 def test_a_lost_heartbeat_holds_every_purge_until_init(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay-0", *named, "--apply", "--delay-ms", 0)
+    ctl("stage", "pay-0", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     (tmp_path / "d1.logdird" / "heartbeat.json").unlink()
     said = ctl("staged", "purge", "pay-0", *named, "--apply")
     assert (said.status, "heartbeat" in said.err) == (Exit.REFUSED, True)
@@ -286,19 +293,19 @@ def test_a_lost_heartbeat_holds_every_purge_until_init(named: Named, tmp_path: P
 
 def test_a23_a_dead_disk_is_named_and_the_others_are_worked_on(named: Named, tmp_path: Path) -> None:
     (tmp_path / "d2").rename(tmp_path / "away")
-    assert ctl("stage", "pay-0", *named, "--apply").status == Exit.PROBLEMS
+    assert ctl("stage", "pay-0", *elsewhere(tmp_path), *named, "--apply").status == Exit.PROBLEMS
     assert (tmp_path / "d1" / "pay-0").is_dir()
     dead = ("--skip-log-dir", f"{tmp_path}/d2")
-    status, result = ctl_json("stage", "pay-0", *named, *dead, "--apply")
+    status, result = ctl_json("stage", "pay-0", *elsewhere(tmp_path), *named, *dead, "--apply")
     assert (status, states(result)) == (Exit.PROBLEMS, ["done"])
-    said = ctl("staged", "restore", "pay-0", *named, *dead, "--apply")
+    said = ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, *dead, "--apply")
     assert (said.status, "every configured log dir readable" in said.err) == (Exit.REFUSED, True)
     (tmp_path / "away").rename(tmp_path / "d2")
-    assert ctl("staged", "restore", "pay-0", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
 def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay", *named, "--apply")
+    ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply")
     out = tmp_path / "out"
     before = tree(tmp_path / "d1.logdird" / "deleting")
     argv = ("staged", "export", "pay", *named, "-o", out)
@@ -327,7 +334,7 @@ def test_one_sick_disk_does_not_stop_the_others(
     operation: str, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if operation == "restore":
-        assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+        assert ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply").status == Exit.DONE
     real = getattr(staging, operation)
 
     def sick(site: Site, given: Any) -> Any:
@@ -337,6 +344,7 @@ def test_one_sick_disk_does_not_stop_the_others(
 
     monkeypatch.setattr(staging, operation, sick)
     argv = ("stage", "pay") if operation == "stage" else ("staged", "restore", "pay")
+    argv = (*argv, "--even-if-unknown")
     status, result = ctl_json(*argv, *named, "--apply", *(("--even-over-limit",) if operation == "stage" else ()))
     assert (status, states(result)) == (Exit.PROBLEMS, ["undone", "undone", "done"])
     monkeypatch.setattr(staging, operation, real)
@@ -344,8 +352,8 @@ def test_one_sick_disk_does_not_stop_the_others(
     assert (status, states(result)) == (Exit.DONE, ["done", "done"])
 
 
-def test_an_adoption_class_is_said_and_refused(named: Named, tmp_path: Path) -> None:
-    ctl("stage", "pay-0", *named, "--apply")
+def test_a47_what_was_gone_when_it_was_staged_is_refused_on_every_word(named: Named, tmp_path: Path) -> None:
+    ctl("stage", "pay-0", *elsewhere(tmp_path), *named, "--apply")
     path = tmp_path / "d1.logdird" / "deleting" / f"{TOPIC_ID}_0" / "replica.json"
     marker = replica_marker.parse(path.read_bytes())
     gone = replace(
@@ -354,12 +362,14 @@ def test_an_adoption_class_is_said_and_refused(named: Named, tmp_path: Path) -> 
     path.write_bytes(replica_marker.render(gone))
     _, result = ctl_json("staged", "ls", *named)
     assert [(item["class"], item["reason"]) for item in result["items"]] == [("b", "topic-removed")]
-    said = ctl("staged", "restore", "pay-0", *named, "--apply")
+    said = ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply")
     assert said.status == Exit.REFUSED
-    assert "class (b)" in said.err
+    assert "topic-gone" in said.err
     assert "a follower restored alone truncates" in said.err
     assert (
         ctl("staged", "purge", "pay-0", *named, "--apply", "--even-if-early", "--include-held").status == Exit.REFUSED
     )
     assert path.exists()
-    assert ctl("staged", "restore", "pay-0", *named, "--apply", "--even-if-unknown").status == Exit.DONE
+    # Known to be gone: no word lifts that.
+    assert ctl("staged", "restore", "pay-0", *named, "--apply", "--even-if-unknown").status == Exit.REFUSED
+    assert path.exists()

@@ -16,6 +16,7 @@ from logdir.disk.pace import AT_ONCE, Pace
 from logdir.disk.site import Site
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.replica_marker import ReplicaMarker
+from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
 
@@ -29,7 +30,10 @@ def named(tmp_path: Path) -> Named:
     disks = two_disks(tmp_path, replicas=REPLICAS)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", *named, "--apply", "--even-over-limit", "--delay-ms", 0).status == Exit.DONE
+    assert (
+        ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit", "--delay-ms", 0).status
+        == Exit.DONE
+    )
     return named
 
 

@@ -24,6 +24,7 @@ from logdir.desired import metadata_log, request_document, requests, znodes
 from logdir.desired.claim import Says, claim
 from logdir.desired.image import Image, remembering
 from logdir.desired.metadata_log import Watermark
+from logdir.desired.quorum import is_only_voter
 from logdir.desired.request_document import RequestDocument
 from logdir.desired.requests import Receipt
 from logdir.disk.locks import KAFKA_LOCK, holder
@@ -36,7 +37,18 @@ from logdir.names import METADATA_TOPIC
 from logdir.observe.birth import births
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
-from tools.logdirctl.source import OWN_LOG, Scheme, Uri, add_source, asked, parse_uri, quorum_word, source_words
+from logdir.observe.replicas import CLEAN_MARKER
+from tools.logdirctl.source import (
+    OWN_LOG,
+    QuorumWord,
+    Scheme,
+    Uri,
+    add_source,
+    asked,
+    parse_uri,
+    quorum_word,
+    source_words,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -60,6 +72,8 @@ __all__ = [
 ]
 
 METADATA_DIR = f"{METADATA_TOPIC}-0"
+_WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
+"""All that a log holds."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _QUIET = frozenset((Says.WANTED, Says.UNSPOKEN, Says.ZERO_ID))
 """Of these a reader need not know more than the name."""
@@ -81,6 +95,10 @@ class Desired:
     used: ControllerFile | None
     is_own_log: bool
     is_broker_running: bool
+    latest: Image | None = None
+    """Of a metadata log, where it was asked for: to its end, which may not all be committed."""
+    is_current: bool = False
+    """Where it was asked for: ``image`` ends where the cluster is now."""
 
     def standing(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> Standing:
         """Return what the rules of trust ask for.
@@ -107,6 +125,7 @@ def read_desired(
     now_ms: int,
     is_broker_running: bool,
     is_past_needed: bool = True,
+    is_end_needed: bool = False,
 ) -> Desired:
     """Read what the cluster says; changes nothing.
 
@@ -118,6 +137,8 @@ def read_desired(
         now_ms: This moment (wall clock).
         is_broker_running: Of ``is_running``.
         is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
+        is_end_needed: Whether it matters how the cluster is now: the own log of the only voter counts to its end, and
+            of another it is found out whether what is said of the quorum came after the stop of the broker.
 
     Returns:
         It; an image remembers the removal of topic ids that lie on these disks alone.
@@ -131,13 +152,21 @@ def read_desired(
     watermark = _watermark(arguments, used)
     node_id, cluster_id = _host_of(named, facts)
     document = None
-    is_own = False
+    latest = None
+    is_own = is_current = False
     match uri.scheme:
         case Scheme.METADATA:
             own = own_log(named, facts)
             directory = _metadata_dir(uri.path or own)
             is_own = own is not None and _is_same(own, directory)
-            image = _read_log(directory, node_id, watermark, used, is_past_needed=is_past_needed)
+            is_alone = is_end_needed and is_own and is_only_voter(directory, node_id)
+            # What the only voter has in its log is committed.
+            bound = _WHOLE if is_alone else watermark
+            image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
+            if is_end_needed:
+                latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
+                is_current = is_alone and image.ended is None
+                is_current = is_current or _reaches(image, quorum_word(arguments), own)
         case Scheme.REQUEST:
             document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
             receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
@@ -147,6 +176,8 @@ def read_desired(
             # When it was taken nothing says; it is no younger than its file.
             taken_ms = min(now_ms, _changed_ms(uri.path))
             image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
+            stopped_ms = _stopped_ms(named.log_dirs) if is_end_needed else None
+            is_current = stopped_ms is not None and taken_ms > stopped_ms
     return Desired(
         uri=uri,
         image=remembering(image, _ids(facts)),
@@ -156,7 +187,28 @@ def read_desired(
         used=used,
         is_own_log=is_own,
         is_broker_running=is_broker_running,
+        latest=latest,
+        is_current=is_current,
     )
+
+
+def _reaches(image: Image, word: QuorumWord | None, own: str | None) -> bool:
+    """Whether an image reaches a high watermark that was learnt after the broker stopped.
+
+    The log of a stopped broker ends before it: a quorum writes on, and what it had committed before is below that end.
+    """
+    if word is None or own is None or image.ended is not None:
+        return False
+    own_end = metadata_log.end_of(own)
+    return own_end is not None and image.offset >= word.high_watermark >= own_end
+
+
+def _stopped_ms(log_dirs: Iterable[str]) -> int | None:
+    """Return when a broker was cleanly stopped, ``None`` where its log dirs do not all say so."""
+    try:
+        return max(Path(log_dir, CLEAN_MARKER).lstat().st_mtime_ns // 1_000_000 for log_dir in log_dirs)
+    except OSError:
+        return None
 
 
 def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
@@ -227,12 +279,13 @@ def _read_log(
     watermark: Watermark | None,
     used: ControllerFile | None,
     *,
-    is_past_needed: bool,
+    is_past_needed: bool = False,
+    known: Image | None = None,
 ) -> Image:
     mark: MetadataMark | None = None if used is None else used.metadata
     with _readable(directory):
         cluster_id = _cluster_of(directory)
-        past = None
+        past = known
         if is_past_needed:
             past = metadata_log.read_with_past(directory, node_id=node_id, cluster_id=cluster_id)
         image = metadata_log.read(

@@ -11,8 +11,9 @@ Spec: design §2 law 1, §4; attacks A2, A20, A28, A43.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from logdir.clock import boottime_ms
 from logdir.decide.position import highest
@@ -22,16 +23,27 @@ from logdir.decide.second_look import SecondLook, against_purge
 from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
+from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import LogDirFacts
 from tools.logdirctl.broker import OpenBroker
+from tools.logdirctl.cluster_state import own_log_there, require_source
 from tools.logdirctl.desired_source import METADATA_DIR, is_running, own_log, read_desired
-from tools.logdirctl.source import OWN_LOG, Scheme, parse_uri, quorum_word
+from tools.logdirctl.naming import Broker
+from tools.logdirctl.source import OWN_LOG, parse_uri
 from tools.logdirctl.staged import none_closely
 
 _FRESH_MS = 10 * 1000
 """How long what was looked at counts as just looked at: reading a large log costs seconds."""
+
+
+class Looked(NamedTuple):
+    """What was read of the cluster."""
+
+    look: SecondLook
+    problem: Problem | None = None
+    """Why there is no image, where there should be one."""
+    has_source: bool = True
 
 
 class Looking:
@@ -49,17 +61,8 @@ class Looking:
             ConfigError: the source is not named right, or is a request document.
         """
         self._arguments, self._broker = arguments, broker
-        if parse_uri(arguments.source).scheme is Scheme.REQUEST:
-            # It says what follows from it once; not what is so now.
-            raise ConfigError((Problem("config-error", "--from", "metadata:[DIR] or znodes:FILE", arguments.source),))
-        quorum_word(arguments)
         self.facts: tuple[LogDirFacts, ...] = tuple(facts)
-        self._has_source = True
-        self._items: dict[tuple[str, str], SetAside] = {}
-        self.problem: Problem | None = None
-        """Why there is no image, where there should be one."""
-        self.look = self._read()
-        self._at_ms = boottime_ms()
+        self._read()
 
     def against(self, action: Purge) -> LogDirError | None:
         """Return why something may not be removed although it was decided so, ``None`` if it may.
@@ -71,8 +74,7 @@ class Looking:
             return None
         if self._has_source and boottime_ms() - self._at_ms > _FRESH_MS:
             self.facts = self._broker.look(none_closely)
-            self.look = self._read()
-            self._at_ms = boottime_ms()
+            self._read()
         item = self._items.get((action.log_dir, action.name))
         if item is None:
             place = self._broker.site_of(action.log_dir).path_of(f"deleting/{action.name}")
@@ -80,53 +82,83 @@ class Looking:
         refusal = against_purge(self.look, item, self.facts)
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
 
-    def _read(self) -> SecondLook:
+    def _read(self) -> None:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
         used = highest(controller.read_records(self._broker.sites))
-        named, now_ms = self._broker.named, max(0, read_instant().wall_ms)
-        uri = parse_uri(self._arguments.source)
-        own = own_log(named, self.facts)
-        is_there = own is not None and os.path.isdir(own)  # noqa: PTH112 - unlike Path's it never raises
-        if uri == OWN_LOG and not is_there:
-            if self._is_zookeeper(used):
-                self._has_source = False
-                return SecondLook(image=None, used=used)
-            expected = "the broker's own metadata log, which says what is wanted again"
-            fix = "mount its disk, name another source with --from, or name what is to go with --even-if-early"
-            return self._blind(used, Problem("refused", own or METADATA_DIR, expected, "none", fix))
-        try:
-            running = is_running(named.log_dirs)
-            desired = read_desired(
-                self._arguments, named, self.facts, used, now_ms=now_ms, is_broker_running=running, is_past_needed=False
-            )
-        except LogDirError as error:
-            if uri != OWN_LOG:
-                raise
-            return self._blind(used, error.problem())
-        distrust = check_image(desired.image, self.facts, desired.standing(), now_ms)
-        if distrust is None:
-            return SecondLook(image=desired.image, used=used)
-        if not distrust.holds_purges:
-            # Beside a running broker: its newest snapshot may be an hour old.
-            again = check_image(desired.image, self.facts, desired.standing(max_age_ms=ANY_AGE_MS), now_ms)
-            if again is None:
-                return SecondLook(image=None, used=used, aged=desired.image)
-            distrust = again
-        if uri != OWN_LOG or distrust.holds_purges:
-            self.problem = distrust.problem
-        return SecondLook(image=None, used=used, held=distrust.problem if distrust.holds_purges else None)
+        self.look, self.problem, self._has_source = look_again(self._arguments, self._broker.named, self.facts, used)
+        self._at_ms = boottime_ms()
 
-    def _is_zookeeper(self, used: ControllerFile | None) -> bool:
-        """Whether a broker without a metadata log is one that never had any."""
-        if used is not None and used.metadata is not None:
-            return False
-        named = self._broker.named
-        if named.is_kraft is not None:
-            return not named.is_kraft
-        # On a disk that is away there may be one.
-        return all(one.problem is None for one in self.facts)
 
-    def _blind(self, used: ControllerFile | None, problem: Problem) -> SecondLook:
-        """Look without a log that there is: nothing goes unattended, only what is named for removal now."""
-        self.problem = problem
-        return SecondLook(image=None, used=used, held=None if self._arguments.even_if_early else problem)
+def look_again(
+    arguments: argparse.Namespace, named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None
+) -> Looked:
+    """Read what the cluster says now of what was staged.
+
+    Args:
+        arguments: With those of ``desired_source.add_source``, and of a purge its overrides.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+
+    Raises:
+        ConfigError: the source is not named right, or is a request document.
+        LogDirError: a source that ``--from`` names cannot be read.
+    """
+    require_source(arguments)
+    blank = SecondLook(
+        image=None,
+        used=used,
+        is_even_if_assigned=getattr(arguments, "even_if_assigned", False),
+        is_even_if_last=getattr(arguments, "even_if_last", False),
+    )
+    # Without a log that there is nothing goes unattended, only what is named for removal now.
+    is_named = getattr(arguments, "even_if_early", False) or blank.is_even_if_last
+
+    def blind(problem: Problem) -> Looked:
+        return Looked(replace(blank, held=None if is_named else problem), problem)
+
+    is_own = parse_uri(arguments.source) == OWN_LOG
+    if is_own and not own_log_there(named, facts):
+        if _is_zookeeper(named, facts, used):
+            return Looked(blank, has_source=False)
+        expected = "the broker's own metadata log, which says what is wanted again"
+        fix = "mount its disk, name another source with --from, or name what is to go with --even-if-early"
+        return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
+    now_ms = max(0, read_instant().wall_ms)
+    try:
+        running = is_running(named.log_dirs)
+        desired = read_desired(
+            arguments,
+            named,
+            facts,
+            used,
+            now_ms=now_ms,
+            is_broker_running=running,
+            is_past_needed=False,
+            is_end_needed=True,
+        )
+    except LogDirError as error:
+        if not is_own:
+            raise
+        return blind(error.problem())
+    distrust = check_image(desired.image, facts, desired.standing(), now_ms)
+    if distrust is None:
+        return Looked(replace(blank, image=desired.image))
+    if not distrust.holds_purges:
+        # Beside a running broker: its newest snapshot may be an hour old.
+        again = check_image(desired.image, facts, desired.standing(max_age_ms=ANY_AGE_MS), now_ms)
+        if again is None:
+            return Looked(replace(blank, aged=desired.image))
+        distrust = again
+    problem = distrust.problem if not is_own or distrust.holds_purges else None
+    return Looked(replace(blank, held=distrust.problem if distrust.holds_purges else None), problem)
+
+
+def _is_zookeeper(named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:
+    """Whether a broker without a metadata log is one that never had any."""
+    if used is not None and used.metadata is not None:
+        return False
+    if named.is_kraft is not None:
+        return not named.is_kraft
+    # On a disk that is away there may be one.
+    return all(one.problem is None for one in facts)

@@ -70,6 +70,12 @@ def source_words(arguments: argparse.Namespace) -> str:
     return words
 
 
+def named_words(arguments: argparse.Namespace) -> str:
+    """Return the source for the next command to type, with a blank before it; empty where it is the default."""
+    is_default = getattr(arguments, "source", None) in (None, str(OWN_LOG))
+    return "" if is_default and getattr(arguments, "high_watermark", None) is None else f" {source_words(arguments)}"
+
+
 class QuorumWord(NamedTuple):
     """How far the quorum says that its log is committed."""
 

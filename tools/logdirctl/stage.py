@@ -1,9 +1,10 @@
 """``logdirctl stage``: set replicas aside because an operator says so, to be restored or purged later.
 
-The plan shows what goes from view and until when it can be undone. With ``--apply`` the brake's record is made durable
-first; then every batch looks again and decides again under the locks, for what was shown and for nothing else.
+The plan shows what goes from view and until when it can be undone, and what the next start of the broker does where the
+cluster still assigns it here. With ``--apply`` the brake's record is made durable first; then every batch looks again
+and decides again under the locks, for what was shown and for nothing else.
 
-Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45.
+Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45, A48.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, sick_disks, told
+from tools.logdirctl.cluster_state import cluster_of, require_source
 from tools.logdirctl.delay import add_delay, delay_of, delay_words
+from tools.logdirctl.desired_source import births_of
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.report import PLANNED, UNDONE, WAITING, Progress, Row, after, finish, nothing_selected, refused
+from tools.logdirctl.source import add_source, named_words
 from tools.render import quoted
 
 _CONFIRMS = "--even-over-limit"
@@ -55,6 +59,15 @@ def add_parser(commands: Any) -> None:
     add_delay(parser)
     parser.add_argument("--hold", action="store_true", help="without a deadline: until an operator purges it")
     add_protection(parser)
+    add_source(parser)
+    parser.add_argument(
+        "--even-if-last", action="store_true", help="also the only in-sync replica; it never gets a deadline"
+    )
+    parser.add_argument(
+        "--even-if-unknown",
+        action="store_true",
+        help="also where nothing says whether the cluster assigns it here; it never gets a deadline",
+    )
     parser.add_argument(_CONFIRMS, action="store_true", help="yes to what the brake held back")
     parser.set_defaults(run=act, title="stage")
 
@@ -62,6 +75,7 @@ def add_parser(commands: Any) -> None:
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     selector, delays = parse(arguments.selector), DelayPolicy(default_ms=delay_of(arguments))
+    require_source(arguments)
     with opened(arguments, changes=arguments.apply) as broker:
         if arguments.apply:
             broker.recover()
@@ -85,6 +99,10 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             protected=protected_of(arguments),
             record=brake_rule.highest(brake.read_records(broker.sites)),
             is_confirmed=arguments.even_over_limit,
+            cluster=cluster_of(arguments, broker, facts),
+            births=births_of(chosen),
+            is_even_if_last=arguments.even_if_last,
+            is_even_if_unknown=arguments.even_if_unknown,
         )
         plan = plan_stage(request, facts)
         rows, problems = _apply(broker, request, plan, selector, streams) if arguments.apply else _planned(plan)
@@ -229,6 +247,7 @@ def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     if arguments.apply and any(row.state == "done" for row in rows):
         return f"logdirctl staged ls {words_of(arguments)}"
     flags = delay_words(arguments) + (" --hold" if arguments.hold else "") + protection_words(arguments)
+    flags += named_words(arguments)
     states = {row.state for row in rows}
     if WAITING in states:
         return f"logdirctl staged ls {words_of(arguments)}"  # what counts to the limit

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from logdir.clock import Instant
+from logdir.decide.assignment import ClusterState, assignment_of
 from logdir.decide.deadline import Due, Held, NotYet, due
 from logdir.decide.restore import class_of
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
@@ -21,7 +22,6 @@ from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.pace import BYTES_PER_SECOND
 from logdir.errors import LogDirError, NoWorkRootError, Problem
-from logdir.evidence import Unknown
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Entry, Kind
 from logdir.observe.facts import LogDirFacts, SetAside
@@ -102,13 +102,24 @@ def _add_own(parser: Any, name: str) -> None:
     if name == "export":
         parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to; it must be there")
     if name == "restore":
+        add_source(parser)
         parser.add_argument(
             "--even-if-unknown",
             action="store_true",
-            help="rename back whatever its class: you know more than the marker",
+            help="rename back also what is not known to be still assigned here; never what is known to be gone",
         )
     if name == "purge":
         add_source(parser)
+        parser.add_argument(
+            "--even-if-assigned",
+            action="store_true",
+            help="also what is still assigned here, if a live replica of it is in the ISR of another broker",
+        )
+        parser.add_argument(
+            "--even-if-last",
+            action="store_true",
+            help="also what was staged as the only in-sync replica, or with nothing known",
+        )
         parser.add_argument(
             "--even-if-early", action="store_true", help="also before its time what an operator set aside"
         )
@@ -197,7 +208,7 @@ def listed(item: SetAside, beat: Heartbeat | None, now: Instant) -> Listed:
         return Listed(item, BROKEN, None, None, f"held: {found}")
     if item.kind is Kind.INCOMING:
         return Listed(item, INCOMING, None, None, "on its way in")
-    restore_class = class_of(marker, Unknown()).value
+    restore_class = class_of(assignment_of(ClusterState(), item).state).value
     match due(marker, beat, now):
         case Due():
             return Listed(item, DUE, now.wall_ms, restore_class, "may be purged at any time")

@@ -24,14 +24,14 @@ from logdir.disk.outcome import Outcome
 from logdir.disk.pace import FILES_PER_SECOND, Pace
 from logdir.disk.site import Site
 from logdir.errors import ConfigError, LockHeldError, Problem, WorkRootOwnedError
-from logdir.evidence import Unknown
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Exit, Streams, say
 from tools.logdirctl.broker import OpenBroker, next_words, opened, told
+from tools.logdirctl.cluster_state import cluster_of, require_source
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import PLANNED, Row, finish, nothing_selected, refused
-from tools.logdirctl.source import OWN_LOG, source_words
+from tools.logdirctl.source import named_words
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_purge import purge_all
 from tools.logdirctl.staged_restore import planned_restore, restore_all
@@ -47,11 +47,7 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
     where = next_words(arguments)
     if arguments.apply or not any(row.state == PLANNED for row in rows):
         return f"logdirctl staged ls {words_of(arguments)}"
-    flags = ""
-    if getattr(arguments, "source", str(OWN_LOG)) != str(OWN_LOG) or (
-        getattr(arguments, "high_watermark", None) is not None
-    ):
-        flags += f" {source_words(arguments)}"
+    flags = named_words(arguments)
     if getattr(arguments, "disk", None) is not None:
         flags += f" --disk {quoted(arguments.disk)}"
     if getattr(arguments, "output", None) is not None:
@@ -100,6 +96,7 @@ def row_of(item: SetAside, state: str, says: str, undo_until_ms: int | None = No
 def restore(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged restore``; return the exit status."""
     selector = parse(arguments.selector)
+    require_source(arguments)
     with opened(arguments, changes=arguments.apply) as broker:
         if arguments.apply:
             broker.recover()
@@ -109,9 +106,9 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
             return found_nothing(arguments, streams, facts, broker)
         request = RestoreRequest(
             selected=tuple((item.log_dir, item.name) for item in items),
-            wanted=Unknown(),
+            cluster=cluster_of(arguments, broker, facts),
             is_choice=bool(arguments.name) or arguments.disk is not None,
-            insists=arguments.even_if_unknown,
+            is_even_if_unknown=arguments.even_if_unknown,
         )
         plan = plan_restore(request, facts)
         problems: list[Problem] = []
@@ -203,9 +200,10 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def _check_purge(arguments: argparse.Namespace) -> None:
     problems = []
-    if arguments.even_if_early and arguments.selector in (None, EVERYTHING):
-        found = arguments.selector or "none"
-        problems.append(Problem("config-error", "--even-if-early", "a selector that names what goes for good", found))
+    for flag in ("--even-if-early", "--even-if-last", "--even-if-assigned"):
+        if getattr(arguments, flag[2:].replace("-", "_")) and arguments.selector in (None, EVERYTHING):
+            found = arguments.selector or "none"
+            problems.append(Problem("config-error", flag, "a selector that names what goes for good", found))
     if arguments.include_held and not arguments.even_if_early:
         problems.append(Problem("config-error", "--include-held", "--even-if-early beside it", "none"))
     if arguments.bytes_per_second < 0:

@@ -19,15 +19,16 @@ from logdir.disk.small_file import read_file
 from logdir.disk.work_root import path_of
 from logdir.disk.work_root_removal import remove_root
 from logdir.errors import LogDirError, Problem, RefusedError
-from logdir.evidence import Unknown
 from logdir.formats import layout_file
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, told
 from tools.logdirctl.closed import require_none_closed
+from tools.logdirctl.cluster_state import cluster_of, require_source
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import DONE, PLANNED, REFUSED, WAITING, Row, finish, refused
+from tools.logdirctl.source import add_source, named_words
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_restore import planned_restore, restore_all
 
@@ -45,11 +46,18 @@ def add_parser(commands: Any) -> None:
     )
     add_change(parser)
     parser.add_argument("--restore", action="store_true", help="take back what is set aside, as far as that can be")
+    add_source(parser)
+    parser.add_argument(
+        "--even-if-unknown",
+        action="store_true",
+        help="with --restore: also where nothing says whether the cluster still assigns it here",
+    )
     parser.set_defaults(run=act, title="uninstall")
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
+    require_source(arguments)
     with opened(arguments, changes=arguments.apply, is_bar_allowed=True, is_root_needed=False) as broker:
         if arguments.apply:
             require_none_closed(broker.closed)
@@ -123,7 +131,9 @@ def _staged(
     if not arguments.restore:
         return rows, []
     request = RestoreRequest(
-        selected=tuple((item.log_dir, item.name) for item in items if item.kind is not Kind.INCOMING), wanted=Unknown()
+        selected=tuple((item.log_dir, item.name) for item in items if item.kind is not Kind.INCOMING),
+        cluster=cluster_of(arguments, broker, facts),
+        is_even_if_unknown=arguments.even_if_unknown,
     )
     plan = plan_restore(request, facts)
     if arguments.apply:
@@ -191,4 +201,4 @@ def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
         return f"logdirctl staged ls {words_of(arguments)}"
     if arguments.apply:
         return f"logdirctl inventory {words_of(arguments)}"
-    return f"logdirctl uninstall {where}{' --restore' if arguments.restore else ''} --apply"
+    return f"logdirctl uninstall {where}{' --restore' if arguments.restore else ''}{named_words(arguments)} --apply"

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from logdir.clock import Instant
+from logdir.decide.assignment import ClusterState
+from logdir.desired.image import Image, Partition, Silence, Source, Topic
 from logdir.evidence import Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
@@ -39,6 +41,30 @@ MARKER = ReplicaMarker(
     checkpoints=Checkpoints(recovery_point=100, log_start=40),
     clean=True,
 )
+NOT_ASSIGNED = ClusterState(
+    image=Image(source=Source.METADATA_LOG, origin="/m", node_id=1, cluster_id=CLUSTER, silence=Silence.REMOVED)
+)
+"""What the cluster says where it assigns nothing to node 1."""
+
+
+def assigning(
+    *, isr: tuple[int, ...] = (1, 2), replicas: tuple[int, ...] = (1, 2, 3), is_current: bool = True, **changed: Any
+) -> ClusterState:
+    """Return what the cluster says where it assigns ``orders-3`` to these nodes; up to offset 100."""
+    topic = Topic("orders", bytes(ID), {3: Partition(replicas, isr)})
+    made = Image(
+        source=Source.METADATA_LOG,
+        origin="/m",
+        node_id=1,
+        cluster_id=CLUSTER,
+        epoch=1,
+        offset=100,
+        as_of_ms=WALL_MS,
+        topics={bytes(ID): topic},
+        names={"orders": bytes(ID)},
+    )
+    image = replace(made, **changed)
+    return ClusterState(image=image, latest=image, is_current=is_current, known_offset=image.offset)
 
 
 def replica(path: str = "orders-3", *, log_dir: str = "/d1", **changed: Any) -> Replica:

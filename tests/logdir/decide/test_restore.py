@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
+from logdir.decide.assignment import ClusterState
 from logdir.decide.refusal import Why
-from logdir.decide.restore import RestoreClass, RestoreRequest, class_of, live_path, plan_restore
+from logdir.decide.restore import RestoreClass, RestoreRequest, live_path, plan_restore
+from logdir.desired.image import Partition, Topic
 from logdir.errors import Problem
-from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.evidence import Proof, Removed
 from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.replica_marker import Intent
 from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, facts, future, replica, set_aside
+from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, assigning, facts, future, replica, set_aside
 
 STAGED = set_aside()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
@@ -28,24 +30,24 @@ DEAD = LogDirFacts(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a l
 
 def request(*names: str, log_dir: str = "/d1", **changed: Any) -> RestoreRequest:
     selected = tuple((log_dir, name) for name in names or (STAGED.name,))
-    return replace(RestoreRequest(selected=selected, wanted=Unknown()), **changed)
+    return replace(RestoreRequest(selected=selected, cluster=assigning(), is_even_if_unknown=True), **changed)
 
 
 def why(asked: RestoreRequest, *disks: LogDirFacts) -> Why:
     plan = plan_restore(asked, disks)
     assert plan.actions == ()
     (refusal,) = plan.refusals
-    assert refusal.problem.line().startswith("refused: /d1/")
+    assert " /d1/" in refusal.problem.line()
     return refusal.why
 
 
-def test_it_goes_back_to_where_it_was_and_says_its_class_first() -> None:
+def test_it_goes_back_to_where_it_was_and_says_its_kind_first() -> None:
     (action,) = plan_restore(request(), [facts(replica("t-0"), set_aside=(STAGED,))]).actions
     assert (action.log_dir, action.name, action.path) == ("/d1", f"{ID}_3", "orders-3")
     assert action.marker == MARKER
     assert action.checkpoints == MARKER.checkpoints
     assert action.restore_class is RestoreClass.RENAME_BACK
-    assert action.says.startswith("class (a)")
+    assert action.says.startswith("rename: it is assigned here at offset 100")
 
 
 @pytest.mark.parametrize(
@@ -158,38 +160,8 @@ def test_two_of_one_name_with_different_ids_cannot_both_go_back() -> None:
     other = set_aside(replace(MARKER, topic_id=OTHER_ID, birth_inode=78))
     disks = [facts(set_aside=(STAGED, other))]
     assert len(plan_restore(request(), disks).actions) == 1
-    plan = plan_restore(request(STAGED.name, other.name), disks)
+    plan = plan_restore(request(STAGED.name, other.name, cluster=ClusterState()), disks)
     assert [refusal.why for refusal in plan.refusals] == [Why.CHOICE, Why.CHOICE]
-
-
-@pytest.mark.parametrize(
-    ("marker", "wanted", "expected"),
-    [
-        (MARKER, Unknown(), "a"),
-        (MARKER, Removed(proof=Proof.METADATA_LOG, as_of_ms=1), "b"),
-        (TOPIC_REMOVED, Unknown(), "b"),
-        (TOPIC_REMOVED, Absent(as_of_ms=1), "b"),
-        (TOPIC_REMOVED, Present(as_of_ms=1), "a"),
-        (replace(MARKER, intent=Intent.CAPTURED), Unknown(), "b"),
-        (replace(TOPIC_REMOVED, reason=Reason.REPLICA_MOVED_AWAY), Unknown(), "c"),
-        (replace(MARKER, reason=Reason.ABSENT, evidence=Absent(as_of_ms=1), delay_ms=None), Unknown(), "a"),
-    ],
-)
-def test_a16_the_class_is_what_the_cluster_says_else_the_marker(
-    marker: ReplicaMarker, wanted: Evidence, expected: str
-) -> None:  # A16
-    assert class_of(marker, wanted) is RestoreClass(expected)
-
-
-def test_another_class_is_refused_with_its_words_unless_the_operator_insists() -> None:
-    disks = [facts(set_aside=(set_aside(TOPIC_REMOVED),))]
-    plan = plan_restore(request(), disks)
-    assert plan.refusals[0].why is Why.OTHER_CLASS
-    assert "class (b)" in plan.refusals[0].problem.line()
-    assert "class (c)" in plan.refusals[0].problem.line()
-    (action,) = plan_restore(request(insists=True), disks).actions
-    assert action.says.startswith("class (b)")
-    assert plan_restore(request(wanted=Present(as_of_ms=1)), disks).actions
 
 
 def test_a_captured_directory_lives_under_its_plain_name() -> None:
@@ -229,16 +201,17 @@ def test_a17_of_a_name_kafka_cut_only_a_topic_told_whole_is_the_topic(
 def test_a17_a_capture_of_which_nobody_knows_the_topic_never_gets_a_live_name() -> None:
     marker = replace(MARKER, topic=LONG[:213], path=CUT, intent=Intent.CAPTURED, reason=Reason.CAPTURED, delay_ms=None)
     disks = [facts(set_aside=(set_aside(marker),))]
-    for asked in (request(), request(insists=True), request(wanted=Present(as_of_ms=1), is_choice=True)):
+    for asked in (request(), request(cluster=ClusterState()), request(is_choice=True)):
         assert why(asked, *disks) is Why.NO_NAME
     told = replace(marker, topic=LONG)
-    (action,) = plan_restore(request(insists=True), [facts(set_aside=(set_aside(told),))]).actions
+    known = assigning(topics={bytes(ID): Topic(LONG, bytes(ID), {3: Partition((1,), (1,))})}, names={LONG: bytes(ID)})
+    (action,) = plan_restore(request(cluster=known), [facts(set_aside=(set_aside(told),))]).actions
     assert action.path == f"{LONG}-3"
 
 
 def test_a25_a_closed_disk_is_looked_at_and_nothing_of_it_taken_back() -> None:
     there = facts(set_aside=(STAGED,), closed=CLOSED)
-    plan = plan_restore(request(insists=True, is_choice=True), [there])
+    plan = plan_restore(request(is_choice=True), [there])
     assert plan.actions == ()
     assert plan.refusals[0].why is Why.CLOSED
     assert plan.refusals[0].problem == CLOSED._replace(path=STAGED.place)

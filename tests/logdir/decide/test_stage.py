@@ -19,7 +19,19 @@ from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Checkpoints
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import HOUR_MS, ID, MARKER, NOW, OTHER_ID, WALL_MS, facts, future, replica, set_aside
+from tests.logdir.decide.builders import (
+    HOUR_MS,
+    ID,
+    MARKER,
+    NOT_ASSIGNED,
+    NOW,
+    OTHER_ID,
+    WALL_MS,
+    facts,
+    future,
+    replica,
+    set_aside,
+)
 
 OPERATOR = Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS)
 ORDERS = replica()
@@ -34,6 +46,7 @@ def request(*paths: str, log_dir: str = "/d1", **changed: Any) -> StageRequest:
         evidence=OPERATOR,
         now=NOW,
         record=(),
+        cluster=NOT_ASSIGNED,
     )
     return replace(made, **changed)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from logdir.decide.assignment import ClusterState
 from logdir.decide.brake import highest
 from logdir.decide.refusal import Why
 from logdir.decide.restore import RestoreRequest, plan_restore
@@ -20,7 +21,7 @@ from logdir.disk.site import Site
 from logdir.disk.work_root import open_root
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import plan_init
-from logdir.evidence import Proof, Removed, Unknown
+from logdir.evidence import Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
@@ -65,6 +66,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
             now=NOW,
             record=highest(brake.read_records(list(sites.values()))),
             is_confirmed=True,
+            is_even_if_unknown=True,
         )
         plan = plan_stage(asked, facts)
         # One tree was killed while its broker moved replicas between its disks.
@@ -81,7 +83,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
         }
         names = tuple((item.log_dir, item.name) for one in facts for item in one.set_aside)
         assert len(names) == len(plan.actions)
-        back = plan_restore(RestoreRequest(selected=names, wanted=Unknown()), facts)
+        back = plan_restore(RestoreRequest(selected=names, cluster=ClusterState(), is_even_if_unknown=True), facts)
         assert back.refusals == ()
         assert {(a.log_dir, a.path) for a in back.actions} == {(a.log_dir, a.path) for a in plan.actions}
         for action in back.actions:

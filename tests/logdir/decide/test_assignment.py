@@ -1,0 +1,321 @@
+"""What is known of a replica's assignment, and what a stage, a restore and a purge make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from logdir.decide.assignment import Assigned, ClusterState, assignment_of
+from logdir.decide.deadline import begin
+from logdir.decide.purge import PurgePlan, PurgeRequest, plan_purge
+from logdir.decide.refusal import Why
+from logdir.decide.restore import RestoreRequest, plan_restore
+from logdir.decide.second_look import SecondLook
+from logdir.decide.stage import StagePlan, StageRequest, plan_stage
+from logdir.desired.image import Broker, Image, Partition, Silence, Source, Topic
+from logdir.errors import Problem
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.formats import replica_marker
+from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.observe.facts import Replica
+from logdir.reasons import Reason
+from tests.logdir.decide.builders import (
+    CLUSTER,
+    HOUR_MS,
+    ID,
+    MARKER,
+    NOT_ASSIGNED,
+    NOW,
+    OTHER_ID,
+    WALL_MS,
+    assigning,
+    facts,
+    replica,
+    set_aside,
+)
+
+MINUTE_MS = 60 * 1000
+BLIND = ClusterState(blind=Problem("config-error", "__cluster_metadata-0", "a metadata log", "none"))
+SHARED = replace(MARKER, evidence=Removed(proof=Proof.IN_SYNC_ELSEWHERE, as_of_ms=WALL_MS))
+LAST = replace(MARKER, evidence=Present(as_of_ms=WALL_MS), delay_ms=None)
+NOBODY_KNEW = replace(MARKER, evidence=Unknown(), delay_ms=None)
+REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
+GONE = {bytes(ID): Removed(proof=Proof.METADATA_LOG, as_of_ms=1)}
+
+
+def nothing(**changed: Any) -> ClusterState:
+    """Return what is known of a cluster that has no topic ``orders`` (any more)."""
+    return assigning(topics={}, names={}, **changed)
+
+
+def stage(cluster: ClusterState, found: Replica | None = None, **changed: Any) -> StagePlan:
+    asked = StageRequest(
+        selected=(("/d1", "orders-3"),),
+        reason=Reason.OPERATOR,
+        evidence=Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS),
+        now=NOW,
+        record=(),
+        cluster=cluster,
+    )
+    return plan_stage(replace(asked, **changed), [facts(found or replica(), *(replica(f"t-{n}") for n in range(20)))])
+
+
+# Stage.
+
+
+@pytest.mark.parametrize("isr", [(1,), ()], ids=["alone", "nobody"])
+def test_a48_the_only_in_sync_replica_is_staged_only_on_a_word_of_its_own_and_never_gets_a_deadline(
+    isr: tuple[int, ...],
+) -> None:
+    cluster = assigning(isr=isr)
+    (refusal,) = stage(cluster, is_even_if_unknown=True, is_confirmed=True).refusals
+    assert (refusal.why, refusal.problem.slug) == (Why.LAST_IN_SYNC, "last-in-sync")
+    assert "empty replica" in refusal.problem.fix
+    assert "--even-if-last" in refusal.problem.fix
+    (action,) = stage(cluster, is_even_if_last=True).actions
+    assert action.marker.delay_ms is None
+    assert action.marker.evidence == Present(as_of_ms=WALL_MS)
+    assert "empty replica" in action.loses
+    assert replica_marker.parse(replica_marker.render(action.marker)) == action.marker
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        BLIND,
+        ClusterState(),
+        nothing(),
+        assigning(source=Source.ZNODES, isr=()),
+        assigning(silence=Silence.NOTHING, topics={}, names={}),
+    ],
+    ids=["no log", "nothing", "a young directory", "no ISR", "a request"],
+)
+def test_a48_where_nobody_knows_it_is_staged_only_on_a_word_of_its_own_and_never_gets_a_deadline(
+    cluster: ClusterState,
+) -> None:
+    (refusal,) = stage(cluster, is_even_if_last=True, is_confirmed=True).refusals
+    assert (refusal.why, refusal.problem.slug) == (Why.ASSIGNMENT_UNKNOWN, "assignment-unknown")
+    assert "--even-if-unknown" in refusal.problem.fix
+    (action,) = stage(cluster, is_even_if_unknown=True).actions
+    assert (action.marker.delay_ms, action.marker.evidence) == (None, Unknown())
+    assert "next start" in action.loses
+
+
+def test_a48_with_another_broker_in_the_isr_it_has_a_deadline_and_says_what_the_next_start_does() -> None:
+    (action,) = stage(assigning(isr=(1, 2))).actions
+    assert action.marker.evidence == Removed(proof=Proof.IN_SYNC_ELSEWHERE, as_of_ms=WALL_MS)
+    assert action.marker.delay_ms == 4 * HOUR_MS
+    assert "replicates it again" in action.loses
+    assert "node 2" in action.loses
+
+
+def test_a48_a_broker_that_the_cluster_calls_fenced_is_no_other_one_in_sync() -> None:
+    fenced = {2: Broker(b"i" * 16, 1, is_fenced=True)}
+    assert stage(assigning(isr=(1, 2), brokers=fenced)).refusals[0].why is Why.LAST_IN_SYNC
+
+
+def test_a48_the_end_of_the_log_counts_for_the_isr_and_either_for_the_assignment() -> None:
+    shrunk, wide = assigning(isr=(1,)), assigning(isr=(1, 2))
+    assert stage(replace(wide, latest=shrunk.image)).refusals[0].why is Why.LAST_IN_SYNC
+    gone = nothing(removed=GONE)
+    assert stage(replace(shrunk, latest=gone.image)).refusals[0].why is Why.LAST_IN_SYNC
+    assert stage(replace(gone, latest=gone.image)).actions[0].marker.evidence == MARKER.evidence
+
+
+def test_a01_a_log_that_does_not_name_a_replica_speaks_only_of_an_older_directory() -> None:
+    where = ("/d1", "orders-3")
+    for birth_ms, expected in (
+        (WALL_MS - 10 * MINUTE_MS, Why.ASSIGNMENT_UNKNOWN),
+        (WALL_MS - 10 * MINUTE_MS - 1, None),
+    ):
+        plan = stage(nothing(), births={where: birth_ms})
+        assert [one.why for one in plan.refusals] == ([] if expected is None else [expected])
+
+
+def test_an_automatic_reason_asks_for_no_word_of_an_operator() -> None:
+    (action,) = stage(assigning(isr=(1,)), reason=Reason.STOP_REPLICA).actions
+    assert action.marker.delay_ms == 4 * HOUR_MS
+
+
+# Restore.
+
+
+@pytest.mark.parametrize(
+    ("cluster", "marker", "expected"),
+    [
+        (assigning(), MARKER, Assigned.HERE),
+        (assigning(), REMOVED, Assigned.HERE),
+        (assigning(is_current=False), MARKER, Assigned.UNKNOWN),
+        (assigning(is_current=False), REMOVED, Assigned.UNKNOWN),
+        (BLIND, MARKER, Assigned.UNKNOWN),
+        (BLIND, NOBODY_KNEW, Assigned.UNKNOWN),
+        (BLIND, REMOVED, Assigned.GONE),
+        (BLIND, replace(MARKER, intent=Intent.CAPTURED), Assigned.GONE),
+        (BLIND, replace(REMOVED, reason=Reason.REPLICA_MOVED_AWAY), Assigned.NOT_HERE),
+        (BLIND, replace(MARKER, reason=Reason.ABSENT, evidence=Absent(as_of_ms=1), delay_ms=None), Assigned.UNKNOWN),
+        (nothing(), MARKER, Assigned.GONE),
+        (nothing(is_current=False), MARKER, Assigned.UNKNOWN),
+        (nothing(is_current=False, removed=GONE), MARKER, Assigned.GONE),
+        (assigning(replicas=(2, 3), isr=(2, 3)), MARKER, Assigned.NOT_HERE),
+        (assigning(replicas=(2, 3), isr=(2, 3), is_current=False), MARKER, Assigned.UNKNOWN),
+        (assigning(), replace(MARKER, topic_id=OTHER_ID), Assigned.GONE),
+        (assigning(source=Source.ZNODES, topics={}, names={}), MARKER, Assigned.UNKNOWN),
+    ],
+)
+def test_a47_what_is_known_of_an_assignment(cluster: ClusterState, marker: ReplicaMarker, expected: Assigned) -> None:
+    assert assignment_of(cluster, set_aside(marker)).state is expected
+
+
+def restored(cluster: ClusterState, marker: ReplicaMarker = MARKER, *, even: bool = False) -> Any:
+    item = set_aside(marker)
+    request = RestoreRequest(selected=(("/d1", item.name),), cluster=cluster, is_even_if_unknown=even)
+    plan = plan_restore(request, [facts(set_aside=(item,))])
+    return plan.actions[0] if plan.actions else plan.refusals[0]
+
+
+def test_a47_what_is_not_known_to_be_assigned_is_renamed_back_only_on_a_word_of_its_own() -> None:
+    cluster = assigning(is_current=False)
+    refusal = restored(cluster)
+    assert (refusal.why, refusal.problem.slug) == (Why.ASSIGNMENT_UNKNOWN, "assignment-unknown")
+    assert "not known since offset 100" in refusal.problem.found
+    for text in ("-stray", "45 s", "3.6", "3.7", "--even-if-unknown"):
+        assert text in refusal.problem.fix
+    action = restored(cluster, even=True)
+    assert action.path == "orders-3"
+    assert action.says.startswith("rename")
+    for text in ("not known since offset 100", "-stray", "45 s"):
+        assert text in action.says
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize(
+    ("cluster", "marker"),
+    [(nothing(), MARKER), (nothing(is_current=False, removed=GONE), MARKER), (BLIND, REMOVED)],
+    ids=["no such topic", "its removal is committed", "it was gone when it was staged"],
+)
+def test_a47_a16_what_is_known_to_be_gone_is_never_renamed_back(
+    cluster: ClusterState, marker: ReplicaMarker, even: bool
+) -> None:
+    refusal = restored(cluster, marker, even=even)
+    assert (refusal.why, refusal.problem.slug) == (Why.TOPIC_GONE, "topic-gone")
+    for text in ("adopt", "export", "follower restored alone truncates"):
+        assert text in refusal.problem.fix
+    assert "--even-" not in refusal.problem.line()
+
+
+def test_a47_what_belongs_to_other_nodes_now_is_exported_and_never_renamed_back() -> None:
+    for even in (False, True):
+        refusal = restored(assigning(replicas=(2, 3), isr=(2, 3)), even=even)
+        assert (refusal.why, refusal.problem.slug) == (Why.NOT_ASSIGNED_HERE, "not-assigned-here")
+        assert "export" in refusal.problem.fix
+
+
+def test_a02_a_removal_that_may_not_be_committed_is_told_and_is_no_proof() -> None:
+    cluster = replace(assigning(is_current=False), latest=nothing(removed=GONE).image)
+    assert restored(cluster).why is Why.ASSIGNMENT_UNKNOWN
+    without = ClusterState(latest=nothing(removed=GONE).image, known_offset=0)
+    refusal = restored(without)
+    assert "not known since offset 0" in refusal.problem.found
+    assert "not known to be committed" in refusal.problem.found
+
+
+# Purge.
+
+
+def image_of(isr: tuple[int, ...], *, minutes: int = 11, **changed: Any) -> Image:
+    """Return an image so many minutes newer than the staging."""
+    found = assigning(isr=isr, as_of_ms=WALL_MS + minutes * MINUTE_MS, **changed).image
+    assert found is not None
+    answering = {node: Broker(b"i" * 16, 1, is_fenced=False) for node in (1, 2, 3)}
+    return replace(found, brokers=answering)
+
+
+def purge(marker: ReplicaMarker, image: Image | None, *, is_live: bool, **said: Any) -> PurgePlan:
+    item = set_aside(marker)
+    disks = [facts(*((replica(),) if is_live else ()), set_aside=(item,))]
+    years = 10 * 365 * 24 * HOUR_MS
+    late = NOW._replace(boottime_ms=NOW.boottime_ms + years, wall_ms=WALL_MS + years)
+    flags = {name: said.pop(name) for name in ("is_early", "includes_held") if name in said}
+    look = SecondLook(image=image, used=None, **said)
+    request = PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, look=look, facts=disks, **flags)
+    return plan_purge(request, [item])
+
+
+def refused_by(plan: PurgePlan) -> str | None:
+    assert len(plan.actions) + len(plan.refusals) == 1
+    return plan.refusals[0].problem.slug if plan.refusals else None
+
+
+@pytest.mark.parametrize(
+    ("marker", "image", "is_live", "expected"),
+    [
+        (SHARED, image_of((1, 2)), True, None),
+        (SHARED, image_of((1,)), True, None),
+        (SHARED, image_of((1, 2)), False, "still-assigned"),
+        (SHARED, image_of((2,)), True, "still-assigned"),
+        (SHARED, image_of((1, 2), minutes=10), True, "still-assigned"),
+        (SHARED, None, True, "still-assigned"),
+        (MARKER, image_of((1, 2)), True, "still-assigned"),
+        (MARKER, None, True, None),
+        (SHARED, NOT_ASSIGNED.image, False, None),
+    ],
+    ids=["in sync here", "in sync here alone", "not live", "not in sync", "the ISR of before", "no log",
+         "nobody else was in sync", "not assigned", "not assigned any more"],
+)  # fmt: skip
+def test_a48_what_is_still_assigned_goes_only_once_a_live_replica_of_it_is_in_the_isr(
+    marker: ReplicaMarker, image: Image | None, is_live: bool, expected: str | None
+) -> None:
+    assert refused_by(purge(marker, image, is_live=is_live)) == expected
+    assert refused_by(purge(marker, image, is_live=is_live, is_early=True)) == expected
+
+
+@pytest.mark.parametrize("marker", [SHARED, MARKER])
+def test_a48_what_another_broker_has_in_sync_goes_on_a_word_of_its_own(marker: ReplicaMarker) -> None:
+    there = image_of((2, 3))
+    plan = purge(marker, there, is_live=False)
+    assert refused_by(plan) == "still-assigned"
+    assert "--even-if-assigned" in plan.refusals[0].problem.fix
+    assert refused_by(purge(marker, there, is_live=False, is_even_if_assigned=True)) is None
+    fenced = replace(there, brokers={node: Broker(b"i" * 16, 1, is_fenced=True) for node in (2, 3)})
+    for image in (fenced, image_of((1,)), image_of(())):
+        assert refused_by(purge(marker, image, is_live=False, is_even_if_assigned=True)) == "still-assigned"
+
+
+@pytest.mark.parametrize("marker", [LAST, NOBODY_KNEW])
+@pytest.mark.parametrize("image", [None, image_of((1, 2)), image_of((2,)), NOT_ASSIGNED.image])
+def test_a48_what_was_staged_as_the_last_waits_for_a_word_of_its_own(
+    marker: ReplicaMarker, image: Image | None
+) -> None:
+    for said in ({}, {"is_early": True, "includes_held": True}, {"is_even_if_assigned": True}):
+        plan = purge(marker, image, is_live=True, **said)
+        assert refused_by(plan) == "kept-for-last"
+        assert f"staged purge {ID}_3 --even-if-last" in plan.refusals[0].problem.fix
+    assert refused_by(purge(marker, image, is_live=False, is_even_if_last=True)) is None
+
+
+def test_a48_of_another_id_or_in_a_link_a_live_directory_is_no_replica_of_it() -> None:
+    item = set_aside(SHARED)
+    for there in (replica(topic_id=OTHER_ID), replica(problems=("symlink",), inode=None)):
+        look = SecondLook(image=image_of((1, 2)), used=None)
+        late = NOW._replace(boottime_ms=NOW.boottime_ms + 5 * HOUR_MS)
+        disks = [facts(there, set_aside=(item,))]
+        request = PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, look=look, facts=disks)
+        assert refused_by(plan_purge(request, [item])) == "still-assigned"
+
+
+@pytest.mark.parametrize("evidence", [Present(as_of_ms=1), Unknown()])
+def test_a48_no_marker_holds_a_deadline_beside_such_evidence(evidence: Evidence) -> None:
+    with pytest.raises(ValueError, match="proof of removal"):
+        replace(MARKER, evidence=evidence)
+
+
+def test_by_name_alone_where_there_is_no_id() -> None:
+    topic = Topic("orders", bytes(16), {3: Partition((1, 2), (1, 2))})
+    image = Image(
+        source=Source.ZNODES, origin="/z", node_id=1, cluster_id=CLUSTER, as_of_ms=WALL_MS, without_id={"orders": topic}
+    )
+    bare = replace(MARKER, topic_id=None)
+    assert assignment_of(ClusterState(image=image, is_current=True), set_aside(bare)).state is Assigned.HERE
+    assert assignment_of(ClusterState(image=image), set_aside(bare)).state is Assigned.UNKNOWN

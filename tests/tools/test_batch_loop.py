@@ -100,7 +100,7 @@ def test_no_stage_goes_on_for_ever_over_what_is_no_regular_file(
     stranger(tmp_path / "d1" / "pay-0" / "odd")
     before = listed(tmp_path / "d1" / "pay-0")
     with counting_holds(monkeypatch) as holds:
-        said = ctl("stage", "pay", *named, "--apply")
+        said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert said.status == Exit.PROBLEMS
     assert names_it(said, tmp_path / "d1" / "pay-0" / "odd"), said.err
     assert listed(tmp_path / "d1" / "pay-0") == before
@@ -116,7 +116,7 @@ def test_no_stage_of_held_replicas_alone_takes_the_locks_for_a_batch(
 ) -> None:
     stranger(tmp_path / "d1" / "pay-0" / "odd")
     with counting_holds(monkeypatch) as holds:
-        status, result = ctl_json("stage", "pay-0", *named, "--apply")
+        status, result = ctl_json("stage", "pay-0", "--even-if-unknown", *named, "--apply")
     assert (status, states(result)) == (Exit.REFUSED, {"pay-0": "refused"})
     assert len(holds) == 1
 
@@ -138,7 +138,7 @@ def test_no_stage_stumbles_over_what_comes_between_its_look_and_its_batch(
             yield held
 
     monkeypatch.setattr(OpenBroker, "batch", meanwhile)
-    status, result = ctl_json("stage", "pay", *named, "--apply")
+    status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert (status, states(result)) == (Exit.PROBLEMS, {"pay-0": "done", "pay-1": "done", "pay-2": "refused"})
 
 
@@ -191,7 +191,9 @@ def test_no_reconcile_stumbles_over_what_comes_between_its_look_and_its_batch(
 
 @every_stranger
 @pytest.mark.parametrize(
-    ("verb", "more"), [("hold", ()), ("restore", ()), ("purge", ("--even-if-early",))], ids=["hold", "restore", "purge"]
+    ("verb", "more"),
+    [("hold", ()), ("restore", ("--even-if-unknown",)), ("purge", ("--even-if-last",))],
+    ids=["hold", "restore", "purge"],
 )
 def test_no_command_about_staged_replicas_goes_on_for_ever_over_what_is_no_regular_file(
     stranger: Stranger,
@@ -201,7 +203,7 @@ def test_no_command_about_staged_replicas_goes_on_for_ever_over_what_is_no_regul
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert ctl("stage", "pay", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     odd = tmp_path / "d1.logdird" / "deleting" / f"{TOPIC_ID}_0" / "odd"
     stranger(odd)
     with counting_holds(monkeypatch) as holds:
@@ -233,7 +235,7 @@ def test_no_item_of_which_nothing_is_decided_keeps_a_command_from_its_end(
         return replace(plan, actions=tuple(one for one in plan.actions if one.path != "pay-2"))
 
     monkeypatch.setattr(stage, "plan_stage", forgetful)
-    status, result = ctl_json("stage", "pay", *named, "--apply")
+    status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert (status, states(result)) == (Exit.PROBLEMS, {"pay-0": "done", "pay-1": "done", "pay-2": "undone"})
     assert (tmp_path / "d1" / "pay-2").is_dir()
 
@@ -259,7 +261,7 @@ def test_no_lock_that_was_replaced_between_batches_goes_unnoticed(
         return outcomes
 
     monkeypatch.setattr(staging, "stage", replacing)
-    said = ctl("stage", "pay", *named, "--apply")
+    said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert batches == [128]
     assert "log-dir-replaced" in said.err
     assert said.status not in (Exit.DONE, Exit.INTERNAL)

@@ -27,9 +27,12 @@ def disk(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("topic", TOPICS[:4])
 def test_a38_no_internal_topic_is_staged_unless_it_is_said(disk: Path, topic: str) -> None:
-    assert ctl("stage", topic, "--log-dirs", disk, "--even-over-limit", "--apply").status == Exit.REFUSED
+    assert (
+        ctl("stage", topic, "--even-if-unknown", "--log-dirs", disk, "--even-over-limit", "--apply").status
+        == Exit.REFUSED
+    )
     assert (disk / f"{topic}-0").is_dir()
-    assert ctl("stage", topic, "--log-dirs", disk, "--internal", "--apply").status == Exit.DONE
+    assert ctl("stage", topic, "--log-dirs", disk, "--internal", "--even-if-unknown", "--apply").status == Exit.DONE
     assert not (disk / f"{topic}-0").exists()
 
 
@@ -38,6 +41,8 @@ def test_a38_no_glob_protects_or_leaves_out_a_topic_for_its_capitals(
     disk: Path, glob: str, kept: str, gone: str
 ) -> None:
     for topic, status in ((kept, Exit.REFUSED), (gone, Exit.DONE)):
-        assert ctl("stage", topic, "--log-dirs", disk, "--protect", glob, "--apply").status == status
+        assert (
+            ctl("stage", topic, "--even-if-unknown", "--log-dirs", disk, "--protect", glob, "--apply").status == status
+        )
     assert (disk / f"{kept}-0").is_dir()
     assert not (disk / f"{gone}-0").exists()

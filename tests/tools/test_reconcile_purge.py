@@ -128,8 +128,8 @@ def test_a43_while_the_log_cannot_be_read_nothing_goes_that_is_not_named(
     rig: Rig, damage: Callable[[Rig], None]
 ) -> None:
     """Also what an operator set aside: the log would say whether it is wanted again, or was put back."""
-    age(partition(rig.disks[1] / "lone-0", topic_id=LONE))
     assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    age(partition(rig.disks[1] / "lone-0", topic_id=LONE))
     assert ctl("stage", "lone", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE
     damage(rig)
     flags = ("--skip-log-dir", rig.disks[0]) if damage is _away else ()

@@ -43,7 +43,7 @@ def live(disks: Disks) -> int:
 
 
 def staged(disks: Disks, glob: str, *more: str) -> int:
-    return ctl("stage", glob, *named(disks), "--apply", *more).status
+    return ctl("stage", glob, "--even-if-unknown", *named(disks), "--apply", *more).status
 
 
 def test_a38_no_staging_goes_uncounted_in_any_work_root(disks: Disks) -> None:
@@ -77,7 +77,7 @@ def test_a38_no_record_that_is_missing_or_torn_counts_as_empty(disks: Disks, dam
     path.unlink()
     if damage == "torn":
         path.write_bytes(b'{"brake":1,"staged":[')
-    status, result = ctl_json("stage", "t00", *named(disks), "--apply")
+    status, result = ctl_json("stage", "t00", "--even-if-unknown", *named(disks), "--apply")
     assert (status, live(disks)) == (Exit.REFUSED, 40), result
 
 

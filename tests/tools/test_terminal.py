@@ -93,7 +93,7 @@ def test_a_closed_pipe_is_never_a_traceback(words: list[str], named: str) -> Non
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("words", ["--version", "staged ls", "stage other --apply"])
+@pytest.mark.parametrize("words", ["--version", "staged ls", "stage other --even-if-unknown --apply"])
 def test_a_standard_stream_that_is_closed_is_never_a_fault_of_ours(words: str, closed: str, tmp_path: Path) -> None:
     named = ",".join(map(str, two_disks(tmp_path)))
     assert run(["init", "--log-dirs", named, "--apply"]).returncode == 0
@@ -112,7 +112,7 @@ def test_what_was_changed_is_never_denied_because_it_could_not_be_printed(tmp_pa
     named = ",".join(map(str, two_disks(tmp_path)))
     assert run(["init", "--log-dirs", named, "--apply"]).returncode == 0
     with open("/dev/full", "wb") as full:
-        done = run(["stage", "other", "--log-dirs", named, "--apply", "--json"], out=full.fileno())
+        done = run(["stage", "other", "--even-if-unknown", "--log-dirs", named, "--apply", "--json"], out=full.fileno())
     assert (done.returncode, done.stderr.count(b"stdout-failed")) == (1, 1)
     assert b"stays changed" in done.stderr
     assert not (tmp_path / "d1" / "other-0").exists()

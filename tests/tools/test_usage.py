@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, two_disks
 from tools.cli import Exit
 
@@ -73,7 +74,7 @@ def test_a_mistyped_topic_is_never_answered_without_the_nearest_one(command: str
     named = ["--log-dirs", f"{one},{two}"]
     assert ctl("init", *named, "--apply").status == Exit.DONE
     if command.startswith("staged"):
-        assert ctl("stage", "other", *named, "--apply").status == Exit.DONE
+        assert ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply").status == Exit.DONE
     said = ctl(*command.split(), "othr", *named)
     assert (said.status, "did you mean other?" in said.err) == (Exit.PROBLEMS, True)
     assert "did you mean" not in ctl(*command.split(), "zzz", *named).err
@@ -84,7 +85,7 @@ def test_a_delay_is_never_asked_for_in_milliseconds_alone(text: str, tmp_path: P
     one, two = two_disks(tmp_path)
     named = ["--log-dirs", f"{one},{two}"]
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert ctl("stage", "other", *named, "--delay", text, "--apply").status == Exit.DONE
+    assert ctl("stage", "other", *elsewhere(tmp_path), *named, "--delay", text, "--apply").status == Exit.DONE
     (item,) = json.loads(ctl("staged", "ls", *named, "--json").out)["result"]["items"]
     assert item["delay_ms"] == 14_400_000
 
@@ -100,7 +101,7 @@ def test_a_unit_alone_answers_the_question_whether_milliseconds_were_meant(
     one, two = two_disks(tmp_path)
     named = ["--log-dirs", f"{one},{two}"]
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    said = ctl("stage", "other", *named, "--delay-ms", text, *override)
+    said = ctl("stage", "other", *elsewhere(tmp_path), *named, "--delay-ms", text, *override)
     assert said.status == (Exit.USAGE if is_asked else Exit.DONE)
     assert ("milliseconds?" in said.err) is is_asked
     assert text == "0" or is_asked or "--delay " in said.out.rpartition("next: ")[2]

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from logdir.clock import Instant
+from logdir.decide.assignment import ClusterState
 from logdir.decide.brake import Braked, Released, Wish, judge, recent
 from logdir.decide.deadline import DelayPolicy, NotYet, beat, begin, due, elapsed_ms
 from logdir.decide.refusal import Why, is_protected
 from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.trust import Standing, check_image
 from logdir.desired.image import Broker, Image, Source
-from logdir.evidence import Proof, Removed, Unknown
+from logdir.evidence import Proof, Removed
 from logdir.formats import controller_file
 from logdir.formats.brake_file import Count
 from logdir.formats.heartbeat_file import Heartbeat
@@ -191,6 +192,8 @@ def test_two_staged_copies_of_one_id_under_two_names_are_not_both_restored() -> 
     disks = [facts(set_aside=(first,)), facts(set_aside=(second,), log_dir="/d2")]
     both = (("/d1", first.name), ("/d2", second.name))
     for is_choice in (False, True):
-        plan = plan_restore(RestoreRequest(selected=both, wanted=Unknown(), is_choice=is_choice, insists=True), disks)
+        plan = plan_restore(
+            RestoreRequest(selected=both, cluster=ClusterState(), is_choice=is_choice, is_even_if_unknown=True), disks
+        )
         assert plan.actions == ()
         assert [one.why for one in plan.refusals] == [Why.CHOICE, Why.CHOICE]

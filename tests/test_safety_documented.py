@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ATTACKS = range(1, 47)
+ATTACKS = range(1, 52)
 STATES = ("tested", "in part", "open")
 _NAMED = re.compile(r"^ *(?:async )?def (test_(?:a\d\d_)+\w+)\(", re.MULTILINE)
 _FILE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")

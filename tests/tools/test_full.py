@@ -83,8 +83,8 @@ def test_no_record_that_finds_no_room_is_told_as_an_offline_disk(top: Path, full
 
 def test_no_stage_on_a_full_disk_is_refused_as_an_offline_disk(top: Path, full: set[str]) -> None:
     full |= {"brake.json", "heartbeat.json"}
-    status, _ = ctl_json("stage", "pay-0", "--log-dirs", top, "--apply")
-    said = ctl("stage", "pay-0", "--log-dirs", top, "--apply")
+    status, _ = ctl_json("stage", "pay-0", "--even-if-unknown", "--log-dirs", top, "--apply")
+    said = ctl("stage", "pay-0", "--even-if-unknown", "--log-dirs", top, "--apply")
     assert (status, said.status) == (Exit.PROBLEMS, Exit.PROBLEMS)
     (line,) = [line for line in said.err.splitlines() if "No space left" in line]
     assert f"disk-full: {top}.logdird/brake.json: " in line
@@ -96,13 +96,21 @@ def test_no_replica_that_finds_no_room_for_its_marker_is_undone_without_the_word
     top: Path, full: set[str]
 ) -> None:
     full |= {"replica.json", "replica"}
-    said = ctl("stage", "pay-0", "--log-dirs", top, "--apply")
+    said = ctl("stage", "pay-0", "--even-if-unknown", "--log-dirs", top, "--apply")
     assert said.status == Exit.PROBLEMS
     assert f"disk-full: {top}/pay-0" in said.err
     assert (top / "pay-0").is_dir()
 
 
 # What is kept for that day.
+
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "stage": ("--even-if-unknown",),
+    "staged hold": (),
+    "staged purge": ("--even-if-last",),
+    "staged restore": ("--even-if-unknown",),
+}
 
 
 def _space(monkeypatch: pytest.MonkeyPatch, free_percent: int) -> None:
@@ -122,13 +130,12 @@ def test_a10_the_reserve_is_not_gone_after_the_first_round(
     top: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if verb != "stage":
-        delay = ("--delay-ms", "0") if verb == "staged purge" else ()
-        assert ctl("stage", "pay-1", "--log-dirs", top, "--apply", *delay).status == Exit.DONE
+        assert ctl("stage", "pay-1", "--even-if-unknown", "--log-dirs", top, "--apply").status == Exit.DONE
     for _ in range(3):
         root = _spend(top)
         _space(monkeypatch, 5)
         selector = "pay-0" if verb == "stage" else "pay-1"
-        said = ctl(*verb.split(), selector, "--log-dirs", top, "--apply")
+        said = ctl(*verb.split(), selector, *WORDS[verb], "--log-dirs", top, "--apply")
         assert "reserve" not in said.err
         assert (root / "reserve").stat().st_size == 4 << 20
         assert (root / "reserve").stat().st_blocks * 512 >= 4 << 20
@@ -142,11 +149,10 @@ def test_a10_a_reserve_that_cannot_be_refilled_is_not_passed_over_in_silence(
     top: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if verb != "stage":
-        delay = ("--delay-ms", "0") if verb == "staged purge" else ()
-        assert ctl("stage", "pay-1", "--log-dirs", top, "--apply", *delay).status == Exit.DONE
+        assert ctl("stage", "pay-1", "--even-if-unknown", "--log-dirs", top, "--apply").status == Exit.DONE
     root = _spend(top)
     _space(monkeypatch, 4)
-    said = ctl(*verb.split(), "pay-0" if verb == "stage" else "pay-1", "--log-dirs", top, "--apply")
+    said = ctl(*verb.split(), "pay-0" if verb == "stage" else "pay-1", *WORDS[verb], "--log-dirs", top, "--apply")
     lines = [line for line in said.err.splitlines() if "reserve-spent" in line]
     assert len(lines) == 1, said.err
     assert f": {root}/reserve: " in lines[0]
@@ -170,7 +176,7 @@ def test_a10_a_reserve_that_init_cannot_refill_is_not_passed_over_in_silence(
 def test_a_plan_refills_nothing(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = _spend(top)
     _space(monkeypatch, 50)
-    assert ctl("stage", "pay-0", "--log-dirs", top).status == Exit.DONE
+    assert ctl("stage", "pay-0", "--even-if-unknown", "--log-dirs", top).status == Exit.DONE
     assert (root / "reserve").stat().st_size == 0
 
 
@@ -181,7 +187,10 @@ def test_a_plan_refills_nothing(top: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_listing_is_silent_of_a_work_root_that_is_missing(tmp_path: Path, form: tuple[str, ...]) -> None:
     one, two = two_disks(tmp_path)
     assert ctl("init", "--log-dirs", f"{one},{two}", "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", "--log-dirs", f"{one},{two}", "--apply", "--even-over-limit").status == Exit.DONE
+    assert (
+        ctl("stage", "pay", "--even-if-unknown", "--log-dirs", f"{one},{two}", "--apply", "--even-over-limit").status
+        == Exit.DONE
+    )
     (tmp_path / "d2.logdird").rename(tmp_path / "away")
     said = ctl("staged", "ls", "--log-dirs", f"{one},{two}", *form)
     assert said.status == Exit.PROBLEMS

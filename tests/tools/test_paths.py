@@ -113,7 +113,7 @@ def test_no_next_line_names_another_path_than_the_one_given(tmp_path: Path, name
         words = _typed(line.removeprefix("next: "))
         assert words[words.index("--log-dirs") + 1] == str(top), line
     ctl("init", "--log-dirs", top, "--apply")
-    said = ctl("stage", "pay", "--log-dirs", top)
+    said = ctl("stage", "pay", "--even-if-unknown", "--log-dirs", top)
     for line in (said.out + said.err).split("\n"):
         assert line.isprintable()
 
@@ -145,7 +145,9 @@ def _staged(tmp_path: Path, kind: str) -> tuple[Path, Path, Path]:
     top = log_dir(tmp_path / "d1")
     partition(top / "pay-0")
     assert ctl("init", "--log-dirs", top, "--work-root", kind, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay", "--log-dirs", top, "--apply", "--even-over-limit").status == Exit.DONE
+    assert (
+        ctl("stage", "pay", "--even-if-unknown", "--log-dirs", top, "--apply", "--even-over-limit").status == Exit.DONE
+    )
     root = {"beside": tmp_path / "d1.logdird", "in-place": top / HIDDEN_WORK_ROOT, "inside": top}[kind]
     (place,) = (root / "deleting").iterdir()
     return top, root, place
@@ -153,7 +155,9 @@ def _staged(tmp_path: Path, kind: str) -> tuple[Path, Path, Path]:
 
 def _paths_named(said: Said) -> list[str]:
     """Return the path each finding names."""
-    return [line.split(": ")[2] for line in said.err.splitlines() if line.startswith("logdirctl") and "refused" in line]
+    return [
+        line.split(": ")[2] for line in said.err.splitlines() if line.startswith("logdirctl") and ": expected " in line
+    ]
 
 
 @pytest.mark.parametrize("kind", ["beside", "in-place", "inside"])

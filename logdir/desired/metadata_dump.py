@@ -29,6 +29,7 @@ SNAPSHOT_SUFFIX: Final = ".checkpoint"
 BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _SEGMENT: Final = re.compile(r"(\d+)\.log", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_RELEASE: Final = re.compile(r"(\d\.\d)(?:\.\d+)?", re.ASCII)
 _DELETE_HORIZON: Final = 0x40
 _MOST_SEQUENCE: Final = (1 << 31) - 1
 _MOST_GAPS: Final = 100
@@ -40,18 +41,49 @@ _LABELS: Final = {
     "KRAFT_VOTERS": "KRaftVoters",
 }
 _UNKNOWN_WORDS: Final = "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id"
+_LABELS_SINCE_3_8: Final = frozenset((_LABELS["KRAFT_VERSION"], _LABELS["KRAFT_VOTERS"]))
+_SINCE_3_8: Final = frozenset((5, 6))
+"""The numbers of those control records."""
+_OF_3_7: Final = {"lastKnownElr": "lastKnownELR"}
 _MARKERS: Final = frozenset(("ABORT", "COMMIT"))
 
 
 class StockForm(Enum):
     """Whose lines are printed, by the newest release looked at of those that print alike."""
 
+    OF_3_6 = "3.6"
+    """A leader change by its name alone; the control records of a dynamic quorum by their number."""
+    OF_3_7 = "3.7"
+    """And of a partition's ``lastKnownElr`` the last word in capitals."""
     OF_3_9 = "3.9"
-    """A leader change by its name alone."""
+    """Of these the leader change alone."""
     OF_4_1 = "4.1"
     """What it says."""
     OF_4_3 = "4.3"
     """And without the metadata of a record a bar in front of its payload all the same."""
+
+
+_BEFORE_3_8: Final = frozenset((StockForm.OF_3_6, StockForm.OF_3_7))
+_WITHOUT_LEADER: Final = _BEFORE_3_8 | {StockForm.OF_3_9}
+_FORMS: Final = {
+    **dict.fromkeys(("3.3", "3.4", "3.5", "3.6"), StockForm.OF_3_6),
+    "3.7": StockForm.OF_3_7,
+    **dict.fromkeys(("3.8", "3.9", "4.0"), StockForm.OF_3_9),
+    **dict.fromkeys(("4.1", "4.2"), StockForm.OF_4_1),
+    "4.3": StockForm.OF_4_3,
+}
+RELEASES: Final = tuple(_FORMS)
+"""Those whose lines are known, the newest last."""
+
+
+def form_of(release: str) -> StockForm | None:
+    """Return whose lines a release prints, ``None`` if that is not known.
+
+    >>> form_of("3.7.2"), form_of("4.0"), form_of("2.8")
+    (<StockForm.OF_3_7: '3.7'>, <StockForm.OF_3_9: '3.9'>, None)
+    """
+    parsed = _RELEASE.fullmatch(release)
+    return None if parsed is None else _FORMS.get(parsed[1])
 
 
 class ShownRecord(NamedTuple):
@@ -173,6 +205,8 @@ class Dump:
         except LogDirError as error:
             self._note(_within(error, record.offset))
             return ShownRecord(record, None, None, f"Error at {record.offset}, skipping. {_words(error)}")
+        if self._form is StockForm.OF_3_7:
+            value["data"] = {_OF_3_7.get(name, name): one for name, one in value["data"].items()}
         return ShownRecord(record, None, value, "")
 
     def _control(self, batch: Batch, record: Record) -> ShownRecord:
@@ -181,16 +215,21 @@ class Dump:
         except LogDirError as error:
             self._note(_within(error, record.offset))
             number = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
-            name = control.TYPES[number].name if number in control.TYPES else "UNKNOWN"
-            return ShownRecord(record, "controlType:", None, f"{name}({number})")
+            return ShownRecord(record, "controlType:", None, f"{self._control_name(number)}({number})")
         if found.name in _MARKERS:
             said = f"{found.name} coordinatorEpoch: {found.fields['coordinatorEpoch']}"
             return ShownRecord(record, "endTxnMarker:", None, said)
         return ShownRecord(record, _LABELS[found.name], control.to_json(found), f"{found.name}({found.type})")
 
+    def _control_name(self, number: int) -> str:
+        is_known = number in control.TYPES and not (number in _SINCE_3_8 and self._form in _BEFORE_3_8)
+        return control.TYPES[number].name if is_known else "UNKNOWN"
+
     def _control_words(self, shown: ShownRecord) -> str:
-        if shown.value is None or (self._form is StockForm.OF_3_9 and shown.label == "LeaderChange:"):
+        if shown.value is None or (self._form in _WITHOUT_LEADER and shown.label == "LeaderChange:"):
             return f"{shown.label if shown.value is None else 'controlType:'} {shown.said}"
+        if self._form in _BEFORE_3_8 and shown.label in _LABELS_SINCE_3_8:
+            return f"controlType: UNKNOWN{shown.said[shown.said.index('(') :]}"
         return f"{shown.label} {text(shown.value)}"
 
     def _note(self, problem: Problem) -> None:

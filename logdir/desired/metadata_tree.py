@@ -28,6 +28,9 @@ _RESOURCES: Final = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_ME
 _MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ENTITIES: Final = {"client-id": "clientId", "ip": "ip", "user": "user"}
 _RECOVERY: Final = {0: "RECOVERED", 1: "RECOVERING"}
+_MIGRATION: Final = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRATION", 3: "POST_MIGRATION", 4: "ZK"}
+_FIRST_WITHOUT_ZK: Final = 22
+"""Level of ``metadata.version`` 4.0-IV0: from here on the shell has no ``zkMigrationState``."""
 _NO_PRODUCER_ID: Final = -1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -73,7 +76,7 @@ def build(look: Look, local: Mapping[str, object]) -> Directory:
         "configs": partial(_configs, contents),
         "clientQuotas": partial(_quotas, contents),
         "producerIds": partial(_fixed, {"nextProducerId": partial(Leaf, _next_producer_id(contents))}),
-        "acls": partial(_ids, contents.acls, _acl),
+        "acls": partial(_fixed, {"byId": partial(_ids, contents.acls, _acl)}),
         "scram": partial(_scram, contents),
         "delegationToken": partial(_named, contents.tokens, _token),
     }
@@ -193,8 +196,11 @@ def _features(contents: Contents) -> Directory:
     }
     if METADATA_VERSION in contents.features:
         leaves["metadataVersion"] = contents.features[METADATA_VERSION]
-    if contents.zk_migration_state is not None:
-        leaves["zkMigrationState"] = contents.zk_migration_state
+    state = contents.zk_migration_state
+    if state is None and contents.features.get(METADATA_VERSION, _FIRST_WITHOUT_ZK) < _FIRST_WITHOUT_ZK:
+        state = 0  # not written; releases that know ZooKeeper show it all the same
+    if state is not None:
+        leaves["zkMigrationState"] = _MIGRATION.get(state, state)
     return _named(leaves, Leaf)
 
 

@@ -26,6 +26,7 @@ NO_NODE_ID = -1
 _SLUG = "config-error"
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _VARIABLE = re.compile(r"\$\{[^}]*?:[^}]*?\}")
+_MAY_BE_UNKNOWN = ("metadata.log.dir", "node.id", "broker.id", "broker.rack")
 # Java's String.trim(): everything up to the blank, control characters included.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
@@ -40,10 +41,12 @@ class ServerProperties(NamedTuple):
     node_id: int | None
     """``node.id``, else ``broker.id``; ``None`` if neither is set or it is -1."""
     rack: str | None
-    metadata_log_dir: str
-    """``metadata.log.dir``, else the first log dir."""
+    metadata_log_dir: str | None
+    """``metadata.log.dir``, else the first log dir; ``None`` if it is one of ``unknown``."""
     is_kraft: bool = False
     """Whether ``process.roles`` says anything: else it is a broker of a ZooKeeper cluster."""
+    unknown: tuple[str, ...] = ()
+    """Keys whose value is a variable of ``config.providers``: what a broker takes there this file does not say."""
 
 
 def parse(data: bytes, path: str = "") -> ServerProperties:
@@ -65,33 +68,30 @@ def parse(data: bytes, path: str = "") -> ServerProperties:
     properties = java_properties.parse(data, path)
     values = {key: text.strip(_TRIMMED) for key, text in properties.items()}
     problems: list[Problem] = []
-    _check_variables(values, path, problems)
+    unknown = _unknown(values, path, problems)
     node_id = _node_id(values, path, problems)
     log_dirs = _log_dirs(values, path, problems)
-    metadata_log_dir = values.get("metadata.log.dir")
-    if metadata_log_dir == "":
+    metadata_log_dir = values.get("metadata.log.dir") or (log_dirs[0] if log_dirs else None)
+    if values.get("metadata.log.dir") == "":
         problems.append(Problem(_SLUG, path, "a path in metadata.log.dir", "an empty value", "remove the line"))
     if problems:
         raise ConfigError(tuple(problems))
     is_kraft = bool(values.get("process.roles"))
-    return ServerProperties(log_dirs, node_id, values.get("broker.rack"), metadata_log_dir or log_dirs[0], is_kraft)
+    rack = None if "broker.rack" in unknown else values.get("broker.rack")
+    metadata_log_dir = None if "metadata.log.dir" in unknown else metadata_log_dir
+    return ServerProperties(log_dirs, node_id, rack, metadata_log_dir, is_kraft, unknown)
 
 
-def _check_variables(values: dict[str, str], path: str, problems: list[Problem]) -> None:
-    # Without config.providers Kafka takes "${…}" literally; with it the value comes from elsewhere.
+def _unknown(values: dict[str, str], path: str, problems: list[Problem]) -> tuple[str, ...]:
+    """Return the keys whose value comes from elsewhere; of the one that is needed it is a problem."""
+    # Without config.providers Kafka takes "${…}" literally.
     if not values.get("config.providers"):
-        return
-    for key in ("log.dirs", "log.dir", "metadata.log.dir", "node.id", "broker.id", "broker.rack"):
-        if _VARIABLE.search(values.get(key, "")):
-            problems.append(
-                Problem(
-                    _SLUG,
-                    path,
-                    f"the value itself in {key}",
-                    values[key],
-                    "name the value without config.providers",
-                )
-            )
+        return ()
+    needed = "log.dirs" if "log.dirs" in values else "log.dir"
+    if _VARIABLE.search(values.get(needed, "")):
+        fix = "name the value without config.providers, or the log dirs with --log-dirs"
+        problems.append(Problem(_SLUG, path, f"the value itself in {needed}", values[needed], fix))
+    return tuple(key for key in _MAY_BE_UNKNOWN if _VARIABLE.search(values.get(key, "")))
 
 
 def _node_id(values: dict[str, str], path: str, problems: list[Problem]) -> int | None:
@@ -130,7 +130,9 @@ def render(value: ServerProperties) -> bytes:
     Raises:
         ValueError: a value that a properties file of a broker cannot hold.
     """
-    properties = {"log.dirs": ",".join(value.log_dirs), "metadata.log.dir": value.metadata_log_dir}
+    properties = {"log.dirs": ",".join(value.log_dirs)}
+    if value.metadata_log_dir is not None:
+        properties["metadata.log.dir"] = value.metadata_log_dir
     if value.node_id is not None:
         properties["node.id"] = str(value.node_id)
     if value.rack is not None:

@@ -79,6 +79,8 @@ class LogDirFacts:
     log_dir: str
     problem: Problem | None
     """It, or a part that matters, cannot be read; then what is listed may not be all."""
+    is_offline: bool = False
+    """A broker takes it for offline: it, or its ``meta.properties``, cannot be read."""
     cluster_id: str | None = None
     node_id: int | None = None
     directory_id: str | None = None

@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from logdir.errors import FormatError, MalformedFileError, Problem
-from logdir.formats import offset_checkpoint, own_json, replica_marker
+from logdir.formats import meta_properties, offset_checkpoint, own_json, replica_marker
 from logdir.formats.inventory import Disk, Entry, Kind, Root
 from logdir.formats.offset_checkpoint import NAMES, TopicPartition
 from logdir.formats.replica_marker import Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import HIDDEN_WORK_ROOT, DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
 from logdir.observe import replica as contents
-from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE
+from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE, META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica, SetAside
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
@@ -55,12 +55,12 @@ def look(log_dir: str, *, taken_at_ms: int | None = None, closely: Callable[[Ent
     """
     disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms)
     if disk.status != "ok":
-        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, ", ".join(disk.problems)))
+        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, ", ".join(disk.problems)), is_offline=True)
     try:
         with opened(os.open(log_dir, _TOP)) as top:
             return _look(log_dir, top, disk, entries, closely)
     except OSError as error:
-        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, error.strerror or str(error)))
+        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, error.strerror or str(error)), is_offline=True)
 
 
 def _unread(path: str, found: str) -> Problem:
@@ -76,9 +76,11 @@ def _look(
         for entry in map(_as_broker_sees, entries)
         if entry.root == Root.LOG_DIR.value and entry.kind in _IN_LOG_DIR
     )
+    offline = _offline(log_dir, top)
     return LogDirFacts(
         log_dir=log_dir,
-        problem=next((_hidden(log_dir, top, entry) for entry in entries if _hides(entry)), None),
+        is_offline=offline is not None,
+        problem=offline or next((_hidden(log_dir, top, entry) for entry in entries if _hides(entry)), None),
         cluster_id=disk.cluster_id,
         node_id=disk.node_id,
         directory_id=disk.directory_id,
@@ -88,6 +90,21 @@ def _look(
         replicas=replicas,
         set_aside=tuple(_set_aside(log_dir, top, entry) for entry in entries if entry.kind in _SET_ASIDE),
     )
+
+
+def _offline(log_dir: str, top: int) -> Problem | None:
+    """Return why a broker from 3.7 on takes a log dir that can be read for offline (kafka-behaviour §2.3)."""
+    path = f"{log_dir}/{META_PROPERTIES}"
+    try:
+        meta_properties.parse(contents.read_small(META_PROPERTIES, top), path)
+        return None
+    except FileNotFoundError:
+        return None  # over that one it does not start
+    except FormatError as error:
+        found = f"{error.found}, where {error.expected} is expected"
+    except OSError as error:
+        found = error.strerror or str(error)
+    return Problem("log-dir-offline", path, "a file that can be read: a broker takes its log dir for offline", found)
 
 
 def _as_broker_sees(entry: Entry) -> Entry:

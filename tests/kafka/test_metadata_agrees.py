@@ -25,7 +25,7 @@ from tests.proof.plugin import Recorder
 pytestmark = pytest.mark.kafka
 
 SEED: Final = 5
-FORMS: Final = {"4.3.1": StockForm.OF_4_3, "3.3.2": StockForm.OF_3_9, "3.7.2": StockForm.OF_3_9}
+FORMS: Final = {"4.3.1": StockForm.OF_4_3, "3.3.2": StockForm.OF_3_6, "3.7.2": StockForm.OF_3_7}
 ASKED: Final = tuple(FORMS)[: STOCK_DECODER.count("releases")]
 _PROPERTIES: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

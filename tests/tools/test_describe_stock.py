@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.builders import log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, record, register, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.reconcile.universe import document, listed
-from tests.tools.ctl import HOME, ctl
+from tests.tools.ctl import HOME, ctl, tree, two_disks
 from tests.tools.named_tree import tree_of
 from tests.tools.reconcile_rig import PAY, Rig, raw
 from tools.cli import Exit
@@ -209,3 +210,59 @@ def test_without_metadata_the_lines_of_topics_are_refused(rig: Rig) -> None:
     said = ctl("describe", "to-delete", "--kafka-topics", *named)
     assert (said.status, said.out) == (Exit.PROBLEMS, "")
     assert "nothing-selected" in said.err
+
+
+# A log dir whose meta.properties cannot be read.
+
+
+def _directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+UNREADABLE = {
+    "a directory": _directory,
+    "a link": lambda file: (file.unlink(), file.symlink_to("nowhere")),
+    "a version of another release": lambda file: file.write_text("version=7\nnode.id=1\ncluster.id=x\n"),
+    "no version": lambda file: file.write_text("version=x\nnode.id=1\ncluster.id=x\n"),
+    "no node id": lambda file: file.write_text("version=1\ncluster.id=x\n"),
+}
+
+
+@pytest.mark.parametrize("how", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_no_log_dir_whose_meta_properties_cannot_be_read_is_told_as_online(
+    tmp_path: Path, how: Callable[[Path], object]
+) -> None:
+    one, two = two_disks(tmp_path)
+    named = ("--log-dirs", f"{one},{two}")
+    how(two / "meta.properties")
+    said = ctl("describe", *named, "--kafka-json")
+    told = {each["logDir"]: each for each in json.loads(said.out)["brokers"][0]["logDirs"]}
+    assert (told[str(two)]["error"], told[str(two)]["partitions"]) == (OFFLINE, [])
+    assert told[str(one)]["error"] is None
+    assert told[str(one)]["partitions"]
+    for verb in (["describe"], ["staged", "ls"], ["describe", "--kafka-json"]):
+        said = ctl(*verb, *named)
+        assert said.status == Exit.PROBLEMS, verb
+        assert sum(f"{two}/meta.properties" in line for line in said.err.splitlines()) == 1, (verb, said.err)
+        assert f"log-dir-offline: {two}/meta.properties: " in said.err, verb
+
+
+def test_an_empty_meta_properties_is_not_told_as_an_offline_log_dir(tmp_path: Path) -> None:
+    """No release starts on such a broker, so none can be asked."""
+    one, two = two_disks(tmp_path)
+    (two / "meta.properties").write_bytes(b"")
+    said = ctl("describe", "--log-dirs", f"{one},{two}", "--kafka-json")
+    assert OFFLINE not in said.out
+
+
+@pytest.mark.parametrize("verb", ["stage", "staged restore"])
+def test_nothing_is_changed_beside_a_log_dir_whose_meta_properties_cannot_be_read(tmp_path: Path, verb: str) -> None:
+    one, two = two_disks(tmp_path)
+    named = ("--log-dirs", f"{one},{two}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay-0", *named, "--apply", "--even-over-limit").status == Exit.DONE
+    _directory(two / "meta.properties")
+    before = tree(tmp_path)
+    assert ctl(*verb.split(), "pay", *named, "--apply").status in (Exit.PROBLEMS, Exit.REFUSED)
+    assert tree(tmp_path) == before

@@ -61,6 +61,7 @@ def log_dirs(
     served = [
         replica
         for one in facts
+        if not one.is_offline
         for replica in one.replicas
         if replica.kind in (Kind.LIVE, Kind.FUTURE) and _UNUSABLE.isdisjoint(replica.problems)
     ]
@@ -70,8 +71,8 @@ def log_dirs(
     by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts if disks is None or one.log_dir in disks}
     for replica in chosen:
         by_dir[replica.log_dir].append(_line(replica, current))
-    # A disk that cannot be read is what a broker calls offline; one of which only a part is hidden still tells.
-    offline = {one.log_dir for one in facts if one.problem is not None and not one.replicas}
+    # One of which only a part is hidden still tells.
+    offline = {one.log_dir for one in facts if one.is_offline}
     lines = [
         LogDirLine(render.utf8(path), log_dirs_json.OFFLINE if path in offline else None, tuple(listed))
         for path, listed in by_dir.items()

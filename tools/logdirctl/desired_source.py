@@ -250,6 +250,8 @@ def own_log(named: Broker, facts: Iterable[LogDirFacts]) -> str | None:
     """
     if named.metadata_log_dir is not None and named.is_kraft is not False:
         return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
+    if "metadata.log.dir" in named.unknown:
+        return None  # what lies in a log dir may be one that was left behind
     for one in facts:
         if any(replica.kind is Kind.METADATA for replica in one.replicas):
             return f"{one.log_dir}/{METADATA_DIR}"

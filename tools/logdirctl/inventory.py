@@ -25,7 +25,7 @@ _FIXES = {
     "no-permission": "run as the broker's user",
     "io-error": "look at the kernel's log; do not restart the broker before you know more",
     "meta-properties-missing": "a broker will not start on it; see docs/errors.md",
-    "meta-properties-malformed": "a broker will not start on it; see docs/errors.md",
+    "meta-properties-malformed": "a broker takes it for offline, or will not start on it; see docs/errors.md",
 }
 
 
@@ -35,6 +35,9 @@ class Result(NamedTuple):
     summary: Summary
     file: str | None
     """The file's path, where ``-o`` was given."""
+
+
+_NO_RACK = "the inventories hold no broker.rack: name it in the fleet file"
 
 
 def add_parser(commands: Any) -> None:
@@ -126,6 +129,9 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         written = publish(found, summaries)
         results = [Result(*pair) for pair in zip(summaries, written, strict=True)]
         problems = _problems(summaries)
+        if "broker.rack" in broker.unknown:
+            variable = "a variable of config.providers"
+            problems = [*problems, Problem("config-error", arguments.server_properties, "a value", variable, _NO_RACK)]
         unread = any(summary.disk.status != "ok" for summary in summaries)
         status = Exit.PROBLEMS if unread else Exit.DONE
         if arguments.json:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 _Note = Callable[[Iterable[Problem], Exit], None]
 _STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"
-_STOCK = ("3.9", "4.1", "4.3")
+_NEWEST = "4.3"
 _MOST_GAPS_TOLD = 10
 _SUFFIXES = (".log", ".checkpoint")
 
@@ -71,8 +71,24 @@ def add_parser(commands: Any) -> None:
     dump.add_argument(
         "--skip-record-metadata", action="store_true", help="what records say without their offsets and sizes"
     )
-    dump.add_argument("--stock", choices=_STOCK, default=_STOCK[-1], help="print as that release (default %(default)s)")
+    dump.add_argument(
+        "--stock",
+        type=_release,
+        default=_NEWEST,
+        metavar="VERSION",
+        help=f"print as that release does, 3.3 to {_NEWEST}, with or without its patch number (default %(default)s)",
+    )
     dump.set_defaults(run=act_dump, title="metadata dump")
+
+
+def _release(text: str) -> str:
+    from argparse import ArgumentTypeError
+
+    from logdir.desired.metadata_dump import RELEASES, form_of
+
+    if form_of(text) is None:
+        raise ArgumentTypeError(f"a release from {RELEASES[0]} to {RELEASES[-1]} is expected, not {text!r}")
+    return text
 
 
 def _command(below: Any, name: str, says: str, description: str) -> Any:
@@ -279,13 +295,13 @@ def _kept(note: _Note) -> Iterator[None]:
 
 @contextmanager
 def _dumped(path: str, arguments: argparse.Namespace) -> Iterator[Dump]:
-    from logdir.desired.metadata_dump import Dump, StockForm
+    from logdir.desired.metadata_dump import Dump, StockForm, form_of
     from logdir.desired.metadata_file import opened
 
     with ExitStack() as stack:
         with told(path):
             file = stack.enter_context(opened(path, is_followed=bool(arguments.file)))
-        yield Dump(file, form=StockForm(arguments.stock))
+        yield Dump(file, form=form_of(arguments.stock) or StockForm.OF_4_3)
 
 
 def _reading(path: str, parts: Iterator[_Part]) -> Iterator[_Part]:

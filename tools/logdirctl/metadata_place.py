@@ -99,6 +99,10 @@ def directory_of(arguments: argparse.Namespace) -> str:
     named = broker_of(arguments)
     if named.metadata_log_dir is not None:
         return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
+    if "metadata.log.dir" in named.unknown:
+        found_there, fix = "a variable of config.providers", "name the directory of the metadata log: --directory"
+        problem = Problem("config-error", arguments.server_properties, "a path in metadata.log.dir", found_there, fix)
+        raise ConfigError((problem,))
     found, unread = [], []
     for log_dir in named.log_dirs:
         try:

@@ -31,6 +31,8 @@ class Broker(NamedTuple):
     metadata_log_dir: str | None = None
     is_kraft: bool | None = None
     """``None`` if that is not said."""
+    unknown: tuple[str, ...] = ()
+    """Keys of its configuration whose value is a variable, and so is not known."""
 
 
 def add_broker(parser: Any) -> None:
@@ -59,6 +61,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
     node_id: int | None = None
     metadata: str | None = None
     is_kraft: bool | None = None
+    unknown: tuple[str, ...] = ()
     if arguments.server_properties is None:
         dirs = [part.strip() for part in arguments.log_dirs.split(",")]
     else:
@@ -74,7 +77,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
             ) from error
         value = server_properties.parse(data, path)
         dirs, rack, node_id, metadata = list(value.log_dirs), value.rack, value.node_id, value.metadata_log_dir
-        is_kraft = value.is_kraft
+        is_kraft, unknown = value.is_kraft, value.unknown
     where = arguments.server_properties or "--log-dirs"
     problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
     fit = [part for part in dirs if part and _is_path(part)]
@@ -89,7 +92,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
     problems += _one_directory(absolute, where)
     if problems:
         raise ConfigError(tuple(problems))
-    return Broker(tuple(absolute), rack, node_id, metadata, is_kraft)
+    return Broker(tuple(absolute), rack, node_id, metadata, is_kraft, unknown)
 
 
 def _one_directory(paths: Sequence[str], where: str) -> list[Problem]:

@@ -99,3 +99,24 @@ def write(directory: Path, *, cut: int = 0, flip: bool = False) -> Path:
     path = directory / "00000000000000000000.log"
     path.write_bytes(data[: len(data) - cut])
     return path
+
+
+def write_elr(directory: Path) -> Path:
+    """Write a segment with eligible leader replicas; ``directory`` must be there."""
+    common = {"topicId": TOPIC_ID, "removingReplicas": (), "addingReplicas": (), "leaderRecoveryState": 0}
+    of = {**common, "replicas": (1, 2), "isr": (1,), "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
+    newer = {"directories": (bytes(15) + b"\1",) * 2, "eligibleLeaderReplicas": (2,), "lastKnownElr": (1,)}
+    change = {
+        "topicId": TOPIC_ID, "isr": (1, 2), "leader": -2, "replicas": None, "removingReplicas": None,
+        "addingReplicas": None, "leaderRecoveryState": -1, "directories": None,
+        "eligibleLeaderReplicas": (), "lastKnownElr": (7,),
+    }  # fmt: skip
+    records = [
+        MetadataRecord(type=2, version=0, fields={"name": "t", "topicId": TOPIC_ID}),
+        MetadataRecord(type=3, version=0, fields={"partitionId": 0, **of}),
+        MetadataRecord(type=3, version=2, fields={"partitionId": 1, **of, **newer}),
+        MetadataRecord(type=5, version=2, fields={"partitionId": 1, **change}),
+    ]
+    path = directory / "00000000000000000000.log"
+    path.write_bytes(metadata_batch([encode(one) for one in records], base_offset=0, epoch=1, timestamp_ms=START_MS))
+    return path

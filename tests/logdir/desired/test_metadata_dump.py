@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.desired.metadata_dump import Dump, StockForm
+from logdir.desired.metadata_dump import RELEASES, Dump, StockForm, form_of
 from logdir.desired.metadata_file import opened
 from logdir.errors import LogDirError
 from tests.logdir.desired import odd_log
@@ -18,11 +18,12 @@ from tests.proof.plugin import Recorder
 
 ODD = Path(__file__).parents[2] / "golden" / "metadata-odd"
 SEGMENT_NAME = "00000000000000000000.log"
-FORMS = {"3.3.2": StockForm.OF_3_9, "3.7.2": StockForm.OF_3_9, "4.3.1": StockForm.OF_4_3}
 
 
-def form_of(path: Path) -> StockForm:
-    return FORMS[path.parent.name.partition("-")[0]]
+def form_at(path: Path) -> StockForm:
+    found = form_of(path.parent.name.partition("-")[0])
+    assert found is not None
+    return found
 
 
 def dumped(path: Path, form: StockForm = StockForm.OF_4_3, *, skip: bool = False) -> tuple[list[str], Dump]:
@@ -37,7 +38,7 @@ def recorded(path: Path, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("path", DUMPED, ids=label)
 def test_a_dump_is_the_stock_decoders(path: Path, record_proof: Recorder) -> None:
-    lines, dump = dumped(path, form_of(path))
+    lines, dump = dumped(path, form_at(path))
     assert lines == recorded(path, "dump")
     assert (dump.problems, dump.gaps, dump.trailing_bytes) == ([], [], 0)
     record_proof(GOLDEN_DUMPS, {"files dumped to the same lines": 1})
@@ -45,7 +46,7 @@ def test_a_dump_is_the_stock_decoders(path: Path, record_proof: Recorder) -> Non
 
 @pytest.mark.parametrize("path", FILES, ids=label)
 def test_a_dump_without_record_metadata_is_the_stock_decoders(path: Path) -> None:
-    assert dumped(path, form_of(path), skip=True)[0] == recorded(path, "skip")
+    assert dumped(path, form_at(path), skip=True)[0] == recorded(path, "skip")
 
 
 @pytest.mark.parametrize("kind", ["dump", "skip"])
@@ -160,3 +161,25 @@ def test_damage_is_told_and_never_more_than_an_error_of_ours(tmp_path: Path) -> 
         assert all("\n" not in line for line in lines)
         told += len(dump.problems) > 1
     assert told > 250
+
+
+@pytest.mark.parametrize("kind", ["dump", "skip"])
+@pytest.mark.parametrize("what", ["odd", "elr"])
+@pytest.mark.parametrize("release", ["3.6.2", "3.7.2", "4.0.2", "4.2.1"])
+def test_no_release_between_is_dumped_in_the_words_of_another(
+    release: str, what: str, kind: str, tmp_path: Path
+) -> None:
+    if (what, release) == ("elr", "3.6.2"):
+        pytest.skip("it knows no such records")
+    form = form_of(release)
+    assert form is not None
+    path = odd_log.write(tmp_path) if what == "odd" else odd_log.write_elr(tmp_path)
+    assert dumped(path, form, skip=kind == "skip")[0] == recorded(ODD / f"{what}-{release}", kind)
+
+
+def test_every_release_from_3_3_to_4_3_is_taken_with_and_without_its_patch_number() -> None:
+    assert RELEASES == ("3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3")
+    for release in RELEASES:
+        assert form_of(release) is form_of(f"{release}.0") is form_of(f"{release}.12") is not None
+    for text in ("3.2", "4.4", "4", "", "4.3.", "4.3.1.2", "v4.3", "4.30", " 4.3", "٤.3"):
+        assert form_of(text) is None

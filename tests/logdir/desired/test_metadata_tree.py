@@ -131,7 +131,7 @@ def test_brokers_controllers_and_features() -> None:
     assert other["endPoints"] == [endpoint]
     assert found["/image/features/metadataVersion"] == 30
     assert found["/image/features/finalized_x"] == 2
-    assert found["/image/features/zkMigrationState"] == 3
+    assert found["/image/features/zkMigrationState"] == "POST_MIGRATION"
     assert "/image/features/finalized_metadata.version" not in found
 
 
@@ -185,7 +185,12 @@ def test_secrets_access_lists_and_tokens() -> None:
             record(11, name="", mechanism=1, **scram),
         )
     )
-    assert found[f"/image/acls/{TopicId(A)}"] == {"id": str(TopicId(A)), **acl, "operation": 3, "permissionType": 3}
+    assert found[f"/image/acls/byId/{TopicId(A)}"] == {
+        "id": str(TopicId(A)),
+        **acl,
+        "operation": 3,
+        "permissionType": 3,
+    }
     one: Any = found["/image/delegationToken/a\\/b"]
     assert (one["owner"], one["renewers"]) == ("o", ["x"])
     # Salt is no id, though it has as many bytes.
@@ -217,3 +222,18 @@ def test_a_path_that_leads_nowhere() -> None:
         assert paths(one, path) == []
     assert paths(one, "/") == ["/"]
     assert Contents().topics == {}
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(0, "NONE"), (1, "MIGRATION"), (2, "PRE_MIGRATION"), (3, "POST_MIGRATION"), (4, "ZK"), (9, 9)],
+)
+def test_no_state_of_a_migration_is_shown_as_a_bare_number(number: int, name: object) -> None:
+    found = values(look(record(12, name="metadata.version", featureLevel=21), record(21, zkMigrationState=number)))
+    assert found["/image/features/zkMigrationState"] == name
+
+
+@pytest.mark.parametrize(("level", "state"), [(7, "NONE"), (21, "NONE"), (22, None), (30, None)])
+def test_no_state_of_a_migration_is_shown_where_releases_have_none(level: int, state: str | None) -> None:
+    found = values(look(record(12, name="metadata.version", featureLevel=level)))
+    assert found.get("/image/features/zkMigrationState") == state

@@ -46,7 +46,7 @@ REJECTED = {
     "id below -1": (b"broker.id=-2", ["broker.id"]),
     "ids differ": (b"node.id=1\nbroker.id=2", ["node.id and broker.id"]),
     "-1 and another": (b"node.id=1\nbroker.id=-1", ["node.id and broker.id"]),
-    "variable": (b"config.providers=env\nnode.id=${env:ID}\nlog.dirs=${env:DIRS}", ["log.dirs", "node.id"]),
+    "variable": (b"config.providers=env\nnode.id=${env:ID}\nlog.dirs=${env:DIRS}", ["log.dirs"]),
     "all at once": (b"node.id=x\nlog.dirs=\nmetadata.log.dir=", ["node.id", "log.dirs", "metadata.log.dir"]),
 }
 
@@ -112,3 +112,25 @@ def test_damaged_files_raise_one_of_two_families(record_proof: Recorder) -> None
         [b"\n", b"\\", b"\\u", b"log.dirs=\n", b"node.id=x\n", b",", b"broker.id=9\n", b"\xff", b"-"],
         (FormatError, ConfigError),
     )
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["broker.rack", "log.dir", "broker.id", "node.id", "metadata.log.dir", "ssl.keystore.password", "process.roles"],
+)
+def test_no_variable_in_a_key_that_is_not_needed_stops_anything(key: str) -> None:
+    text = f"config.providers=env\nlog.dirs=/a,/b\n{key}=${{env:IT}}\n"
+    value = parse(text.encode())
+    assert value.log_dirs == ("/a", "/b")
+    assert (value.node_id, value.rack) == (None, None)
+    assert value.unknown == ((key,) if key in ("broker.rack", "broker.id", "node.id", "metadata.log.dir") else ())
+
+
+@pytest.mark.parametrize("text", ["log.dirs=${env:IT}", "log.dir=${env:IT}", "log.dirs=/a,${env:IT}/b"])
+def test_log_dirs_that_are_a_variable_are_not_guessed(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse(f"config.providers=env\n{text}\n".encode())
+
+
+def test_a_node_id_that_is_given_is_not_lost_for_an_old_key_that_is_a_variable() -> None:
+    assert parse(b"config.providers=env\nlog.dirs=/a\nnode.id=3\nbroker.id=${env:IT}\n").node_id == 3

@@ -126,6 +126,18 @@ class RefusedError(DiskError):
         return cls(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
 
 
+class LayoutFileMissingError(RefusedError):
+    """Replicas lie under topic ids, and no ``layout.json`` says why."""
+
+    code: ClassVar[str] = "layout-file-missing"
+
+
+class ForBrokerMissingError(RefusedError):
+    """A layout is to be made final, and nothing names a broker that reads it."""
+
+    code: ClassVar[str] = "for-broker-missing"
+
+
 class NameTooLongError(RefusedError):
     """What something would be called when it is set aside is longer than a file system takes."""
 

@@ -106,6 +106,8 @@ class Say(NamedTuple):
 
     log_dir: str
     state: LayoutState
+    for_broker: str | None = None
+    """Of ``finalize``."""
 
 
 class Bar(NamedTuple):
@@ -153,6 +155,8 @@ class Decision:
     """Steps that were done already."""
     is_blocked: bool = False
     """Whether what is refused keeps the verb from its end."""
+    is_plan_stale: bool = False
+    """A live replica lies under its name and no step names it: another plan is needed."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

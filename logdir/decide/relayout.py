@@ -27,13 +27,20 @@ from logdir.decide.layout_action import (
     ToNames,
     Unbar,
 )
+from logdir.decide.layout_precondition import (
+    files_of,
+    require_broker_named,
+    require_known,
+    require_one_broker,
+    require_plan,
+    require_states,
+)
 from logdir.errors import RefusedError
-from logdir.formats.layout_file import LayoutFile, LayoutState
+from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
 
 _AGAIN = "take the inventory and plan again; the other steps are not held up"
-_ASK = "look at layout status; then say that it is this broker's, and which way to go"
 
 
 def _decision(
@@ -43,60 +50,16 @@ def _decision(
     *,
     done: int = 0,
     is_blocked: bool = False,
+    is_plan_stale: bool = False,
 ) -> Decision:
-    kept = tuple(tuple(phase) for phase in phases if phase)
-    return Decision(phases=kept, plan_sha256=sha256, refused=tuple(refused), done=done, is_blocked=is_blocked)
-
-
-def _states(broker: Sequence[Seen]) -> dict[str, LayoutFile]:
-    return {seen.log_dir: seen.file for seen in broker if seen.file is not None}
-
-
-def _require_one_broker(broker: Sequence[Seen]) -> None:
-    for seen in broker:
-        file, first = seen.file, broker[0]
-        if (seen.cluster_id, seen.node_id) != (first.cluster_id, first.node_id):
-            raise RefusedError(
-                seen.log_dir,
-                expected=f"cluster {first.cluster_id}, node {first.node_id} as in {first.log_dir}",
-                found=f"cluster {seen.cluster_id}, node {seen.node_id}",
-                fix="a disk of another broker?",
-            )
-        if file is not None and (file.cluster_id, file.node_id) != (seen.cluster_id, seen.node_id):
-            raise RefusedError(
-                f"{seen.log_dir}/layout.json",
-                expected=f"cluster {seen.cluster_id}, node {seen.node_id}",
-                found=f"cluster {file.cluster_id}, node {file.node_id}",
-                fix="a disk of another broker?",
-            )
-
-
-def _require_known(broker: Sequence[Seen], *, confirmed: bool) -> None:
-    """Hold if replicas lie under ids and nothing says why (A21)."""
-    for seen in broker:
-        if seen.file is None and seen.is_under_ids and not confirmed:
-            raise RefusedError(
-                f"{seen.log_dir}/layout.json",
-                expected="it, since replicas lie under topic ids",
-                found="no such file",
-                fix=_ASK,
-            )
-
-
-def _require_plan(plan: PlanDocument, broker: Sequence[Seen]) -> None:
-    header, first = plan.header, broker[0]
-    for what, wanted, found in (
-        ("cluster id", header.cluster_id, first.cluster_id),
-        ("node id", header.node_id, first.node_id),
-        ("log dirs", sorted(header.log_dirs), sorted(seen.log_dir for seen in broker)),
-    ):
-        if wanted != found:
-            raise RefusedError(
-                f"plan of {header.cluster}, node {header.node_id}",
-                expected=f"{what} {found}, this broker's",
-                found=wanted,
-                fix="take the document of this broker; all its log dirs must answer",
-            )
+    return Decision(
+        phases=tuple(tuple(phase) for phase in phases if phase),
+        plan_sha256=sha256,
+        refused=tuple(refused),
+        done=done,
+        is_blocked=is_blocked or is_plan_stale,
+        is_plan_stale=is_plan_stale,
+    )
 
 
 class _Everywhere:
@@ -149,16 +112,18 @@ def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False
 
     Spec: design §7.7: steps whose directory changed since are refused, the rest goes on.
     """
-    _require_one_broker(broker)
-    _require_plan(plan, broker)
-    _require_known(broker, confirmed=confirmed)
-    files = _states(broker)
+    require_one_broker(broker)
+    require_plan(plan, broker)
+    require_known(broker, confirmed=confirmed)
+    files = files_of(broker)
     over = {LayoutState.APPLIED, LayoutState.VERIFIED}
     for log_dir, file in files.items():
         if file.state in (LayoutState.FINALIZING, LayoutState.FINAL, LayoutState.ROLLING_BACK):
-            fix = "finish or undo that first" if file.state is not LayoutState.FINAL else "there is nothing left to do"
             raise RefusedError(
-                f"{log_dir}/layout.json", expected="a log dir to apply to", found=file.state.value, fix=fix
+                f"{log_dir}/layout.json",
+                expected="a log dir to apply to",
+                found=file.state.value,
+                fix="take it back with logdirctl layout rollback first",
             )
         if file.plan_sha256 != plan.sha256 and not all(other.state in over for other in files.values()):
             raise RefusedError(
@@ -168,11 +133,13 @@ def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False
                 fix="an earlier plan is not finished: apply or roll back that one first",
             )
     items, refused, finished = _steps(plan, broker)
+    unnamed = _without_step(plan, broker)
+    refused += unnamed
     is_over = all(
         seen.file is not None and seen.file.state in over and seen.file.plan_sha256 == plan.sha256 for seen in broker
     )
     if not any(items.values()) and (is_over or not files):
-        return _decision((), plan.sha256, refused, done=finished)
+        return _decision((), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
     begin = [
         Say(seen.log_dir, LayoutState.APPLYING)
         for seen in broker
@@ -183,7 +150,23 @@ def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False
         if items[seen.log_dir]:
             work.append(TakeToIds(seen.log_dir, tuple(items[seen.log_dir])))
         work.append(Say(seen.log_dir, LayoutState.APPLIED))
-    return _decision((begin, [Bar()], work), plan.sha256, refused, done=finished)
+    return _decision((begin, [Bar()], work), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
+
+
+def _without_step(plan: PlanDocument, broker: Sequence[Seen]) -> list[RefusedError]:
+    """Return the refusals of live replicas that lie under their names and that no step names."""
+    steps = {(step.log_dir, step.name) for step in plan.steps}
+    return [
+        RefusedError(
+            f"{seen.log_dir}/{replica.path}",
+            expected="a step of the plan for this live replica",
+            found="no step",
+            fix="it stays under its name; take the inventory and plan again",
+        )
+        for seen in broker
+        for replica in seen.replicas
+        if not replica.is_under_id and (seen.log_dir, replica.path) not in steps
+    ]
 
 
 def _steps(plan: PlanDocument, broker: Sequence[Seen]) -> tuple[dict[str, list[ToIds]], list[RefusedError], int]:
@@ -245,9 +228,9 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
     Raises:
         RefusedError: it is not applied, or to another plan.
     """
-    _require_one_broker(broker)
-    _require_plan(plan, broker)
-    _require_states(
+    require_one_broker(broker)
+    require_plan(plan, broker)
+    require_states(
         broker,
         {LayoutState.APPLIED, LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL},
         plan.sha256,
@@ -277,40 +260,36 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
     return _decision(([Say(log_dir, LayoutState.VERIFIED) for log_dir in said],), plan.sha256, done=len(plan.steps))
 
 
-def _require_states(broker: Sequence[Seen], allowed: set[LayoutState], sha256: str | None, first: str) -> str:
-    for seen in broker:
-        file = seen.file
-        if file is None or file.state not in allowed or (sha256 is not None and file.plan_sha256 != sha256):
-            found = "no such file" if file is None else f"{file.state.value}, plan {file.plan_sha256}"
-            raise RefusedError(
-                f"{seen.log_dir}/layout.json",
-                expected=" or ".join(state.value for state in LayoutState if state in allowed)
-                + ("" if sha256 is None else f", plan {sha256}"),
-                found=found,
-                fix=f"{first} first",
-            )
-        sha256 = file.plan_sha256
-    return sha256 or ""
+def finalize(broker: Sequence[Seen], for_broker: str) -> Decision:
+    """Decide to lift the start block for a broker that reads topic-id directories.
 
-
-def finalize(broker: Sequence[Seen]) -> Decision:
-    """Decide to give up the way back: ``finalizing`` on every log dir before ``final`` on the first.
+    ``finalizing`` is durable on every log dir before the start block is lifted, and that before the first is ``final``.
 
     Args:
         broker: All its log dirs.
+        for_broker: The broker that reads topic-id directories, in the operator's words.
 
     Raises:
-        RefusedError: one of them is not verified.
+        ForBrokerMissingError: nothing names it.
+        RefusedError: a log dir is not verified.
 
-    Spec: attacks A21.
+    Spec: design §8; attacks A21, A51.
     """
-    _require_one_broker(broker)
+    require_broker_named(for_broker)
+    require_one_broker(broker)
     allowed = {LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL}
-    sha256 = _require_states(broker, allowed, None, "layout verify")
-    states = [(seen.log_dir, seen.file.state) for seen in broker if seen.file is not None]
-    begin = [Say(log_dir, LayoutState.FINALIZING) for log_dir, state in states if state is LayoutState.VERIFIED]
-    end = [Say(log_dir, LayoutState.FINAL) for log_dir, state in states if state is not LayoutState.FINAL]
-    return _decision((begin, end), sha256)
+    sha256 = require_states(broker, allowed, None, "layout verify")
+    files = files_of(broker)
+    begin, end = [], []
+    for log_dir, file in files.items():
+        if file.state is not LayoutState.FINAL and (file.state, file.for_broker) != (
+            LayoutState.FINALIZING,
+            for_broker,
+        ):
+            begin.append(Say(log_dir, LayoutState.FINALIZING, for_broker))
+        if (file.state, file.for_broker) != (LayoutState.FINAL, for_broker):
+            end.append(Say(log_dir, LayoutState.FINAL, for_broker))
+    return _decision((begin, [Unbar()] if end else [], end), sha256)
 
 
 def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
@@ -324,16 +303,14 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
         What to do. While anything is refused by name the bar stays.
 
     Raises:
-        RefusedError: a log dir is final, or nothing says why replicas lie under ids.
+        LayoutFileMissingError: nothing says why replicas lie under ids.
+        RefusedError: the log dirs are of two brokers.
+
+    Spec: design §8: from every state, *final* included.
     """
-    _require_one_broker(broker)
-    files = _states(broker)
-    for log_dir, file in files.items():
-        if file.state is LayoutState.FINAL:
-            raise RefusedError(
-                f"{log_dir}/layout.json", expected="a way back", found="final", fix="finalize gave it up; finish that"
-            )
-    _require_known(broker, confirmed=confirmed)
+    require_one_broker(broker)
+    files = files_of(broker)
+    require_known(broker, confirmed=confirmed)
     end: tuple[list[Action], list[Action]] = ([Unbar()], [Forget(seen.log_dir) for seen in broker])
     if not files and not any(seen.is_under_ids for seen in broker):
         # Nothing was begun; what is left of a beginning that was cut off goes.

@@ -4,7 +4,7 @@ Each batch runs under the broker's locks and lets go of them; between batches th
 fails harms nobody else: the others finish their phase, the next one is not begun. Whatever is cut off is taken up by
 looking again.
 
-The bar stays when a change is final: no stock broker reads that layout (design §8).
+The bar is lifted when a change becomes final: what lies there stops a stock broker by itself (design §8).
 
 Not here: taking locks and finding log dirs (the caller's), whether a verb is allowed (``decide.relayout``).
 
@@ -113,9 +113,9 @@ def verify(sites: Sequence[Site], plan: PlanDocument, locked: Locked) -> Report:
     return _run(sites, decide.verify(plan, look_all(sites)), _Way(locked=locked, batches=_batches(BATCH)))
 
 
-def finalize(sites: Sequence[Site], locked: Locked) -> Report:
-    """Give up the way back, in every log dir. Otherwise as ``apply``."""
-    return _run(sites, decide.finalize(look_all(sites)), _Way(locked=locked, batches=_batches(BATCH)))
+def finalize(sites: Sequence[Site], for_broker: str, locked: Locked) -> Report:
+    """Lift the bar for the broker that reads topic-id directories. Otherwise as ``apply``."""
+    return _run(sites, decide.finalize(look_all(sites), for_broker), _Way(locked=locked, batches=_batches(BATCH)))
 
 
 def rollback(
@@ -156,9 +156,11 @@ def _told(site: Site) -> Iterator[None]:
 def _run(sites: Sequence[Site], decision: Decision, way: _Way) -> Report:
     report = Report(decision=decision)
     by_path = {site.log_dir: site for site in sites}
+    is_finalized = any(isinstance(action, Say) and action.state is LayoutState.FINAL for action in decision.actions)
     for phase in decision.phases:
-        if any(isinstance(action, Say) and action.state is LayoutState.FINAL for action in phase):
-            # "finalizing", found on a disk as a killed process left it, is durable everywhere before the first "final".
+        if is_finalized and any(isinstance(action, Unbar) for action in phase):
+            # "finalizing", found on a disk as a killed process left it, is durable everywhere before the bar is lifted,
+            # and so before the first "final".
             _sync(sites, way)
         is_well = True
         for action in phase:
@@ -207,7 +209,7 @@ def _do_here(site: Site, action: Say | TakeToIds | TakeToNames | Forget, report:
     match action:
         case Say():
             with way.locked():
-                _say(site, action.state, report.decision.plan_sha256)
+                _say(site, action, report.decision.plan_sha256)
         case TakeToIds():
             for few in way.batches.of(action.items):
                 with way.locked():
@@ -243,11 +245,11 @@ def _note(report: Report, site: Site, outcomes: Sequence[Outcome]) -> bool:
     return all(outcome.result is Result.DONE for outcome in outcomes)
 
 
-def _say(site: Site, state: LayoutState, plan_sha256: str) -> None:
+def _say(site: Site, action: Say, plan_sha256: str) -> None:
     before = read_file(site.top, FILE_NAME)
     cluster_id, node_id = identity(site)
-    data = layout_file.render(LayoutFile(state, plan_sha256, cluster_id, node_id))
-    if state is LayoutState.APPLIED:
+    data = layout_file.render(LayoutFile(action.state, plan_sha256, cluster_id, node_id, action.for_broker))
+    if action.state is LayoutState.APPLIED:
         # Also what a process that was killed had moved is durable before it is said to be. That the sync of the log
         # dir below carries these renames too is measured (reliability §4.1), not promised.
         with syncing(site.top):

@@ -16,6 +16,8 @@ from logdir.formats import own_json
 
 FILE_NAME = "layout.json"
 VERSION = 1
+MAX_BROKER_CHARACTERS = 200
+"""Of ``for_broker``: the file fits in one block."""
 
 
 class LayoutState(Enum):
@@ -26,9 +28,9 @@ class LayoutState(Enum):
     """Every step was done or refused by name."""
     VERIFIED = "verified"
     FINALIZING = "finalizing"
-    """May still go either way."""
+    """The start block is being lifted, for the broker that is named."""
     FINAL = "final"
-    """There is no way back."""
+    """The start block is lifted, for the broker that is named. The way back is open as from any other state."""
     ROLLING_BACK = "rolling-back"
 
 
@@ -41,6 +43,8 @@ class LayoutFile(NamedTuple):
     cluster_id: str | None
     node_id: int | None
     """The true one, also while the broker is barred."""
+    for_broker: str | None = None
+    """The broker that reads topic-id directories, in the operator's words; only from ``finalizing`` on."""
 
 
 def render(value: LayoutFile) -> bytes:
@@ -53,6 +57,7 @@ def render(value: LayoutFile) -> bytes:
             "plan_sha256": value.plan_sha256,
             "cluster_id": value.cluster_id,
             "node_id": value.node_id,
+            "for_broker": value.for_broker,
         },
     )
 
@@ -74,4 +79,5 @@ def parse(data: bytes, path: str = "") -> LayoutFile:
         values.text("plan_sha256"),
         values.text_or_none("cluster_id"),
         values.number_or_none("node_id"),
+        values.text_or_none("for_broker") if values.has("for_broker") else None,
     )

@@ -13,7 +13,6 @@ import pytest
 from logdir.disk import bar, staging
 from logdir.disk.io import HostDisk
 from logdir.disk.locks import BATCH_MS
-from logdir.disk.work_root import open_root
 from logdir.errors import (
     ConfigError,
     ForeignLogDirError,
@@ -31,6 +30,7 @@ from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks
 from tools.cli import Exit
 from tools.logdirctl import stage
 from tools.logdirctl.broker import opened
+from tools.logdirctl.root import open_true_root
 
 
 def arguments(*disks: Path, properties: Path | None = None, without: tuple[str, ...] = ()) -> argparse.Namespace:
@@ -182,15 +182,16 @@ def test_what_changed_between_plan_and_batch_is_not_swept_along(
     assert not (disks[1] / "pay-1").exists()
 
 
-def test_a_layout_that_is_final_is_worked_on_behind_its_bar(tmp_path: Path) -> None:
+def test_no_layout_is_worked_on_behind_its_bar_and_a_final_one_has_none(tmp_path: Path) -> None:
     tops = [log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2", directory="AAAAAAAAAAAAAAAAAAAABA")]
     partition(tops[0] / "eX" / f"{TOPIC_ID}_0", topic_name="pay")
     partition(tops[1] / "eX" / f"{TOPIC_ID}_1", topic_name="pay")
     named = ("--log-dirs", f"{tops[0]},{tops[1]}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    with ExitStack() as stack:
-        bar.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in tops])
-    for state in LayoutState:
+    for state in sorted(LayoutState, key=lambda one: one is LayoutState.FINAL):
+        with ExitStack() as stack:
+            sites = [stack.enter_context(open_true_root(HostDisk(), str(top))).site for top in tops]
+            (bar.unbar if state is LayoutState.FINAL else bar.bar)(sites)
         for top in tops:
             (top / "layout.json").write_bytes(layout_file.render(LayoutFile(state, "0" * 64, CLUSTER, 1)))
         before = tree(*tops)

@@ -15,14 +15,19 @@ from pathlib import Path
 import pytest
 
 from examples import demo
+from logdir.formats import layout_file
+from logdir.formats.layout_file import LayoutState
+from tests.builders import partition
 from tests.oracle.oracle import answer
 from tests.tools.ctl import HOME, ctl, ctl_json, held, tree
-from tests.tools.layout_fleet import CLEAN, Planned, apply, as_it_was, at, big, brokers_of, fleet_of, rollback
+from tests.tools.layout_fleet import CLEAN, OTHER, Planned, apply, as_it_was, at, big, brokers_of, fleet_of, rollback
 from tools.cli import Exit
 from tools.logdirctl import layout
 from tools.logdirctl.main import main
 
 BROKERS = [f"{member.cluster}/{member.node_id}" for member in demo.FLEET if member.cluster in CLEAN]
+FOR = ("--for-broker", "kafka 9 of team x")
+NOTICE = "No released Kafka (2.8 to 4.3) reads topic-id directories."
 ITEM = ["log_dir", "partition", "path", "place", "state", "topic", "topic_id"]
 RESULT = ["applied", "done_before", "finished", "items", "plan_sha256", "steps"]
 
@@ -93,7 +98,8 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
     shutil.rmtree(gone)
     said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
     assert said.status == Exit.PROBLEMS
-    (line,) = [line for line in said.err.splitlines() if line.startswith("logdirctl")]
+    notice, line = [line for line in said.err.splitlines() if line.startswith("logdirctl")]
+    assert notice.endswith(NOTICE)
     assert line.startswith(f"logdirctl layout apply: refused: {gone}: expected the directory that was planned")
     last = said.out.splitlines()[-2:]
     assert last == [
@@ -101,30 +107,102 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
         f"next: logdirctl inventory {' '.join(broker.words)} -o DIR",
     ]
     assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.PROBLEMS
-    assert ctl("layout", "finalize", *broker.words, "--apply").status == Exit.REFUSED
+    assert ctl("layout", "finalize", *FOR, *broker.words, "--apply").status == Exit.REFUSED
 
 
-def test_finalize_refuses_before_verify_and_rollback_after_it(broker: Planned) -> None:
+def test_no_apply_is_finished_beside_a_live_replica_that_no_step_names(broker: Planned) -> None:
+    """Created after the plan was made: it would lie under its name beside the others for ever."""
+    new = partition(broker.log_dirs[0] / "new-7", topic_id=OTHER)
+    status, result = apply(broker)
+    assert (status, result["finished"]) == (Exit.PROBLEMS, False)
+    assert at(result, "refused") == {str(new)}
+    assert at(result, "done") == {f"{step['log_dir']}/{step['from']}" for step in broker.steps}
+    # Also when all steps were done before.
+    said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert said.status == Exit.PROBLEMS
+    assert sum(f": {new}: " in line for line in said.err.splitlines()) == 1
+    assert not any("finished" in line and "not finished" not in line for line in said.out.splitlines())
+    # The next command makes what another plan is made of.
+    assert said.out.endswith(f"next: logdirctl inventory {' '.join(broker.words)} -o DIR\n")
+    assert ctl("layout", "check", broker.plan, *broker.words).status == Exit.PROBLEMS
+    assert rollback(broker)[0] == Exit.DONE
+    assert new.is_dir()
+
+
+# Final.
+
+
+def verified(broker: Planned) -> None:
+    assert apply(broker)[0] == Exit.DONE
+    assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.DONE
+
+
+def test_a51_no_layout_is_finalized_unless_the_broker_that_reads_it_is_named(broker: Planned) -> None:
+    before = tree(*broker.log_dirs)
     apply(broker)
     applied = tree(*broker.log_dirs)
-    said = ctl("layout", "finalize", *broker.words, "--apply")
+    said = ctl("layout", "finalize", *FOR, *broker.words, "--apply")
     assert said.status == Exit.REFUSED
     assert "layout verify first" in said.err
-    assert tree(*broker.log_dirs) == applied
     assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.DONE
     verified = tree(*broker.log_dirs)
-    assert ctl_json("layout", "finalize", *broker.words)[0] == Exit.DONE
-    assert tree(*broker.log_dirs) == verified
-    assert ctl_json("layout", "finalize", *broker.words, "--apply")[1]["finished"] is True
+    for more in ((), ("--apply",), ("--for-broker", "", "--apply"), ("--for-broker", "a\nb", "--apply")):
+        said = ctl("layout", "finalize", *more, *broker.words)
+        assert (said.status, said.err.count("\n")) == (Exit.REFUSED, 1)
+        assert " for-broker-missing: --for-broker: " in said.err
+        assert "no released Kafka (2.8 to 4.3)" in said.err
+    assert ctl_json("layout", "finalize", *FOR, *broker.words)[0] == Exit.DONE
+    assert tree(*broker.log_dirs) == verified != applied
+    status, result = ctl_json("layout", "finalize", *FOR, *broker.words, "--apply")
+    assert (status, result["finished"]) == (Exit.DONE, True)
+    # Kept in layout.json, and shown.
+    status, said_of = ctl_json("layout", "status", *broker.words)
+    assert status == Exit.DONE
+    assert {(one["state"], one["for_broker"], one["bar"]) for one in said_of["log_dirs"]} == {
+        ("final", "kafka 9 of team x", "open")
+    }
+    # The start block is lifted: every meta.properties is the true one, with its time of change.
+    now = tree(*broker.log_dirs)
+    for top in broker.log_dirs:
+        assert now[f"{top}/meta.properties"] == before[f"{top}/meta.properties"]
+        assert not (top / "bar.json").exists()
+        # What lies there stops a stock broker by itself: a directory that is no replica's.
+        assert any(len(path.name) == 2 and path.is_dir() for path in top.iterdir())
+
+
+def test_a51_no_state_of_a_layout_is_without_a_rollback(broker: Planned) -> None:
+    before = tree(*broker.log_dirs)
+    verified(broker)
+    assert ctl("layout", "finalize", *FOR, *broker.words, "--apply").status == Exit.DONE
     final = tree(*broker.log_dirs)
-    said = ctl("layout", "rollback", *broker.words, "--apply")
-    assert said.status == Exit.REFUSED
-    assert "expected a way back, found final" in said.err
     assert ctl("layout", "apply", broker.plan, *broker.words, "--apply").status == Exit.REFUSED
+    status, planned = ctl_json("layout", "rollback", *broker.words)
+    assert (status, len(at(planned, "planned"))) == (Exit.DONE, len(broker.steps))
     assert tree(*broker.log_dirs) == final
+    status, back = rollback(broker)
+    assert (status, back["finished"], len(at(back, "done"))) == (Exit.DONE, True, len(broker.steps))
+    assert tree(*broker.log_dirs) == before
 
 
-def test_every_listing_ends_with_the_next_command_and_that_one_works(broker: Planned) -> None:
+@pytest.mark.parametrize("verbs", [(), ("verify",), ("verify", "finalize")], ids=["applied", "verified", "final"])
+def test_a51_uninstall_never_names_a_way_back_that_is_refused(verbs: tuple[str, ...], broker: Planned) -> None:
+    """Its refusal names ``layout rollback``, which works; after that it takes everything back."""
+    before = tree(*broker.log_dirs)
+    apply(broker)
+    for verb in verbs:
+        more = {"verify": (broker.plan,), "finalize": FOR}[verb]
+        assert ctl("layout", verb, *more, *broker.words, "--apply").status == Exit.DONE
+    amid = tree(*broker.log_dirs)
+    said = ctl("uninstall", *broker.words, "--apply")
+    assert (said.status, "logdirctl layout rollback" in said.err) == (Exit.REFUSED, True)
+    assert tree(*broker.log_dirs) == amid
+    assert rollback(broker)[0] == Exit.DONE
+    assert ctl("uninstall", *broker.words, "--apply").status == Exit.DONE
+    assert tree(*broker.log_dirs) == before
+    assert not any(Path(f"{top}.logdird").exists() for top in broker.log_dirs)
+
+
+def test_a51_no_listing_proposes_to_finalize_and_the_command_it_proposes_works(broker: Planned) -> None:
     line = f"layout status {' '.join(broker.words)}"
     seen = []
     for _ in range(12):
@@ -133,13 +211,36 @@ def test_every_listing_ends_with_the_next_command_and_that_one_works(broker: Pla
         last = said.out.splitlines()[-1]
         assert last.startswith("next: logdirctl "), last
         line = last.removeprefix("next: logdirctl ").replace("PLAN", str(broker.plan))
-        seen.append(" ".join(line.split()[:2]) + (" --apply" if line.endswith("--apply") else ""))
-        if line.startswith("inventory"):
+        assert "--even-" not in line
+        step = " ".join(line.split()[:2]) + (" --apply" if line.endswith("--apply") else "")
+        if step in seen and step != "layout status":
             break
+        seen.append(step)
     assert seen == [
-        "layout check", "layout apply --apply", "layout verify --apply", "layout finalize", "layout finalize --apply",
-        "layout status", f"inventory {broker.words[0]}",
+        "layout check", "layout apply --apply", "layout verify --apply", "layout status", "layout rollback",
+        "layout rollback --apply", "layout status",
     ]  # fmt: skip
+
+
+def test_a51_no_state_of_a_layout_is_listed_with_finalize_as_the_next_command(broker: Planned) -> None:
+    verified(broker)
+    for state in LayoutState:
+        for top in broker.log_dirs:
+            said = layout_file.parse((top / "layout.json").read_bytes())
+            (top / "layout.json").write_bytes(layout_file.render(said._replace(state=state)))
+        for argv in (["status"], ["finalize", *FOR], ["rollback"], ["verify", broker.plan], ["check", broker.plan]):
+            out = ctl("layout", *argv, *broker.words).out
+            assert not any("finalize" in line for line in out.splitlines() if line.startswith("next: ")), (state, argv)
+
+
+def test_a51_no_verb_is_silent_about_what_no_released_kafka_reads(broker: Planned) -> None:
+    for verb in (["check", broker.plan], ["apply", broker.plan, "--apply"], ["verify", broker.plan, "--apply"],
+                 ["finalize", *FOR, "--apply"], ["rollback", "--apply"], ["status"]):  # fmt: skip
+        for as_json in ((), ("--json",)):
+            said = ctl("layout", *verb, *broker.words, *as_json)
+            assert sum(NOTICE in line for line in said.err.splitlines()) == 1, verb
+            if as_json and verb[0] == "finalize":
+                assert json.loads(said.out)["exit"] == Exit.DONE
 
 
 def test_a_running_broker_is_exit_3_and_nothing_changes(broker: Planned) -> None:
@@ -260,7 +361,7 @@ def test_a_log_dir_that_is_gone_can_be_left_out_of_a_rollback_only(broker: Plann
     gone.rename(gone.with_name("away"))
     assert ctl_json("layout", "status", *broker.words)[0] == Exit.PROBLEMS
     assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.PROBLEMS
-    for argv in (["verify", broker.plan], ["apply", broker.plan], ["finalize"]):
+    for argv in (["verify", broker.plan], ["apply", broker.plan], ["finalize", *FOR]):
         assert ctl("layout", *argv, *broker.words, "--apply", "--skip-log-dir", gone).status == Exit.REFUSED
     status, back = rollback(broker, "--skip-log-dir", gone)
     assert (status, back["finished"]) == (Exit.DONE, True)
@@ -280,12 +381,18 @@ def test_a21_a_lost_layout_json_asks_for_the_operators_word(broker: Planned) -> 
     lost = tree(*broker.log_dirs)
     said = ctl("layout", "rollback", *broker.words, "--apply")
     assert said.status == Exit.REFUSED
-    assert "--confirm" in said.err
+    assert " layout-file-missing: " in said.err
+    assert "--even-if-found layout-file-missing" in said.err
     assert tree(*broker.log_dirs) == lost
     status = ctl("layout", "status", *broker.words)
     assert status.status == Exit.PROBLEMS
-    assert status.out.endswith(f"next: logdirctl layout rollback {' '.join(broker.words)} --confirm\n")
-    assert rollback(broker, "--confirm")[0] == Exit.DONE
+    assert "layout-file-missing: " in status.err
+    assert status.out.endswith(f"next: logdirctl layout rollback {' '.join(broker.words)}\n")
+    # An override of another refusal lifts nothing.
+    said = ctl("layout", "rollback", *broker.words, "--apply", "--even-if-found", "for-broker-missing")
+    assert said.status == Exit.USAGE
+    assert tree(*broker.log_dirs) == lost
+    assert rollback(broker, "--even-if-found", "layout-file-missing")[0] == Exit.DONE
     assert tree(*broker.log_dirs) == before
 
 
@@ -307,7 +414,7 @@ def test_progress_is_for_a_terminal_only(broker: Planned, monkeypatch: pytest.Mo
     assert main(["layout", "apply", str(broker.plan), *broker.words, "--apply", "--json"], io.StringIO(), err) == 0
     count = len(broker.steps)
     assert f"\r{count} of {count} replicas" in err.getvalue()
-    assert err.getvalue().endswith("\r\x1b[K")
+    assert "\r\x1b[K" in err.getvalue()
     said = ctl("layout", "rollback", *broker.words, "--apply")
     assert "\r" not in said.err + said.out
 

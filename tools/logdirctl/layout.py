@@ -21,14 +21,14 @@ from logdir.decide import relayout as decide
 from logdir.decide.layout_action import Decision, Seen
 from logdir.disk import layout as disk
 from logdir.disk.locks import Batch
-from logdir.errors import ConfigError, Problem, RefusedError
+from logdir.errors import ConfigError, LayoutFileMissingError, Problem, RefusedError
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
 from tools import render
 from tools.cli import Streams, say
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
 from tools.logdirctl.closed import require_none_closed
-from tools.logdirctl.layout_report import Told, finish
+from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, Told, finish
 from tools.logdirctl.layout_status import act as act_status
 from tools.logdirctl.naming import words_of
 
@@ -40,16 +40,17 @@ _KEPT = """\
 What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
   in each log dir: bar.json (the true meta.properties), logdird-bar.txt (the same for people), layout.json (how far)
   in a replica whose partition.metadata was missing or strange: relayout.json (what it was)
-  no broker can start from here on until logdirctl layout rollback; stock brokers do not read topic-id directories"""
+  no broker can start from here on until logdirctl layout rollback"""
 _VERBS = (
     ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),
     ("apply", "bring a plan about", "Take the replicas of a plan to topic-id directories, or go on with that."),
     ("verify", "see whether all of a plan came about", "See whether every replica lies where the plan wants it."),
     ("rollback", "take everything back to topic names", "Take every replica back to its name, and lift the bar."),
-    ("finalize", "give up the way back", "Give up the way back, once everything was verified."),
+    ("finalize", "lift the bar for a broker that reads topic ids", "Lift the bar for the broker that is named."),
 )
 _WITH_PLAN = ("check", "apply", "verify")
-_CONFIRMABLE = ("check", "apply", "rollback")
+_OVERRIDABLE = ("check", "apply", "rollback")
+_OVERRIDE = "--even-if-found"
 
 
 def add_parser(commands: Any) -> None:
@@ -57,7 +58,8 @@ def add_parser(commands: Any) -> None:
     group = commands.add_parser(
         "layout",
         help="change between topic-name and topic-id directories",
-        description="Take the replicas of one stopped broker to topic-id directories, by a plan, and back.",
+        description="Take the replicas of one stopped broker to topic-id directories, by a plan, and back. "
+        f"{NOT_READ_BY_KAFKA}",
         allow_abbrev=False,
     )
     below = group.add_subparsers(dest="layout_command", metavar="COMMAND", required=True)
@@ -65,7 +67,7 @@ def add_parser(commands: Any) -> None:
         parser = below.add_parser(
             verb,
             help=text,
-            description=description,
+            description=f"{description} {NOT_READ_BY_KAFKA}",
             epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
             allow_abbrev=False,
         )
@@ -74,11 +76,21 @@ def add_parser(commands: Any) -> None:
                 "plan", metavar="PLAN", help="this broker's document: brokers/CLUSTER/NODE.jsonl of a plan"
             )
         add_change(parser, changes=verb != "check")
-        if verb in _CONFIRMABLE:
+        if verb in _OVERRIDABLE:
             parser.add_argument(
-                "--confirm",
-                action="store_true",
-                help="replicas under topic ids are this broker's, though layout.json is lost",
+                _OVERRIDE,
+                metavar="SLUG",
+                action="append",
+                default=[],
+                choices=[LayoutFileMissingError.code],
+                help=f"{LayoutFileMissingError.code}: replicas under topic ids are this broker's",
+            )
+        if verb == "finalize":
+            parser.add_argument(
+                "--for-broker",
+                metavar="TEXT",
+                default="",
+                help="the broker that reads topic-id directories; kept in layout.json",
             )
         parser.set_defaults(run=act, title=f"layout {verb}", verb=verb)
         if verb == "check":
@@ -86,7 +98,8 @@ def add_parser(commands: Any) -> None:
     status = below.add_parser(
         "status",
         help="say how far a change of layout is",
-        description="Say which layout each log dir is in, and how far a change of it is. Reads only.",
+        description="Say which layout each log dir is in, and how far a change of it is. Reads only. "
+        f"{NOT_READ_BY_KAFKA}",
         epilog="exit status: 0 done, 1 something is in trouble, 2 usage or configuration",
         allow_abbrev=False,
     )
@@ -163,29 +176,16 @@ def _decide(arguments: argparse.Namespace, plan: PlanDocument | None, broker: Op
     """Return what a verb would do, and whether nothing of it was begun on any log dir."""
     seen = disk.look_all(broker.sites)
     is_first = all(one.file is None for one in seen)
-    if arguments.verb not in _CONFIRMABLE:
-        return _decided(arguments, plan, seen, confirmed=False), is_first
-    try:
-        return _decided(arguments, plan, seen, confirmed=arguments.confirm), is_first
-    except RefusedError as error:
-        if arguments.confirm or not _helps(arguments, plan, seen):
-            raise
-        fix = "see logdirctl layout status; if they are this broker's, say --confirm"
-        raise RefusedError(error.path, expected=error.expected, found=error.found, fix=fix) from None
+    return _decided(arguments, plan, seen), is_first
 
 
-def _helps(arguments: argparse.Namespace, plan: PlanDocument | None, seen: Sequence[Seen]) -> bool:
-    """Whether it is the operator's word alone that is missing."""
-    try:
-        _decided(arguments, plan, seen, confirmed=True)
-    except RefusedError:
-        return False
-    return True
+def _is_known(arguments: argparse.Namespace) -> bool:
+    """Whether the operator says that replicas under topic ids are this broker's, though ``layout.json`` is missing."""
+    return LayoutFileMissingError.code in getattr(arguments, "even_if_found", ())
 
 
-def _decided(
-    arguments: argparse.Namespace, plan: PlanDocument | None, seen: Sequence[Seen], *, confirmed: bool
-) -> Decision:
+def _decided(arguments: argparse.Namespace, plan: PlanDocument | None, seen: Sequence[Seen]) -> Decision:
+    confirmed = _is_known(arguments)
     match arguments.verb, plan:
         case "check", PlanDocument():
             return decide.check(plan, seen, confirmed=confirmed)
@@ -194,7 +194,7 @@ def _decided(
         case "verify", PlanDocument():
             return decide.verify(plan, seen)
         case "finalize", _:
-            return decide.finalize(seen)
+            return decide.finalize(seen, arguments.for_broker)
         case _:
             return decide.rollback(seen, confirmed=confirmed)
 
@@ -218,32 +218,32 @@ def _carry_out(
     try:
         match arguments.verb, plan:
             case "apply", PlanDocument():
-                return disk.apply(sites, plan, locked, confirmed=arguments.confirm, told=progress.note)
+                return disk.apply(sites, plan, locked, confirmed=_is_known(arguments), told=progress.note)
             case "verify", PlanDocument():
                 return disk.verify(sites, plan, locked)
             case "finalize", _:
-                return disk.finalize(sites, locked)
+                return disk.finalize(sites, arguments.for_broker, locked)
             case _:
-                return disk.rollback(sites, locked, confirmed=arguments.confirm, told=progress.note)
+                return disk.rollback(sites, locked, confirmed=_is_known(arguments), told=progress.note)
     finally:
         progress.done()
 
 
 def _next(arguments: argparse.Namespace, told: Told) -> str:
+    """Return the next command to type; never ``finalize``: no released Kafka reads what it leaves."""
     where = next_words(arguments)
     document = f"{render.quoted(arguments.plan)} {where}" if arguments.verb in _WITH_PLAN else where
-    words = " --confirm" if getattr(arguments, "confirm", False) else ""
     is_waiting = not arguments.apply and told.has_work
     match arguments.verb:
+        case "check" | "apply" if told.decision.is_plan_stale and not is_waiting:
+            return f"logdirctl inventory {words_of(arguments)} -o DIR"
         case "check" | "apply" if is_waiting or (arguments.apply and not told.is_finished):
-            return f"logdirctl layout apply {document}{words} --apply"
+            return f"logdirctl layout apply {document} --apply"
         case "check" | "apply" if not told.problems:
             return f"logdirctl layout verify {document} --apply"
-        case "verify" | "finalize" | "rollback" if is_waiting:
-            return f"logdirctl {arguments.title} {document}{words} --apply"
-        case "verify" if not told.problems:
-            return f"logdirctl layout finalize {where}"
-        case "check" | "apply" | "verify":
+        case "verify" | "rollback" if is_waiting:
+            return f"logdirctl {arguments.title} {document} --apply"
+        case "check" | "apply" | "verify" if told.problems:
             return f"logdirctl inventory {words_of(arguments)} -o DIR"
         case _:
-            return f"logdirctl layout status {where}"
+            return f"logdirctl layout status {words_of(arguments)}"

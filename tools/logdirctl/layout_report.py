@@ -22,12 +22,16 @@ from logdir.decide.layout_action import (
     ToNames,
     Unbar,
 )
+from logdir.decide.layout_precondition import RELEASES
 from logdir.disk.layout import Report
 from logdir.disk.outcome import Outcome
 from logdir.errors import Problem, RefusedError
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.logdirctl.report import DONE, PLANNED, REFUSED, UNDONE
+
+NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories."
+"""Said by every verb (design §8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +183,7 @@ def _result(arguments: argparse.Namespace, told: Told) -> dict[str, object]:
 def finish(arguments: argparse.Namespace, streams: Streams, told: Told, next_line: str) -> Exit:
     """Print the steps of a verb or what became of them, and what to type next; return the exit status."""
     problems = told.problems
+    say(streams, f"logdirctl {arguments.title}: {NOT_READ_BY_KAFKA}")
     for problem in problems:
         say(streams, f"logdirctl {arguments.title}: {problem.line()}")
     if arguments.json:

@@ -20,12 +20,16 @@ from logdir.disk.io import HostDisk
 from logdir.disk.look_layout import look
 from logdir.disk.site import Site
 from logdir.disk.work_root import open_log_dir
-from logdir.errors import LogDirError, Problem
+from logdir.errors import LayoutFileMissingError, LogDirError, Problem
 from logdir.formats.layout_file import LayoutState
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.logdirctl.broker import told
+from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA
 from tools.logdirctl.naming import broker_of, words_of
+
+_NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
+"""What only a rollback ends for a released Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +88,10 @@ def _problems(found: Sequence[_Found]) -> list[Problem]:
         problems.append(Problem("half-barred", barred, "a bar in every log dir, or in none", "one in these", fix))
     for one in known:
         if one.seen is not None and one.seen.file is None and one.seen.is_under_ids:
-            path, fix = f"{one.log_dir}/layout.json", "logdirctl layout apply or rollback, with --confirm"
-            problems.append(Problem("refused", path, "it, since replicas lie under topic ids", "no such file", fix))
+            code = LayoutFileMissingError.code
+            expected = "the file, since replicas of this log dir lie under topic ids"
+            fix = f"if the replicas are this broker's: logdirctl layout rollback, with --even-if-found {code}"
+            problems.append(Problem(code, f"{one.log_dir}/layout.json", expected, "no such file", fix))
     plans = {one.seen.file.plan_sha256 for one in known if one.seen is not None and one.seen.file is not None}
     if len(plans) > 1:
         where = ", ".join(one.log_dir for one in known if one.state is not None)
@@ -98,6 +104,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     found = [_look(log_dir) for log_dir in broker_of(arguments).log_dirs]
     problems = _problems(found)
     status = Exit.PROBLEMS if problems else Exit.DONE
+    say(streams, f"logdirctl layout status: {NOT_READ_BY_KAFKA}")
     for problem in problems:
         say(streams, f"logdirctl layout status: {problem.line()}")
     if arguments.json:
@@ -113,7 +120,10 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 def _state(one: _Found) -> str:
     if one.problem is not None:
         return "?"
-    return "none" if one.state is None else one.state.value
+    if one.seen is None or one.seen.file is None:
+        return "none"
+    state, for_broker = one.seen.file.state.value, one.seen.file.for_broker
+    return state if for_broker is None else f"{state} for {for_broker}"
 
 
 def _bar(one: _Found) -> str:
@@ -134,6 +144,7 @@ def _json(one: _Found) -> dict[str, object]:
         "layout": one.layout,
         "state": None if one.state is None else one.state.value,
         "plan_sha256": None if seen is None or seen.file is None else seen.file.plan_sha256,
+        "for_broker": None if seen is None or seen.file is None else seen.file.for_broker,
         "cluster_id": None if seen is None else seen.cluster_id,
         "node_id": None if seen is None else seen.node_id,
         "bar": None if one.bar is None else one.bar.value,
@@ -149,17 +160,13 @@ def _next(arguments: argparse.Namespace, found: Sequence[_Found]) -> str:
         return f"logdirctl inventory {where}"
     states = {one.state for one in found}
     is_lost = any(one.seen is not None and one.seen.is_under_ids and one.state is None for one in found)
-    if is_lost:
-        return f"logdirctl layout rollback {where} --confirm"
-    if states == {LayoutState.FINAL}:
-        return f"logdirctl inventory {where}"
-    if LayoutState.ROLLING_BACK in states:
+    if is_lost or states & _NOT_READ:
         return f"logdirctl layout rollback {where}"
-    if states & {LayoutState.FINALIZING, LayoutState.FINAL} or states == {LayoutState.VERIFIED}:
-        return f"logdirctl layout finalize {where}"
     if states == {None}:
         is_barred = any(one.bar is not BarState.OPEN for one in found)
         return f"logdirctl layout {'rollback' if is_barred else 'check PLAN'} {where}"
+    if states == {LayoutState.VERIFIED}:
+        return f"logdirctl layout rollback {where}"
     if states <= {LayoutState.APPLIED, LayoutState.VERIFIED}:
         return f"logdirctl layout verify PLAN {where}"
     return f"logdirctl layout apply PLAN {where}"

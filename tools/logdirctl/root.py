@@ -10,13 +10,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from logdir.disk import bar
-from logdir.disk.calls import Directory
 from logdir.disk.io import HostDisk
-from logdir.disk.small_file import read_file
 from logdir.disk.work_root import WorkRoot, locate, open_log_dir, open_root, open_site, path_of, require_accepted
 from logdir.errors import ForeignLogDirError, NoWorkRootError, RefusedError
-from logdir.formats import bar_file, layout_file, meta_properties, work_root_file
-from logdir.formats.layout_file import LayoutState
+from logdir.formats import bar_file, meta_properties, work_root_file
 from logdir.observe.classify import META_PROPERTIES
 from tools.logdirctl.naming import Broker
 
@@ -43,7 +40,7 @@ def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True)
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
-        is_bar_allowed: Also while a change of layout is under way; one that is final always may.
+        is_bar_allowed: Also while a change of layout is under way.
 
     Returns:
         The open root; the caller closes it.
@@ -59,7 +56,7 @@ def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True)
         path = f"{log_dir}/{META_PROPERTIES}"
         if data is None or not bar_file.is_barred(top.read(META_PROPERTIES, 1 << 20), path):
             return open_root(disk, log_dir)
-        if not is_bar_allowed and not _is_final(top):
+        if not is_bar_allowed:
             raise RefusedError(
                 log_dir,
                 expected="log dirs that are not barred",
@@ -74,9 +71,3 @@ def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True)
         site = open_site(stack, disk, located.found, log_dir, top, belongs)
         word = located.file.unsupported_fs
         return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)
-
-
-def _is_final(top: Directory) -> bool:
-    data = read_file(top, layout_file.FILE_NAME)
-    path = f"{top.path}/{layout_file.FILE_NAME}"
-    return data is not None and layout_file.parse(data, path).state is LayoutState.FINAL

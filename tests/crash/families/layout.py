@@ -195,36 +195,73 @@ def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
 # Its file.
 
 
-def _finalize(name: str) -> Case:
+def _verified() -> tuple[ModelHost, ModelHost]:
+    """Return a broker before its plan, and after it was applied and verified."""
     first = rig.broker("two-disks")
     plan = rig.planned(first)
 
-    def verified(host: ModelHost) -> None:
+    def verify(host: ModelHost) -> None:
         rig.apply(host, plan)
         with opened(host, rig.log_dirs(host)) as sites:
             assert disk_layout.verify(sites, plan, unlocked).is_finished
 
-    def finalized(host: ModelHost) -> None:
-        with opened(host, rig.log_dirs(host)) as sites:
-            assert disk_layout.finalize(sites, unlocked).is_finished
+    return first, rig.ended(first, verify)
 
-    start = rig.ended(first, verified)
-    end = rig.judge_end(rig.ended(start, finalized).world())
+
+def _too_early(world: World) -> list[str]:
+    """Return what was done before its time in a world: the bar lifted, or a log dir final."""
+    files = world.files()
+    said = {layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")}
+    final, on_its_way = layout_file.LayoutState.FINAL, layout_file.LayoutState.FINALIZING
+    barred, _ = _barred_and_kept(files)
+    wrong = []
+    if final in said and not said <= {final, on_its_way}:
+        wrong.append(f"half: final beside {said}")
+    if final in said and any(barred):
+        wrong.append(f"half: final, and barred are {barred}")
+    if not all(barred) and not said <= {final, on_its_way}:
+        wrong.append(f"half: barred are {barred}, beside {said}")
+    return wrong
+
+
+def _finalize(name: str, *, at: int = -1) -> Case:
+    """Lift the bar for a broker that reads the layout; where it is cut off, go on."""
+    _, start = _verified()
+    end = rig.judge_end(rig.ended(start, rig.finalized).world())
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        files = state.crashed.files()
-        said = {layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")}
-        final, on_its_way = layout_file.LayoutState.FINAL, layout_file.LayoutState.FINALIZING
-        wrong = end(before, state, acks)
-        # Else one log dir has no way back while another would be taken back.
-        return wrong if final not in said or said <= {final, on_its_way} else [*wrong, f"half: final beside {said}"]
+        return [*end(before, state, acks), *_too_early(state.crashed)]
 
-    return Case(name, start, acknowledged(finalized), finalized, judge)
+    run = acknowledged(rig.finalized) if at < 0 else resumed(rig.finalized, at)
+    return Case(name, start, run, rig.finalized, judge)
+
+
+def _finalize_and_back(name: str) -> Case:
+    """Where it is cut off, take everything back to names."""
+    first, start = _verified()
+    return Case(name, start, acknowledged(rig.finalized), rig.rollback, _back_to_where_it_was_cut(first.world()))
+
+
+def _back_to_where_it_was_cut(first: World) -> Judge:
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        return [*rig.differences(rig.seen(first), rig.seen(state.recovered)), *_too_early(state.crashed)]
+
+    return judge
+
+
+def _back_from_final(name: str, *, at: int = -1) -> Case:
+    """Nothing is kept of the bar, and line 3 of partition.metadata is enough."""
+    first, start = _verified()
+    run = acknowledged(rig.rollback) if at < 0 else resumed(rig.rollback, at)
+    return Case(name, rig.ended(start, rig.finalized), run, rig.rollback, _back_to(first.world()))
 
 
 _THERE = (3, 10, 14, 17, 19, 20, 21, 22, 25, 26)
 _BACK = (2, 5, 9, 13, 15, 17, 19, 20, 21, 22)
 """Before which calls of a change of layout of one replica, and of its way back, another process is killed."""
+_FINALLY = (3, 7, 13, 17, 25, 29, 33)
+_BACK_FROM_FINAL = (3, 7, 21, 29, 57, 61)
+"""The same of two replicas on two disks, from *verified* on, and back from *final*."""
 LAYOUT: dict[str, Callable[[str], Case]] = {
     "bar": partial(_ends, is_bar=True),
     "bar that is said to be set": _is_barred_where_said,
@@ -250,5 +287,9 @@ LAYOUT: dict[str, Callable[[str], Case]] = {
     "batch to names of a kept one": partial(_to_names, broker="hex", prefixes=False),
     "batch to names, and its prefixes": partial(_to_names, broker="missing", prefixes=True),
     "finalize": _finalize,
+    **{f"finalize, taken up at call {at}": partial(_finalize, at=at) for at in _FINALLY},
+    "finalize, then back where it is cut off": _finalize_and_back,
+    "way back from final": _back_from_final,
+    **{f"way back from final, taken up at call {at}": partial(_back_from_final, at=at) for at in _BACK_FROM_FINAL},
 }
 """Name to what makes it."""

@@ -61,6 +61,30 @@ FAMILY_BUGS = (
         _ANY | {"DJ"},
     ),
     Bug(
+        "final on one log dir before another is finalizing",
+        (
+            Edit(
+                "logdir/decide/relayout.py",
+                "_decision((begin, [Unbar()] if end else [], end), sha256)",
+                "_decision(([Unbar()] if end else [], sorted((*begin, *end), key=lambda one: one.log_dir)), sha256)",
+            ),
+        ),
+        ("finalize", "--models", "KJBP"),
+        _ANY,
+    ),
+    Bug(
+        "final durable before another log dir is durably finalizing",
+        (
+            Edit(
+                "logdir/disk/layout.py",
+                '            # and so before the first "final".\n            _sync(sites, way)\n',
+                "            pass\n",
+            ),
+        ),
+        ("finalize, taken up at call 7", "--models", "KJBP"),
+        _ANY - {"K"},
+    ),
+    Bug(
         "the bar on some log dirs only",
         (
             Edit(

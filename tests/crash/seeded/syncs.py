@@ -19,7 +19,9 @@ _CALLS_THEMSELVES = frozenset({"io", "calls"})
 _BARS = ("bar that is said to be set", "bar", "bar, and lifted", "lifting")
 _BARS_TAKEN_UP = tuple(name for name in CASES if name.startswith("bar, taken up"))
 _LIFTINGS_TAKEN_UP = tuple(name for name in CASES if name.startswith("lifting, taken up"))
-_TAKEN_UP = tuple(name for name in CASES if name.startswith(("layout, taken up", "way back, taken up")))
+_TAKEN_UP = tuple(
+    name for name in CASES if name.startswith(("layout, taken up", "way back, taken up", "finalize, taken"))
+)
 _TO_IDS = ("batch to ids of a kept one", "batch to ids of a kept one, then back where it is cut off", "batch to ids")
 _TO_NAMES = (
     "batch to names",

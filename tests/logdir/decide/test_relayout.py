@@ -20,7 +20,7 @@ from logdir.decide.layout_action import (
     ToNames,
     Unbar,
 )
-from logdir.errors import RefusedError
+from logdir.errors import ForBrokerMissingError, LayoutFileMissingError, RefusedError
 from logdir.formats.layout_file import LayoutFile, LayoutState
 from logdir.formats.plan_document import Header, IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
@@ -189,7 +189,7 @@ def test_the_plan_of_another_broker_is_refused(wrong: PlanDocument, what: str) -
 
 def test_log_dirs_of_two_brokers_are_refused() -> None:
     for other in (BEFORE[1]._replace(node_id=2), BEFORE[1]._replace(cluster_id="other")):
-        for verb in (lambda b: relayout.apply(PLAN, b), relayout.rollback, relayout.finalize):
+        for verb in (lambda b: relayout.apply(PLAN, b), relayout.rollback, lambda b: relayout.finalize(b, "kafka 9")):
             with pytest.raises(RefusedError, match="a disk of another broker"):
                 verb((BEFORE[0], other))
     foreign = BEFORE[1]._replace(file=LayoutFile(LayoutState.APPLYING, SHA, "cluster", 9))
@@ -213,7 +213,7 @@ def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) ->
 
 def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
     mixed = (seen(D1, under_id("a", A, 0), named("a", A, 1)), BEFORE[1])
-    held = r"/d1/layout.json: expected it, .* found no such file"
+    held = r"/d1/layout.json: expected the file, .* found no such file"
     with pytest.raises(RefusedError, match=held):
         relayout.apply(PLAN, mixed)
     with pytest.raises(RefusedError, match=held):
@@ -254,36 +254,70 @@ STATES = (None, *LayoutState)
 
 
 @pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))
-def test_a21_finalize_and_rollback_in_every_pair_of_states(one: LayoutState | None, two: LayoutState | None) -> None:
+def test_a51_no_log_dir_is_final_before_all_are_finalizing_and_the_bar_is_lifted(
+    one: LayoutState | None, two: LayoutState | None
+) -> None:
     broker = after(one, two)
     may = {LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL}
-    if one in may and two in may:
-        decision = relayout.finalize(broker)
-        states = [action.state for action in decision.actions if isinstance(action, Say)]
-        assert states == sorted(states, key=[LayoutState.FINALIZING, LayoutState.FINAL].index)
-        told = {d: [a.state for a in decision.actions if isinstance(a, Say) and a.log_dir == d] for d in (D1, D2)}
-        for log_dir, state in ((D1, one), (D2, two)):
-            assert (
-                told[log_dir]
-                == {
-                    LayoutState.VERIFIED: [LayoutState.FINALIZING, LayoutState.FINAL],
-                    LayoutState.FINALIZING: [LayoutState.FINAL],
-                    LayoutState.FINAL: [],
-                }[state]
-            )
-        # No log dir is final before all are finalizing.
-        for number, phase in enumerate(decision.phases):
-            finals = [a for a in phase if isinstance(a, Say) and a.state is LayoutState.FINAL]
-            assert not finals or number == len(decision.phases) - 1
-            assert len(finals) in (0, len(phase))
-    else:
+    if one not in may or two not in may:
         with pytest.raises(RefusedError, match="layout verify first"):
-            relayout.finalize(broker)
-    if LayoutState.FINAL in (one, two) or None in (one, two):
-        with pytest.raises(RefusedError):
+            relayout.finalize(broker, "kafka 9")
+        return
+    phases = relayout.finalize(broker, "kafka 9").phases
+    verified = [log_dir for log_dir, state in ((D1, one), (D2, two)) if state is LayoutState.VERIFIED]
+    begun = [action for phase in phases[:-2] for action in phase]
+    assert {action.log_dir for action in begun if isinstance(action, Say)} >= set(verified)
+    assert all(isinstance(action, Say) and action.state is LayoutState.FINALIZING for action in begun)
+    assert [type(action) for action in phases[-2]] == [Unbar]
+    assert phases[-1] == (Say(D1, LayoutState.FINAL, "kafka 9"), Say(D2, LayoutState.FINAL, "kafka 9"))
+
+
+def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None:
+    broker = after(LayoutState.FINAL, LayoutState.FINAL)
+    final = [one._replace(file=one.file and one.file._replace(for_broker="kafka 9")) for one in broker]
+    assert relayout.finalize(final, "kafka 9").phases == ()
+    # Another name is written down; no log dir is anything but final meanwhile.
+    assert relayout.finalize(final, "kafka 10").phases == (
+        (Unbar(),),
+        (Say(D1, LayoutState.FINAL, "kafka 10"), Say(D2, LayoutState.FINAL, "kafka 10")),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "  ", "x" * 201, "two\nlines", "\x1b[31m"])
+def test_a51_no_layout_is_final_for_a_broker_without_a_name(text: str) -> None:
+    with pytest.raises(ForBrokerMissingError, match=r"no released Kafka \(2\.8 to 4\.3\) reads"):
+        relayout.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
+
+
+@pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))
+def test_a51_no_state_is_without_a_way_back(one: LayoutState | None, two: LayoutState | None) -> None:
+    broker = after(one, two)
+    if None in (one, two):
+        with pytest.raises(LayoutFileMissingError, match="--even-if-found layout-file-missing"):
             relayout.rollback(broker)
-    else:
-        assert relayout.rollback(broker).phases[-1] == (Forget(D1), Forget(D2))
+    decision = relayout.rollback(broker, confirmed=True)
+    assert decision.phases[-2:] == ((Unbar(),), (Forget(D1), Forget(D2)))
+    assert not decision.is_blocked
+    # Nothing is moved while a broker could start: the bar may have been lifted.
+    bars = [number for number, phase in enumerate(decision.phases) if any(isinstance(a, Bar) for a in phase)]
+    moves = [number for number, phase in enumerate(decision.phases) if any(isinstance(a, TakeToNames) for a in phase)]
+    assert max(bars) < min(moves)
+
+
+def test_no_live_replica_without_a_step_is_passed_over_by_an_apply() -> None:
+    more = (BEFORE[0], BEFORE[1]._replace(replicas=(*BEFORE[1].replicas, named("new", None, 0))))
+    decision = relayout.apply(PLAN, more)
+    assert (decision.is_blocked, decision.is_plan_stale) == (True, True)
+    assert refusals(decision).count("/d2/new-0") == 1
+    # The steps are done all the same, also where nothing is left of them.
+    assert len(items(decision)) == 3
+    over = after(LayoutState.APPLIED, LayoutState.APPLIED)
+    later = (over[0], over[1]._replace(replicas=(*over[1].replicas, named("new", None, 0, "a symlink"))))
+    decision = relayout.apply(PLAN, later)
+    assert (decision.phases, decision.is_blocked, "/d2/new-0" in refusals(decision)) == ((), True, True)
+    # What lies under its id came there by a former plan.
+    former = (over[0], over[1]._replace(replicas=(*over[1].replicas, under_id("new", C, 0))))
+    assert relayout.apply(PLAN, former).refused == ()
 
 
 def test_a_rollback_takes_back_everything_and_only_then_lifts_the_bar() -> None:

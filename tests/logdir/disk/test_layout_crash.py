@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 import pytest
 
@@ -12,7 +11,6 @@ from logdir.disk import layout
 from logdir.disk.bar import BarState, bar, state, unbar
 from logdir.disk.calls import Owner
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
-from logdir.errors import RefusedError
 from logdir.formats import layout_file
 from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument
@@ -87,6 +85,12 @@ def apply(host: ModelHost, plan: PlanDocument) -> None:
 def rollback(host: ModelHost) -> None:
     with opened(host, log_dirs(host)) as sites:
         report = layout.rollback(sites, unlocked)
+        assert report.is_finished, (report.failed, report.refused)
+
+
+def finalized(host: ModelHost) -> None:
+    with opened(host, log_dirs(host)) as sites:
+        report = layout.finalize(sites, "kafka 9", unlocked)
         assert report.is_finished, (report.failed, report.refused)
 
 
@@ -321,7 +325,7 @@ def test_a37_no_log_dir_is_barred_before_all_hold_what_is_true() -> None:
     assert_none(explore(host, acknowledged(barred), nothing, judge, MODELS, operation="bar"))
 
 
-def test_a21_a_finalize_cut_off_goes_either_way_until_the_first_is_final() -> None:
+def test_a51_a_finalize_cut_off_anywhere_goes_on_or_back() -> None:
     first = broker("two-disks")
     plan = planned(first)
 
@@ -330,29 +334,39 @@ def test_a21_a_finalize_cut_off_goes_either_way_until_the_first_is_final() -> No
         with opened(host, log_dirs(host)) as sites:
             assert layout.verify(sites, plan, unlocked).is_finished
 
-    def finalized(host: ModelHost) -> None:
-        with opened(host, log_dirs(host)) as sites:
-            assert layout.finalize(sites, unlocked).is_finished
-
     start_of_it = ended(first, verified)
     end = ended(start_of_it, finalized)
+    with opened(end, log_dirs(end)) as sites:
+        assert state(sites) is BarState.OPEN
     assert_none(explore(start_of_it, acknowledged(finalized), finalized, judge_end(end.world()), MODELS))
-
-    went = {True: 0, False: 0}
-
-    def back(host: ModelHost) -> None:
-        with suppress(RefusedError):  # the judge says when it may
-            rollback(host)
+    saw = set()
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         files = state.crashed.files()
-        said = [layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")]
-        is_final = LayoutState.FINAL in said
-        went[is_final] += 1
-        if is_final and {LayoutState.FINAL, LayoutState.FINALIZING} != {*said, LayoutState.FINALIZING}:
-            return [f"final beside {said}"]
-        kept = untimed(state.crashed) if is_final else untimed(first.world())
-        return differences(kept, untimed(state.recovered))
+        said = {layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")}
+        saw.add(frozenset(said))
+        wrong = differences(seen(first.world()), seen(state.recovered))
+        if LayoutState.FINAL in said and not said <= {LayoutState.FINAL, LayoutState.FINALIZING}:
+            wrong.append(f"final beside {said}")
+        return wrong
 
-    assert_none(explore(start_of_it, acknowledged(finalized), back, judge, MODELS, operation="finalize"))
-    assert all(went.values())
+    assert_none(explore(start_of_it, acknowledged(finalized), rollback, judge, MODELS, operation="finalize"))
+    assert {LayoutState.FINAL, LayoutState.FINALIZING} in saw
+    assert {LayoutState.VERIFIED, LayoutState.FINALIZING} in saw
+
+
+def test_a51_a_rollback_from_final_cut_off_anywhere_ends_in_the_first_tree() -> None:
+    first = broker("two-disks")
+    plan = planned(first)
+
+    def final(host: ModelHost) -> None:
+        apply(host, plan)
+        with opened(host, log_dirs(host)) as sites:
+            assert layout.verify(sites, plan, unlocked).is_finished
+        finalized(host)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        wrong = differences(seen(first.world()), seen(state.recovered))
+        return wrong + (differences(seen(first.world()), seen(state.crashed)) if "done" in acks else [])
+
+    assert_none(explore(ended(first, final), acknowledged(rollback), rollback, judge, MODELS, operation="rollback"))

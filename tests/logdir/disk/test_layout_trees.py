@@ -53,7 +53,7 @@ def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> 
         again = layout.apply(sites, plan, unlocked)
         assert (again.decision.phases, again.decision.done) == ((), len(steps))
         with pytest.raises(RefusedError, match="layout verify first"):
-            layout.finalize(sites, unlocked)
+            layout.finalize(sites, "kafka 9", unlocked)
         assert layout.verify(sites, plan, unlocked).is_finished == (not moving)
         back = layout.rollback(sites, unlocked)
         assert (back.is_finished, back.refused, back.failed) == (True, (), {})
@@ -62,21 +62,26 @@ def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["2.8.2-zk", "4.3.1-kraft"])
-def test_a_tree_that_is_final_does_not_go_back(name: str, tmp_path: Path) -> None:
+def test_a51_no_tree_that_is_final_is_kept_from_going_back(name: str, tmp_path: Path) -> None:
     log_dirs = copied(name, tmp_path)
+    before = snapshot(*log_dirs)
     with opened(HostDisk(), [str(path) for path in log_dirs]) as sites:
         plan = plan_of(sites)
         layout.apply(sites, plan, unlocked)
         assert layout.verify(sites, plan, unlocked).is_finished
-        assert layout.finalize(sites, unlocked).is_finished
+        assert layout.finalize(sites, "kafka 9", unlocked).is_finished
         after = snapshot(*log_dirs)
-        with pytest.raises(RefusedError, match="expected a way back, found final"):
-            layout.rollback(sites, unlocked)
         with pytest.raises(RefusedError, match="expected a log dir to apply to, found final"):
             layout.apply(sites, plan, unlocked)
-        assert layout.finalize(sites, unlocked).decision.phases == ()
-        assert state(sites) is BarState.BARRED
-    assert snapshot(*log_dirs) == after
+        assert layout.finalize(sites, "kafka 9", unlocked).decision.phases == ()
+        assert state(sites) is BarState.OPEN
+        assert snapshot(*log_dirs) == after
+        # The bar is lifted: each meta.properties has the bytes and the time of change it had at first.
+        assert {path: said for path, said in after.items() if path.endswith("meta.properties")} == {
+            path: said for path, said in before.items() if path.endswith("meta.properties")
+        }
+        assert layout.rollback(sites, unlocked).is_finished
+    assert snapshot(*log_dirs) == before
 
 
 class _CutError(Exception):

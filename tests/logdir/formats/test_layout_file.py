@@ -22,7 +22,7 @@ def test_what_is_rendered_reads_back(state: LayoutState) -> None:
 
 def test_it_is_one_line_with_sorted_keys() -> None:
     values = json.loads(layout_file.render(FILE))
-    assert list(values) == ["cluster_id", "layout", "node_id", "plan_sha256", "sha256", "state"]
+    assert list(values) == ["cluster_id", "for_broker", "layout", "node_id", "plan_sha256", "sha256", "state"]
     assert (values["layout"], values["state"]) == (1, "applying")
 
 
@@ -43,3 +43,16 @@ def test_damage_is_refused_and_nothing_else_is_raised() -> None:
         if data != whole:
             with pytest.raises(FormatError):
                 layout_file.parse(data)
+
+
+def test_a51_the_broker_that_reads_the_layout_is_kept_and_may_be_missing() -> None:
+    final = FILE._replace(state=LayoutState.FINAL, for_broker="kafka 9 of \u00e4 team")
+    assert layout_file.parse(layout_file.render(final)) == final
+    assert len(layout_file.render(final._replace(for_broker="\U0001f600" * 200))) < 4096
+    older = own_json.render("layout", 1, {"state": "final", "plan_sha256": "", "cluster_id": None, "node_id": None})
+    assert layout_file.parse(older).for_broker is None
+    wrong = own_json.render(
+        "layout", 1, {"state": "final", "plan_sha256": "", "cluster_id": None, "node_id": None, "for_broker": 9}
+    )
+    with pytest.raises(MalformedFileError, match="for_broker"):
+        layout_file.parse(wrong)

@@ -241,4 +241,47 @@ BUGS: tuple[Bug, ...] = (
         "(_INTERNAL,)", "('__consumer_offsets',)",
         "tests/tools/test_protected_topics.py::test_a38_no_internal_topic_is_staged_unless_it_is_said",
     ),
+    Bug(
+        "a lock that is replaced between two batches goes unnoticed",
+        f"{_DISK}/batch_loop.py", "run",
+        "held.require_held()", "None",
+        "tests/tools/test_batch_loop.py::test_no_lock_that_was_replaced_between_batches_goes_unnoticed",
+    ),
+    Bug(
+        "the batch loop goes on over an item about which nothing is decided",
+        f"{_DISK}/batch_loop.py", "run",
+        "len(left) == count", "False",
+        "tests/logdir/disk/test_batch_loop.py::test_no_turn_that_takes_nothing_out_is_followed_by_another",
+    ),
+    Bug(
+        "a request is marked applied though a row failed",
+        f"{_TOOLS}/reconcile_apply.py", "_Work.finished",
+        "all(row.state == DONE for row in self.rows)", "True",
+        "tests/tools/test_reconcile_records.py::test_no_request_is_marked_applied_though_a_row_failed",
+    ),
+    Bug(
+        "a request is marked applied though a disk took no changes",
+        f"{_TOOLS}/reconcile_apply.py", "_Work.finished",
+        "not self.sick and all(row.state == DONE for row in self.rows)", "not any(row.problem for row in self.rows)",
+        "tests/tools/test_reconcile_records.py::test_no_request_is_marked_applied_though_a_disk_took_no_changes",
+    ),
+    Bug(
+        "controller.json of another cluster is believed",
+        f"{_DISK}/controller.py", "_read",
+        "said.cluster_id in (None, site.cluster_id)", "True",
+        "tests/tools/test_reconcile_records.py::test_no_controller_json_of_another_cluster_or_node_is_believed",
+    ),
+    Bug(
+        "final is durable before another disk's finalizing",
+        f"{_DISK}/layout.py", "_run",
+        "is_finalized and any(isinstance(action, Unbar) for action in phase)", "False",
+        "tests/logdir/disk/test_layout_crash.py"
+        "::test_a51_no_log_dir_is_durably_final_before_another_is_durably_finalizing",
+    ),
+    Bug(
+        "final is written although another disk's finalizing failed",
+        f"{_DISK}/layout.py", "_run",
+        "not is_well", "False",
+        "tests/logdir/disk/test_layout_crash.py::test_a51_no_log_dir_is_final_though_a_call_for_another_failed",
+    ),
 )  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import pytest
 
@@ -11,6 +13,7 @@ from logdir.disk import layout
 from logdir.disk.bar import BarState, bar, state, unbar
 from logdir.disk.calls import Owner
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.errors import LogDirError
 from logdir.formats import layout_file
 from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument
@@ -18,7 +21,8 @@ from logdir.ids import TopicId
 from logdir.observe.classify import Type
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.enumerate import Judge, Result, State, crashes, explore
-from tests.crash.model import Killed, ModelHost
+from tests.crash.families.case import resumed
+from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.tree import World
 from tests.logdir.disk.layout_rig import WORK, opened, plan_of, unlocked
@@ -370,3 +374,48 @@ def test_a51_a_rollback_from_final_cut_off_anywhere_ends_in_the_first_tree() -> 
         return wrong + (differences(seen(first.world()), seen(state.crashed)) if "done" in acks else [])
 
     assert_none(explore(ended(first, final), acknowledged(rollback), rollback, judge, MODELS, operation="rollback"))
+
+
+def _verified(host: ModelHost) -> None:
+    plan = planned(host)
+    apply(host, plan)
+    with opened(host, log_dirs(host)) as sites:
+        assert layout.verify(sites, plan, unlocked).is_finished
+
+
+def _said(world: World) -> set[LayoutState]:
+    files = world.files()
+    return {layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")}
+
+
+def _is_too_early(world: World) -> bool:
+    """Whether a log dir is final, or the bar lifted, while another log dir is not even finalizing."""
+    said = _said(world)
+    metas = {data for path, data in world.files().items() if path.endswith("/meta.properties")}
+    is_begun = LayoutState.FINAL in said or META_TEXT in metas
+    return is_begun and not said <= {LayoutState.FINAL, LayoutState.FINALIZING}
+
+
+@pytest.mark.parametrize("at", [3, 7])
+def test_a51_no_log_dir_is_durably_final_before_another_is_durably_finalizing(at: int) -> None:
+    """A process killed before its sync leaves *finalizing* that a power cut takes away; another goes on from there."""
+    begin = ended(broker("two-disks"), _verified)
+
+    def judge(before: World, state: State, acks: Acks) -> list[str]:
+        return [f"final beside {_said(state.crashed)}"] if _is_too_early(state.crashed) else []
+
+    assert_none(explore(begin, resumed(finalized, at), finalized, judge, MODELS, operation="finalize"))
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES], ids=errno.errorcode.get)
+def test_a51_no_log_dir_is_final_though_a_call_for_another_failed(number: int) -> None:
+    begin = ended(broker("two-disks"), _verified)
+    whole = ModelHost(begin.world())
+    finalized(whole)
+    unfinished = 0
+    for at in range(len(whole.records)):
+        host = ModelHost(begin.world()).fail(Failure(at, number))
+        with opened(host, log_dirs(host)) as sites, suppress(LogDirError):
+            unfinished += not layout.finalize(sites, "kafka 9", unlocked).is_finished
+        assert not _is_too_early(host.world()), host.records[at]
+    assert unfinished > 8

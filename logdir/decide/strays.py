@@ -24,7 +24,7 @@ from logdir.decide.refusal import Refusal, Why, is_protected, refuse
 from logdir.decide.trust import check_image
 from logdir.decide.wish import against_age, against_claim, against_log_dir, against_wish, wish_for
 from logdir.desired.claim import Claim, Says, claim
-from logdir.desired.image import Image
+from logdir.desired.image import Certainty, Image
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
 from logdir.formats.inventory import Kind
@@ -94,6 +94,8 @@ class StrayView:
     """Why the image says nothing about these disks; then there are no strays."""
     unplaced: Problem | None = None
     """Why what would be proven is not: the image may be an old one (A20, A43)."""
+    uncommitted: Problem | None = None
+    """Why nothing is proven: the image is a log of which nothing is known to be committed."""
     braked: Problem | None = None
     """What reconciling would wait for an operator for."""
     unseen: tuple[Problem, ...] = ()
@@ -111,6 +113,10 @@ _IN_DOUBT: Final = frozenset(
 _ANY_AGE_MS: Final = 2**63
 _TRUNCATED: Final = "name-truncated"
 _DAMAGED: Final = frozenset(("partition-metadata-broken", "unreadable"))
+_TELL_QUORUM: Final = (
+    "say --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them, or wait for a "
+    "snapshot"
+)
 _NOTHING_SAID: Final = "something that is said of it"
 
 
@@ -124,13 +130,15 @@ def unclaimed(image: Image, facts: Sequence[LogDirFacts]) -> tuple[Replica, ...]
     return tuple(replica for one in facts for replica in one.replicas if _may_be_stray(image, replica))
 
 
-def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> StrayView:
+def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest: Image | None = None) -> StrayView:
     """Say what the metadata does not claim.
 
     Args:
-        request: As for reconciling; ``births`` also of what is not live.
+        request: As for reconciling; ``births`` also of what is not live. A ``LOCAL`` image proves nothing.
         facts: Of every log dir configured for the broker, in that order.
+        latest: Of a metadata log: to its end, which may not all be committed; ``None``: it is not known.
     """
+    uncommitted = _uncommitted(request.image)
     standing = request.standing
     strict = check_image(request.image, facts, standing, request.now.wall_ms)
     # An image that is old, or of which nothing is remembered, shows what is not claimed, and proves nothing.
@@ -139,7 +147,7 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Stra
     if plan.refused is not None:
         return StrayView(refused=plan.refused, unseen=plan.unseen)
     unplaced = None if strict is None else strict.problem
-    judge = _Judge(asked, facts, plan, unplaced)
+    judge = _Judge(asked, facts, plan, uncommitted or unplaced, latest)
     strays: list[Stray] = []
     passed_over: list[Refusal] = []
     for one in facts:
@@ -151,10 +159,19 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Stra
     return StrayView(
         strays=tuple(strays),
         unplaced=unplaced if any(stray.missing is unplaced for stray in strays) else None,
-        braked=None if unplaced is not None else plan.braked,
+        uncommitted=uncommitted,
+        braked=None if unplaced is not None or uncommitted is not None else plan.braked,
         unseen=plan.unseen,
         passed_over=tuple(passed_over),
     )
+
+
+def _uncommitted(image: Image) -> Problem | None:
+    if image.certainty is not Certainty.LOCAL:
+        return None
+    expected = "a snapshot, or what the quorum says of how far the log is committed"
+    found = f"neither: up to offset {image.offset} it is read as it lies, and proves nothing"
+    return Problem("not-committed", image.origin, expected, found, _TELL_QUORUM)
 
 
 def _said(image: Image, replica: Replica) -> Claim:
@@ -179,9 +196,14 @@ class _Judge:
     """What is asked of each directory in turn."""
 
     def __init__(
-        self, request: ReconcileRequest, facts: Sequence[LogDirFacts], plan: ReconcilePlan, unplaced: Problem | None
+        self,
+        request: ReconcileRequest,
+        facts: Sequence[LogDirFacts],
+        plan: ReconcilePlan,
+        unplaced: Problem | None,
+        latest: Image | None,
     ) -> None:
-        self._request, self._image, self._unplaced = request, request.image, unplaced
+        self._request, self._image, self._unplaced, self._latest = request, request.image, unplaced, latest
         self._known = Known(facts)
         self._stages = {
             (action.log_dir, action.path): action
@@ -293,10 +315,23 @@ class _Judge:
         return self._known.replicas(replace(identity_of(replica), topic=_name(replica)), Kind.LIVE)
 
     def _wanted(self, replica: Replica, said: Claim) -> Stray:
+        later = None if self._latest is None else _said(self._latest, replica)
+        if later is not None and not isinstance(later.evidence, Present):
+            return self._not_known(replica, later)
+        if self._image.certainty is Certainty.LOCAL:
+            return replace(self._row(replica, said, _unsure(replica)), missing=self._unplaced)
         expected, found = "a live replica of what the cluster wants here", "only what a broker set aside"
         fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
         missing = refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, fix)
         return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
+
+    def _not_known(self, replica: Replica, later: Claim) -> Stray:
+        """Say of what was wanted, and by the end of the local log is no more, that neither is known."""
+        expected = "a word of the quorum on what the log holds"
+        found = f"not known since offset {self._image.offset}: wanted by then, and behind it {later.says.value}"
+        missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _TELL_QUORUM)
+        row = self._row(replica, later, _unsure(replica))
+        return replace(row, evidence=_without_proof(later.evidence), missing=missing)
 
     def _stray(self, one: LogDirFacts, replica: Replica, said: Claim) -> Stray:
         """Judge what a broker called stray by what is known now; it may have been wrong (A1)."""
@@ -325,6 +360,10 @@ class _Judge:
         if refusal is not None:
             return self._refused(row, refusal)
         return replace(row, reason=Reason.STRAY, rule=wish.rule)
+
+
+def _unsure(replica: Replica) -> State:
+    return State.LEAVING if replica.kind is Kind.DELETE else State.UNPROVEN
 
 
 def _without_proof(evidence: Evidence) -> Evidence:

@@ -44,6 +44,8 @@ class Certainty(Enum):
     """It ends below a high watermark learnt from the quorum."""
     SAID = "said"
     """Somebody said so."""
+    LOCAL = "local"
+    """It ends where the local log ends, of which nothing is known to be committed: it proves nothing."""
 
 
 class Silence(Enum):

@@ -387,9 +387,10 @@ def test_on_real_trees_only_what_brokers_delete_is_left(name: str, tmp_path: Pat
 def test_on_real_trees_without_a_word_it_says_what_is_needed(name: str, tmp_path: Path) -> None:
     named, disks = named_of(name, tmp_path / "t")
     said: Said = ctl("strays", *named)
-    assert (said.status, said.out, said.err.count("\n")) == (Exit.USAGE, "", 1)
     # Of the migration's log nothing is known to be committed yet.
-    assert ("--high-watermark" in said.err) == ("migration" in name)
+    is_young = "migration" in name
+    assert (said.status, bool(said.out), said.err.count("\n")) == (Exit.DONE if is_young else Exit.USAGE, is_young, 1)
+    assert ("--high-watermark" in said.err) == is_young
     # What a ZooKeeper cluster says proves no removal, whatever it leaves out.
     live = {path.name for disk in disks for path in disk.glob("*-[0-9]")} - {"__cluster_metadata-0"}
     znodes = tmp_path / "znodes.json"
@@ -416,3 +417,88 @@ def test_a_real_trees_deleted_topic_put_back_is_proven(tmp_path: Path) -> None:
         ("to-delete-0", "proven", "topic-removed"),
         ("to-delete-1", "proven", "topic-removed"),
     ]
+
+
+# What is not known to be committed.
+
+
+def _young(rig: Rig) -> LogDir:
+    """Give the broker a log of a three node quorum without any snapshot, in which ``gone`` is removed."""
+    log = rig.log()
+    log.append(remove(raw(GONE)), noop())
+    return log
+
+
+def test_a_broker_without_a_snapshot_is_not_left_without_an_answer(rig: Rig) -> None:
+    log = _young(rig)
+    partition(rig.disks[0] / "never-0", topic_id=OTHER)
+    age(*rig.disks)
+    status, found = strays(rig)
+    assert status == Exit.DONE
+    assert states(found) == {"gone-0": "unproven", "gone-1": "unproven", "never-0": "unproven"}
+    assert {one["says"] for one in found} == {"removed", "unlisted"}
+    missing = {one["path"]: one["missing"] for one in found}
+    assert "proof" in missing.pop("never-0")["expected"]
+    assert {one["slug"] for one in missing.values()} == {"not-committed"}
+    assert all("--high-watermark" in one["fix"] for one in missing.values())
+    said = ctl("strays", *rig.named)
+    (line,) = [line for line in said.err.splitlines() if "not-committed" in line]
+    assert "--high-watermark and --leader-epoch" in line
+    assert f"offset {log.offset}" in line
+    assert "no proof" in said.out
+    source = ctl_json("strays", *rig.named)[1]["source"]
+    assert (source["certainty"], source["offset"]) == ("local", log.offset)
+    told = ("--high-watermark", log.offset, "--leader-epoch", 1)
+    assert states(strays(rig, *told)[1])["gone-0"] == "proven"
+
+
+def test_what_a_young_log_wants_is_not_told_as_lost_for_good(rig: Rig) -> None:
+    _young(rig)
+    two = rig.disks[1]
+    shutil.move(two / "pay-7", two / f"pay-7.{UNIQUE}-stray")
+    shutil.move(two / "pay-5", two / f"pay-5.{UNIQUE}-delete")
+    age(*rig.disks)
+    status, found = strays(rig, "pay")
+    assert (status, states(found)) == (
+        Exit.DONE,
+        {f"pay-7.{UNIQUE}-stray": "unproven", f"pay-5.{UNIQUE}-delete": "leaving"},
+    )
+
+
+@pytest.mark.parametrize(("form", "state"), [("delete", "leaving"), ("stray", "unproven")])
+def test_a_topic_deleted_since_an_older_snapshot_is_not_told_as_wanted(rig: Rig, form: str, state: str) -> None:
+    log = rig.log()
+    end = log.append(noop())
+    log.snapshot(
+        register(1),
+        topic("pay", raw(PAY)),
+        *(claimed(raw(PAY), number, (1, 2)) for number in range(12)),
+        topic("gone", raw(GONE)),
+        *(claimed(raw(GONE), number, (1, 2)) for number in range(2)),
+    )
+    at = log.offset
+    log.append(remove(raw(GONE)), noop())
+    for number, disk in enumerate(rig.disks):
+        shutil.move(disk / f"gone-{number}", disk / f"gone-{number}.{UNIQUE}-{form}")
+    age(*rig.disks)
+    status, found = strays(rig)
+    assert (status, {one["state"] for one in found}, len(found)) == (Exit.DONE, {state}, 2)
+    for one in found:
+        assert one["says"] == "removed"
+        assert f"not known since offset {at}" in one["missing"]["found"]
+        assert "--high-watermark" in one["missing"]["fix"]
+    said = ctl("strays", *rig.named)
+    assert f"not known since offset {at}" in said.out
+    assert "wanted;" not in said.out
+    assert end <= at
+
+
+def test_what_is_wanted_to_the_end_of_the_log_is_still_shouted(rig: Rig) -> None:
+    log = rig.log()
+    rig.snapshot(log, topic("gone", raw(GONE)), *(claimed(raw(GONE), number, (1, 2)) for number in range(2)))
+    log.append(noop())
+    one = rig.disks[0]
+    shutil.move(one / "gone-0", one / f"gone-0.{UNIQUE}-stray")
+    age(*rig.disks)
+    status, found = strays(rig)
+    assert (status, states(found)) == (Exit.PROBLEMS, {f"gone-0.{UNIQUE}-stray": "wanted"})

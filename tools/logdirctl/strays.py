@@ -18,7 +18,7 @@ from logdir.decide.document import plan_document
 from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.selector import EVERYTHING, parse, select
 from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays
-from logdir.desired.image import Image
+from logdir.desired.image import Certainty, Image
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, Problem, RefusedError
 from logdir.observe.facts import LogDirFacts
@@ -70,11 +70,20 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     named = broker_of(arguments)
     host, now = look_at_host(named), read_instant()
     desired = read_desired(
-        arguments, named, host.facts, host.used, now_ms=now.wall_ms, is_broker_running=is_running(named.log_dirs)
+        arguments,
+        named,
+        host.facts,
+        host.used,
+        now_ms=now.wall_ms,
+        is_broker_running=is_running(named.log_dirs),
+        is_end_needed=True,
     )
     blank = against_blank(desired.image)
     if blank is not None:
-        raise ConfigError((blank,))
+        # Until its first snapshot, an hour, a log is read as it lies: that tells much, and proves nothing.
+        if desired.latest is None or against_blank(desired.latest) is not None:
+            raise ConfigError((blank,))
+        desired = replace(desired, image=replace(desired.latest, certainty=Certainty.LOCAL))
     request = ReconcileRequest(
         image=desired.image,
         now=now,
@@ -89,7 +98,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         _tell_source(request.image, streams)
         raise
     request = replace(request, births=births_of(unclaimed(request.image, host.facts)))
-    view = view_strays(request, host.facts)
+    view = view_strays(request, host.facts, desired.latest)
     if view.refused is not None:
         _tell_source(request.image, streams)
         raise RefusedError.of(view.refused)
@@ -101,6 +110,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             problems.append(nothing_selected(selector.text, "strays", view.strays))
     problems += [stray.missing for stray in strays if stray.state is State.WANTED and stray.missing is not None]
     status = Exit.PROBLEMS if problems else Exit.DONE
+    if view.uncommitted is not None:
+        problems.append(view.uncommitted)  # it is no trouble of these disks
     for problem in problems:
         say(streams, f"logdirctl strays: {problem.line()}")
     if arguments.json:

@@ -25,7 +25,7 @@ ERASED_WITHIN_S: Final = 75
 
 
 @pytest.mark.parametrize("version", releases_of("renamed by hand"))
-def test_what_a_promise_renames_back_is_erased_up_to_3_6_and_a_stray_from_3_7_on(
+def test_a47_what_is_renamed_back_by_hand_is_erased_up_to_3_6_and_then_a_stray(
     version: str, make_rig: Callable[[str], Rig]
 ) -> None:
     with make_rig(version) as rig:

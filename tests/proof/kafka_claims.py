@@ -1,0 +1,27 @@
+"""What the proof claims of undoing on stock brokers.
+
+Spec: design §3.3; attacks A47, A48.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.proof.claim import Claim
+from tests.proof.sizes import Sizes
+
+_KAFKA: Final = "tests/kafka"
+UNDO: Final = Claim(
+    key="undo",
+    text="on stock brokers nothing staged is renamed back, purged or erased on a promise, and it comes back whole",
+    where=(
+        f"{_KAFKA}/test_undo.py::test_a47_nothing_is_renamed_back_whose_topic_was_deleted_or_made_again_meanwhile",
+        f"{_KAFKA}/test_undo.py::test_a47_what_was_deleted_while_its_node_was_down_is_not_taken_back_unasked",
+        f"{_KAFKA}/test_undo.py::test_a48_the_only_copy_is_not_purged_while_what_the_start_made_in_its_place_is_empty",
+        f"{_KAFKA}/test_undo_page.py::test_a48_what_a_start_served_empty_comes_back_whole_by_both_ways_of_the_page",
+        f"{_KAFKA}/test_renamed_by_hand.py::test_a47_what_is_renamed_back_by_hand_is_erased_up_to_3_6_and_then_a_stray",
+    ),
+    sizes={"scenarios on releases": Sizes(full=25, ci=5)},
+    counted="scenarios on releases",
+    needs="Java and Maven",
+)

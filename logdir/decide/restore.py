@@ -51,7 +51,9 @@ _SAYS = {
     ),
     RestoreClass.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",
 }
-A_BROKER_DOES = "a broker of 3.7 or later renames it -stray at its start, one of 3.6 or earlier erases it within 45 s"
+A_BROKER_DOES = (
+    "a broker of 3.7 or later renames it -stray at its start, one of 3.6 or earlier erases it within about a minute"
+)
 """What becomes of a directory that is renamed back while its topic id is gone (kafka-behaviour §10.4)."""
 
 

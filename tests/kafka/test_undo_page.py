@@ -57,7 +57,7 @@ def run(script: str, values: Mapping[str, str], broker: Broker) -> None:
 
 
 def test_the_page_sets_what_its_commands_use() -> None:
-    (settings,) = _BLOCK.findall(PAGE.partition("\n## ")[0])
+    (settings,) = _BLOCK.findall(PAGE.partition("\n## Back by ")[0])
     names = set(re.findall(r"^([A-Z]+)=", settings, re.MULTILINE))
     assert names == {"CONFIG", "TOPIC", "PARTITION", "NAME", "OUT", "LIVE"}
     commands = typed("Back by a rename") + typed("Back by a copy")

@@ -180,12 +180,12 @@ def test_a47_what_is_not_known_to_be_assigned_is_renamed_back_only_on_a_word_of_
     refusal = restored(cluster)
     assert (refusal.why, refusal.problem.slug) == (Why.ASSIGNMENT_UNKNOWN, "assignment-unknown")
     assert "not known since offset 100" in refusal.problem.found
-    for text in ("-stray", "45 s", "3.6", "3.7", "--even-if-unknown"):
+    for text in ("-stray", "about a minute", "3.6", "3.7", "--even-if-unknown"):
         assert text in refusal.problem.fix
     action = restored(cluster, even=True)
     assert action.path == "orders-3"
     assert action.says.startswith("rename")
-    for text in ("not known since offset 100", "-stray", "45 s"):
+    for text in ("not known since offset 100", "-stray", "about a minute"):
         assert text in action.says
 
 

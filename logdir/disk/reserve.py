@@ -83,12 +83,13 @@ def refill_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_B
     return True
 
 
-def put_back(work: Directory, owner: Owner) -> Problem | None:
+def put_back(work: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> Problem | None:
     """Write again what a full disk made us give up: the reserve, and the spare inodes. Changes nothing else. Durable.
 
     Args:
         work: A work root; its owner lock is held.
         owner: To whom files of it belong.
+        reserve_bytes: Size of the reserve.
 
     Returns:
         What could not be put back, and why; ``None`` where nothing is missing now.
@@ -98,18 +99,18 @@ def put_back(work: Directory, owner: Owner) -> Problem | None:
     """
     try:
         with calling(work):
-            if work.stat(RESERVE).size_bytes == 0 and not refill_reserve(work, owner):
+            if work.stat(RESERVE).size_bytes == 0 and not refill_reserve(work, owner, reserve_bytes):
                 percent = f"{REFILL_PERCENT} % of its disk free"
                 return _spent(work, RESERVE, "4 MiB", f"0 bytes, and less than {percent}")
-            return _put_back_inodes(work, owner)
+            return _put_back_inodes(work, owner, reserve_bytes)
     except FileNotFoundError:
         return None  # the work root is removed
     except OSError as error:
         return _spent(work, RESERVE, "4 MiB, and 64 spare inodes", error.strerror or str(error))
 
 
-def _put_back_inodes(work: Directory, owner: Owner) -> Problem | None:
-    wanted = len(spare_names(RESERVE_BYTES))
+def _put_back_inodes(work: Directory, owner: Owner, reserve_bytes: int) -> Problem | None:
+    wanted = len(spare_names(reserve_bytes))
     try:
         with work.open(SPARE) as spare:
             count = len(spare.names())
@@ -117,7 +118,7 @@ def _put_back_inodes(work: Directory, owner: Owner) -> Problem | None:
         return None  # made with none
     if count >= wanted or not work.space().total_inodes:
         return None
-    count = put_inodes(work, owner)
+    count = put_inodes(work, owner, reserve_bytes)
     return None if count >= wanted else _spent(work, SPARE, f"{wanted} spare inodes", f"{count}")
 
 

@@ -130,7 +130,7 @@ class ModelDirectory:
     def space(self) -> Space:
         """Return what is left."""
         total = self._system.capacity_bytes
-        return Space(max(0, total - self._system.used_bytes()), self._system.free_inodes(), total)
+        return Space(max(0, total - self._system.used_bytes()), self._system.free_inodes(), total, 1 << 20)
 
     def read(self, name: str, limit: int) -> bytes:
         """Return the content of a regular file, at most ``limit`` + 1 bytes of it."""

@@ -11,11 +11,12 @@ from functools import partial
 
 from logdir.disk.calls import Owner
 from logdir.disk.io import Call
+from logdir.disk.reserve import put_back
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import plan_init
 from logdir.disk.work_root_removal import remove_root
 from logdir.formats.work_root_file import WorkRootKind
-from logdir.observe.classify import PROBE_IN_LOG_DIR, Type
+from logdir.observe.classify import PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State
 from tests.crash.families.case import DONE, Case, acknowledged, after, differences, killed, resumed, seen
@@ -134,6 +135,23 @@ def _lacking(name: str) -> Case:
     return Case(name, start, acknowledged(make), make, _ends_as(end), is_probe)
 
 
+def _put_back(name: str) -> Case:
+    """What a full disk made us give up is put back, at any time, also where that is cut off."""
+    whole = after(_start("beside"), partial(_make, shape="beside", reserve_bytes=_WITH_SPARES))
+    end = whole.world()
+    with whole.open_top(_WORK["beside"]) as work:
+        work.truncate(RESERVE, 0)
+        with work.open(SPARE) as spare:
+            spare.unlink(spare.names()[-1])
+    start = after(whole, lambda host: None)
+
+    def make(host: ModelHost) -> None:
+        with host.open_top(_WORK["beside"]) as work:
+            assert put_back(work, work.own_stat().owner.for_file(), _WITH_SPARES) is None
+
+    return Case(name, start, acknowledged(make), make, _ends_as(end), is_probe)
+
+
 def _elsewhere(name: str) -> Case:
     """Beside the log dir nothing can be renamed: the next place is taken, and that one left as it was."""
 
@@ -179,6 +197,7 @@ ROOTS: dict[str, Callable[[str], Case]] = {
     **{f"init {shape}": partial(_init, shape=shape) for shape in SHAPES},
     "init beside, by root": partial(_init, shape="beside", by_root=True),
     "init with spare inodes": partial(_init, shape="beside", reserve_bytes=_WITH_SPARES),
+    "what is kept for a full disk, put back": _put_back,
     "init where beside does not do": _elsewhere,
     "init where a directory is missing": _lacking,
     "init over a directory of another": partial(_over_others, what="incoming"),

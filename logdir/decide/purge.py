@@ -75,6 +75,13 @@ class PurgePlan:
 
     actions: tuple[Purge, ...]
     refusals: tuple[Refusal, ...]
+    waits: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Of what is not due yet, by log dir and name: the wall clock at its deadline, for people."""
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """Return when the next one is due (wall clock), ``None`` if no other has a deadline to come."""
+        return min(self.waits.values(), default=None)
 
 
 class Load(NamedTuple):
@@ -132,9 +139,16 @@ def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
         items: What was selected, with its markers just read.
     """
     decided = [_at_place(item, _decide(request, item)) for item in items]
+    waits = {}
+    for item in items:
+        if item.kind is Kind.STAGED and item.marker is not None and item.problem is None:
+            when = due(item.marker, request.heartbeats.get(item.log_dir), request.now)
+            if isinstance(when, NotYet):
+                waits[item.log_dir, item.name] = when.at_earliest_wall_ms
     return PurgePlan(
         actions=tuple(one for one in decided if isinstance(one, Purge)),
         refusals=tuple(one for one in decided if isinstance(one, Refusal)),
+        waits=waits,
     )
 
 

@@ -211,7 +211,7 @@ CHANGES = {
     "stage": (("stage", "new", "--even-over-limit", "--even-if-unknown"), [("d1", "done"), ("d2", "refused")]),
     "hold": (("staged", "hold", "pay"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
     "restore": (("staged", "restore", "pay", "--even-if-unknown"), [("d1", "done"), ("d1", "done"), ("d2", "refused")]),
-    "purge": (("staged", "purge"), [("d1", "done"), ("d1", "done")]),
+    "purge": (("staged", "purge"), [("d1", "done"), ("d1", "done"), ("d2", "kept")]),
 }
 SINCE = ("owner lock", "versions", "lock", "prove", "recover", "heartbeat")
 BEATS = {"stage", "restore", "purge"}

@@ -24,7 +24,7 @@ from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
 
 LS_KEYS = [
-    "class", "delay_ms", "evidence", "log_bytes", "log_dir", "name", "partition", "reason", "staged_at_ms", "state",
+    "assigned", "class", "delay_ms", "evidence", "log_bytes", "log_dir", "name", "partition", "reason", "staged_at_ms", "state",
     "tiered", "topic", "topic_id", "undo_until_ms", "why",
 ]  # fmt: skip
 ITEM_KEYS = ["log_dir", "partition", "path", "place", "says", "state", "topic", "topic_id", "undo_until_ms"]
@@ -213,7 +213,7 @@ def test_purge_takes_what_is_due_and_nothing_else(named: Named, tmp_path: Path) 
     ctl("stage", "pay-2", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit")
     ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit", "--hold")
     status, result = ctl_json("staged", "purge", *named)
-    assert (status, states(result)) == (Exit.DONE, ["planned"])
+    assert (status, states(result)) == (Exit.DONE, ["planned", "kept", "kept"])
     said = ctl("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
     assert (said.status, "pay-0: 120 bytes, for good" in said.err) == (Exit.DONE, True)
     assert names(tmp_path) == ["MkU3OEVBNTcwNTJENDM2Qg_0", f"{TOPIC_ID}_2"]

@@ -90,11 +90,17 @@ def read_cluster(
         if not is_own:
             raise
         return ClusterState(blind=error.problem())
-    return _usable(desired, facts, now_ms)
+    return usable(desired, facts, now_ms)
 
 
-def _usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> ClusterState:
-    """Leave out what may not be used."""
+def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> ClusterState:
+    """Return what was read without what may not be used.
+
+    Args:
+        desired: Read with ``is_end_needed``.
+        facts: Of every log dir configured for the broker.
+        now_ms: This moment (wall clock).
+    """
     standing = desired.standing(max_age_ms=ANY_AGE_MS)
     image, latest = desired.image, desired.latest
     blank = against_blank(image)

@@ -22,7 +22,7 @@ from tools.cli import Exit, Streams, envelope, say
 from tools.suggestion import did_you_mean
 
 _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
-PLANNED, DONE, UNDONE, REFUSED, WAITING = "planned", "done", "undone", "refused", "waiting"
+PLANNED, DONE, UNDONE, REFUSED, WAITING, KEPT = "planned", "done", "undone", "refused", "waiting", "kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +112,7 @@ def finish(
     *,
     status: Exit | None = None,
     more: Mapping[str, object] | None = None,
+    lines: Sequence[str] = (),
 ) -> Exit:
     """Print what became of every replica, and what to type next.
 
@@ -123,6 +124,7 @@ def finish(
         next_line: The next command.
         status: The exit status, where the rows do not say it.
         more: Keys of the result beside the rows.
+        lines: For people, between the rows and what to type next.
     """
     status = status_of(rows, problems) if status is None else status
     listed = [*problems, *(row.problem for row in rows if row.problem is not None)]
@@ -134,7 +136,8 @@ def finish(
         return status
     if rows:
         _table(rows, streams)
-    streams.out.write(render.printable(f"next: {next_line}") + "\n")
+    for line in (*lines, f"next: {next_line}"):
+        streams.out.write(render.printable(line) + "\n")
     return status
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from logdir.clock import boottime_ms
+from logdir.decide.assignment import ClusterState
 from logdir.decide.position import highest
 from logdir.decide.purge import Purge
 from logdir.decide.refusal import at
@@ -27,7 +28,7 @@ from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from tools.logdirctl.broker import OpenBroker
-from tools.logdirctl.cluster_state import own_log_there, require_source
+from tools.logdirctl.cluster_state import own_log_there, require_source, usable
 from tools.logdirctl.desired_source import METADATA_DIR, is_running, own_log, read_desired
 from tools.logdirctl.naming import Broker
 from tools.logdirctl.source import OWN_LOG, parse_uri
@@ -44,6 +45,8 @@ class Looked(NamedTuple):
     problem: Problem | None = None
     """Why there is no image, where there should be one."""
     has_source: bool = True
+    cluster: ClusterState = ClusterState()
+    """The same, for who asks whether a replica is still assigned here."""
 
 
 class Looking:
@@ -85,12 +88,18 @@ class Looking:
     def _read(self) -> None:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
         used = highest(controller.read_records(self._broker.sites))
-        self.look, self.problem, self._has_source = look_again(self._arguments, self._broker.named, self.facts, used)
+        looked = look_again(self._arguments, self._broker.named, self.facts, used)
+        self.look, self.problem, self._has_source = looked.look, looked.problem, looked.has_source
         self._at_ms = boottime_ms()
 
 
 def look_again(
-    arguments: argparse.Namespace, named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None
+    arguments: argparse.Namespace,
+    named: Broker,
+    facts: Sequence[LogDirFacts],
+    used: ControllerFile | None,
+    *,
+    is_past_needed: bool = False,
 ) -> Looked:
     """Read what the cluster says now of what was staged.
 
@@ -99,6 +108,7 @@ def look_again(
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
+        is_past_needed: As for ``read_desired``.
 
     Raises:
         ConfigError: the source is not named right, or is a request document.
@@ -115,7 +125,7 @@ def look_again(
     is_named = getattr(arguments, "even_if_early", False) or blank.is_even_if_last
 
     def blind(problem: Problem) -> Looked:
-        return Looked(replace(blank, held=None if is_named else problem), problem)
+        return Looked(replace(blank, held=None if is_named else problem), problem, cluster=ClusterState(blind=problem))
 
     is_own = parse_uri(arguments.source) == OWN_LOG
     if is_own and not own_log_there(named, facts):
@@ -134,24 +144,25 @@ def look_again(
             used,
             now_ms=now_ms,
             is_broker_running=running,
-            is_past_needed=False,
+            is_past_needed=is_past_needed,
             is_end_needed=True,
         )
     except LogDirError as error:
         if not is_own:
             raise
         return blind(error.problem())
+    cluster = usable(desired, facts, now_ms)
     distrust = check_image(desired.image, facts, desired.standing(), now_ms)
     if distrust is None:
-        return Looked(replace(blank, image=desired.image))
+        return Looked(replace(blank, image=desired.image), cluster=cluster)
     if not distrust.holds_purges:
         # Beside a running broker: its newest snapshot may be an hour old.
         again = check_image(desired.image, facts, desired.standing(max_age_ms=ANY_AGE_MS), now_ms)
         if again is None:
-            return Looked(replace(blank, aged=desired.image))
+            return Looked(replace(blank, aged=desired.image), cluster=cluster)
         distrust = again
     problem = distrust.problem if not is_own or distrust.holds_purges else None
-    return Looked(replace(blank, held=distrust.problem if distrust.holds_purges else None), problem)
+    return Looked(replace(blank, held=distrust.problem if distrust.holds_purges else None), problem, cluster=cluster)
 
 
 def _is_zookeeper(named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:

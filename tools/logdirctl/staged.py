@@ -10,18 +10,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logdir.clock import Instant
-from logdir.decide.assignment import ClusterState, assignment_of
+from logdir.decide.assignment import Assigned, assignment_of
 from logdir.decide.deadline import Due, Held, NotYet, due
+from logdir.decide.position import highest
 from logdir.decide.restore import class_of
+from logdir.decide.second_look import against_purge
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
-from logdir.disk import heartbeat
+from logdir.disk import controller, heartbeat
 from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.pace import BYTES_PER_SECOND
 from logdir.errors import LogDirError, NoWorkRootError, Problem
+from logdir.formats.controller_file import ControllerFile
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Entry, Kind
 from logdir.observe.facts import LogDirFacts, SetAside
@@ -29,10 +32,14 @@ from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.logdirctl.broker import add_change, look_at, told
 from tools.logdirctl.closed import closed_of
+from tools.logdirctl.cluster_state import require_source
 from tools.logdirctl.naming import Broker, broker_of, words_of
 from tools.logdirctl.report import evidence_json, nothing_selected, utc
 from tools.logdirctl.root import open_true_root
-from tools.logdirctl.source import add_source
+from tools.logdirctl.source import add_source, named_words
+
+if TYPE_CHECKING:
+    from tools.logdirctl.second_look import Looked
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
@@ -47,6 +54,8 @@ class Listed(NamedTuple):
     """Wall clock; ``None``: for good, or not any more."""
     restore_class: str | None
     why: str
+    assigned: Assigned | None = None
+    """Whether it is still assigned here; ``None`` where that is not asked."""
 
 
 def add_parser(commands: Any) -> None:
@@ -67,6 +76,7 @@ def add_parser(commands: Any) -> None:
     )
     ls.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
     add_change(ls, changes=False)
+    add_source(ls)
     ls.set_defaults(run=act_ls, title="staged ls")
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
@@ -168,8 +178,19 @@ def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: K
     return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
 
 
-def read_roots(named: Broker, unread: Collection[str] = ()) -> tuple[dict[str, Heartbeat | None], list[Problem]]:
-    """Return the heartbeat of every log dir that has one to read, and which work roots are missing or not to change.
+class Roots(NamedTuple):
+    """What the work roots of a broker hold."""
+
+    beats: dict[str, Heartbeat | None]
+    """By log dir; ``None`` where there is none to read."""
+    used: ControllerFile | None
+    """How far the cluster was followed."""
+    problems: list[Problem]
+    """Which work roots are missing, and which log dirs may not be changed."""
+
+
+def read_roots(named: Broker, unread: Collection[str] = ()) -> Roots:
+    """Read what the work roots hold of a broker.
 
     Args:
         named: The broker.
@@ -180,12 +201,14 @@ def read_roots(named: Broker, unread: Collection[str] = ()) -> tuple[dict[str, H
     disk = HostDisk()
     with ExitStack() as stack:
         sites = []
+        used: list[ControllerFile | None] = []
         for log_dir in named.log_dirs:
             beats[log_dir] = None
             try:
                 with told(log_dir):
                     site = stack.enter_context(open_true_root(disk, log_dir)).site
                     beats[log_dir] = heartbeat.read(site)
+                    used += controller.read_records([site])
                     sites.append(site)
             except LogDirError as error:
                 if log_dir not in unread:
@@ -195,11 +218,22 @@ def read_roots(named: Broker, unread: Collection[str] = ()) -> tuple[dict[str, H
                 problems += closed_of(sites).values()
         except LogDirError as error:
             problems.append(error.problem())
-    return beats, problems
+    whole = used if len(used) == len(named.log_dirs) else [None]
+    return Roots(beats, highest(whole), problems)
 
 
-def listed(item: SetAside, beat: Heartbeat | None, now: Instant) -> Listed:
-    """Say of one thing set aside until when it can be undone."""
+def listed(
+    item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, facts: Sequence[LogDirFacts]
+) -> Listed:
+    """Say of one staged replica until when it can be undone, and what keeps it from being purged.
+
+    Args:
+        item: The replica.
+        beat: Of its log dir.
+        now: This moment.
+        looked: What the cluster says.
+        facts: Of every log dir.
+    """
     marker = item.marker
     if item.kind is Kind.PURGING:
         return Listed(item, PURGING, None, None, "its removal has begun")
@@ -208,27 +242,40 @@ def listed(item: SetAside, beat: Heartbeat | None, now: Instant) -> Listed:
         return Listed(item, BROKEN, None, None, f"held: {found}")
     if item.kind is Kind.INCOMING:
         return Listed(item, INCOMING, None, None, "on its way in")
-    restore_class = class_of(assignment_of(ClusterState(), item).state).value
+    assignment = assignment_of(looked.cluster, item)
+    restore_class = class_of(assignment.state).value
+    about = "still assigned here" if assignment.state is Assigned.HERE else assignment.why
+    gate = against_purge(looked.look, item, facts)
+    against = "" if gate is None else f"; {gate.problem.found}; {gate.problem.fix}"
+    until: int | None = None
     match due(marker, beat, now):
+        case Due() if gate is None:
+            state, until, why = DUE, now.wall_ms, f"may be purged at any time; {about}"
         case Due():
-            return Listed(item, DUE, now.wall_ms, restore_class, "may be purged at any time")
-        case NotYet(at_earliest_wall_ms=until):
-            return Listed(item, COUNTING, until, restore_class, "")
-        case Held(why=why):
-            return Listed(item, HELD, None, restore_class, why)
+            state, why = HELD, f"{about}{against}"
+        case NotYet(at_earliest_wall_ms=at_ms):
+            state, until, why = COUNTING, at_ms, f"{about}{against}"
+        case Held(why=found):
+            state, why = HELD, f"{about}{against or '; ' + found}"
+    return Listed(item, state, until, restore_class, why, assignment.state)
 
 
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged ls``; return the exit status."""
+    from tools.logdirctl.second_look import look_again
+
     selector = None if arguments.selector is None else parse(arguments.selector)
+    require_source(arguments)
     named = broker_of(arguments)
     facts = look_at(named, none_closely)
     kinds = Kind.STAGED, Kind.PURGING, Kind.INCOMING
     items = set_aside(facts, selector, *kinds)
     unread = [one.log_dir for one in facts if one.problem is not None]
-    (beats, closed), now = read_roots(named, unread), read_instant()
-    lines = [listed(item, beats.get(item.log_dir), now) for item in items]
-    problems = [*closed, *(one.problem for one in facts if one.problem is not None)]
+    roots, now = read_roots(named, unread), read_instant()
+    # Nothing staged asks nothing of the cluster.
+    looked = look_again(arguments, named, facts, roots.used, is_past_needed=True) if items else None
+    lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
+    problems = [*roots.problems, *(one.problem for one in facts if one.problem is not None)]
     # Of one whose removal was cut off the marker may be gone already.
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     status = Exit.PROBLEMS if problems else Exit.DONE
@@ -250,8 +297,9 @@ def _next(arguments: argparse.Namespace, lines: Sequence[Listed], problems: Sequ
     if any(problem.slug == NoWorkRootError.code for problem in problems):
         return f"logdirctl init {where}"
     for line in lines:
-        if line.state in (COUNTING, DUE, HELD):
-            return f"logdirctl staged restore {render.quoted(name_of(line.item))} {where}"
+        # What is known to be gone is never renamed back.
+        if line.state in (COUNTING, DUE, HELD) and line.assigned in (Assigned.HERE, Assigned.UNKNOWN):
+            return f"logdirctl staged restore {render.quoted(name_of(line.item))} {where}{named_words(arguments)}"
     return f"logdirctl inventory {where}"
 
 
@@ -263,8 +311,29 @@ def name_of(item: SetAside) -> str:
     return f"{kind}:{name}" if name.startswith("-") else name
 
 
+_ASSIGNED = {
+    Assigned.HERE: "still assigned",
+    Assigned.NOT_HERE: "not here",
+    Assigned.GONE: "gone",
+    Assigned.UNKNOWN: "not known",
+}
+
+
 def _table(lines: Sequence[Listed], streams: Streams) -> None:
-    headers = ["topic", "p", "id", "bytes", "reason", "evidence", "class", "undo until (UTC)", "disk", "name"]
+    headers = [
+        "topic",
+        "p",
+        "id",
+        "bytes",
+        "reason",
+        "evidence",
+        "assigned",
+        "class",
+        "undo until (UTC)",
+        "disk",
+        "name",
+        "why",
+    ]
     rows = []
     for line in lines:
         item, marker = line.item, line.item.marker
@@ -276,10 +345,12 @@ def _table(lines: Sequence[Listed], streams: Streams) -> None:
             render.size(item.log_bytes),
             "?" if marker is None else marker.reason.value,
             "?" if marker is None else _evidence(evidence_json(marker.evidence)),
+            "-" if line.assigned is None else _ASSIGNED[line.assigned],
             line.restore_class or "-",
             until,
             item.log_dir,
             item.name,
+            line.why,
         ])  # fmt: skip
     if not rows:
         streams.out.write("nothing is set aside\n")
@@ -304,6 +375,7 @@ def _json(line: Listed) -> dict[str, object]:
         "log_bytes": item.log_bytes,
         "reason": None if marker is None else marker.reason.value,
         "evidence": None if marker is None else evidence_json(marker.evidence),
+        "assigned": None if line.assigned is None else line.assigned.value,
         "class": line.restore_class,
         "staged_at_ms": None if marker is None else marker.staged_at_ms,
         "delay_ms": None if marker is None else marker.delay_ms,

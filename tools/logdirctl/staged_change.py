@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from logdir.clock import Instant
-from logdir.decide.purge import Purge, PurgeRequest, plan_purge, room_of
+from logdir.decide.purge import Purge, PurgePlan, PurgeRequest, plan_purge, room_of
 from logdir.decide.refusal import Refusal, at, refuse_closed
 from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.selector import EVERYTHING, Selector, parse
@@ -30,7 +30,7 @@ from tools.cli import Exit, Streams, say
 from tools.logdirctl.broker import OpenBroker, next_words, opened, told
 from tools.logdirctl.cluster_state import cluster_of, require_source
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import PLANNED, Row, finish, nothing_selected, refused
+from tools.logdirctl.report import KEPT, PLANNED, Row, finish, nothing_selected, refused, utc
 from tools.logdirctl.source import named_words
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_purge import purge_all
@@ -171,6 +171,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
     from tools.logdirctl import second_look
 
     _check_purge(arguments)
+    require_source(arguments)
     selector = None if arguments.selector is None else parse(arguments.selector)
     with opened(arguments, changes=arguments.apply) as broker:
         now = read_instant()
@@ -185,7 +186,6 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
         looking = second_look.Looking(arguments, broker, facts)
         unread += [] if looking.problem is None else [looking.problem]
         plan = plan_purge(_request(arguments, broker, now, looking), items)
-        refusals = plan.refusals if selector is not None else ()  # what is not due was not asked for
         rows = [_purged(action) for action in plan.actions]
         problems: list[Problem] = []
         if arguments.apply:
@@ -194,8 +194,31 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
             rates = arguments.bytes_per_second, FILES_PER_SECOND if arguments.bytes_per_second else 0
             planned = list(zip(rows, plan.actions, strict=True))
             rows, problems = purge_all(broker, planned, room_of(*rates), Pace(*rates), streams, against=looking.against)
-        rows += refused(refusals)
-        return finish(arguments, streams, rows, [*broker.notes, *unread, *problems], next_line(arguments, rows))
+        # What is not due was not asked for, unless it was named.
+        rows += _kept(plan, items) if selector is None else refused(plan.refusals)
+        due = plan.next_due_ms
+        line = "no other has a deadline to come" if due is None else f"the next one is due {utc(due)}"
+        return finish(
+            arguments,
+            streams,
+            rows,
+            [*broker.notes, *unread, *problems],
+            next_line(arguments, rows),
+            more={"next_due_ms": due},
+            lines=(line if items else "nothing is set aside",),
+        )
+
+
+def _kept(plan: PurgePlan, items: Sequence[SetAside]) -> list[Row]:
+    """Say of each replica that is left why."""
+    by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
+    rows = []
+    for one in plan.refusals:
+        item = by_place[one.log_dir, one.path]
+        due = plan.waits.get((item.log_dir, item.name))
+        why = f"{one.problem.found}; {one.problem.fix}" if due is None else f"due {utc(due)}"
+        rows.append(row_of(item, KEPT, why, due))
+    return rows
 
 
 def _check_purge(arguments: argparse.Namespace) -> None:

@@ -127,7 +127,8 @@ def judge(model: Model, seen: Seen, action: Action, *, is_done: bool, window: tu
     """
     wrong = [*(f"twice: {path}" for path in seen.twice), *(f"odd: {path}" for path in seen.odd)]
     wrong += [f"torn: {line}" for line in seen.broken]
-    is_settled = is_done and action.changes
+    # An export changes no log dir, and a broker may run beside an init: neither finishes what another left.
+    is_settled = is_done and action.changes and action.kind not in ("export", "init")
     restored: dict[int, Replica] = {}
     for inode, replica in sorted(model.replicas.items()):
         places = _places(model, replica, action, window[1])

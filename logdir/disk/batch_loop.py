@@ -105,8 +105,6 @@ def _take_out(left: dict[K, None], handled: Mapping[K, R], results: list[R]) -> 
             results.append(result)
 
 
-def nothing_decided(log_dir: str, path: str) -> Problem:
-    """Return the problem of an item about which a turn decided nothing."""
-    return Problem(
-        "undecided", f"{log_dir}/{path}", "an action or a refusal", "neither", "it is as it was; report this line"
-    )
+def nothing_decided(path: str) -> Problem:
+    """Return the problem of an item, by its absolute path, about which a turn decided nothing."""
+    return Problem("undecided", path, "an action or a refusal", "neither", "it is as it was; report this line")

@@ -193,6 +193,10 @@ class OpenBroker:
         """
         return {site.log_dir: site for site in self.sites}[log_dir]
 
+    def path_of(self, log_dir: str, path: str) -> str:
+        """Return an absolute path, for messages: ``Site.path_of`` of a log dir that answers, else below its own."""
+        return next((site.path_of(path) for site in self.sites if site.log_dir == log_dir), f"{log_dir}/{path}")
+
     def look(self, closely: Callable[[Entry], bool] | None = None) -> tuple[LogDirFacts, ...]:
         """Look at every configured log dir; of one that is barred node and cluster are the true ones."""
         true = {root.site.log_dir: root.belongs.node_id for root in self.roots}

@@ -150,7 +150,7 @@ class _Work:
     def undecided(self, key: _Key) -> Row:
         """Return the row of an action about which nothing was decided."""
         action = self.left[key]
-        return Row.of(action, UNDONE, problem=nothing_decided(action.log_dir, place_of(action)))
+        return Row.of(action, UNDONE, problem=nothing_decided(self.broker.path_of(action.log_dir, place_of(action))))
 
     def report(self, rows: Sequence[Row]) -> None:
         """Note what became of some."""

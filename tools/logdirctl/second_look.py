@@ -80,7 +80,7 @@ class Looking:
             self._read()
         item = self._items.get((action.log_dir, action.name))
         if item is None:
-            place = self._broker.site_of(action.log_dir).path_of(f"deleting/{action.name}")
+            place = self._broker.path_of(action.log_dir, f"deleting/{action.name}")
             return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
         refusal = against_purge(self.look, item, self.facts)
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)

@@ -218,7 +218,7 @@ def _apply(
     broker.beat(request.now)
 
     def undecided(place: _Place) -> Row:
-        return replace(_row(left[place], UNDONE), problem=nothing_decided(*place))
+        return replace(_row(left[place], UNDONE), problem=nothing_decided("/".join(place)))
 
     batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
     progress.done()

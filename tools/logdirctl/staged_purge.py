@@ -93,7 +93,7 @@ def purge_all(
         return Turn(steps=lambda: [partial(step, some)])
 
     def undecided(place: _Place) -> _Became:
-        problems.append(nothing_decided(place[0], f"deleting/{place[1]}"))
+        problems.append(nothing_decided(broker.path_of(place[0], f"deleting/{place[1]}")))
         return place, None
 
     def report(some: Sequence[_Became]) -> None:

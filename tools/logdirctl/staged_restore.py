@@ -68,7 +68,8 @@ def restore_all(
         broker.beat(read_instant())
 
     def undecided(place: _Place) -> Row:
-        return replace(_restored(left[place], UNDONE), problem=nothing_decided(place[0], f"deleting/{place[1]}"))
+        path = broker.path_of(place[0], f"deleting/{place[1]}")
+        return replace(_restored(left[place], UNDONE), problem=nothing_decided(path))
 
     batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
     progress.done()

@@ -40,7 +40,7 @@ def each(
 
     def undecided(number: int) -> Row:
         row, _ = rows[number]
-        return replace(row, state=UNDONE, problem=nothing_decided(row.log_dir, row.path))
+        return replace(row, state=UNDONE, problem=nothing_decided(broker.path_of(row.log_dir, row.path)))
 
     def report(some: Sequence[Row]) -> None:
         listed.extend(some)

@@ -111,10 +111,12 @@ def bar(sites: Sequence[Site]) -> None:
     changes = [_change(site, each) for site, each in zip(sites, found, strict=True)]
     touched: list[Site] = []
     try:
-        for site, change in zip(sites, changes, strict=True):
+        for site, each, change in zip(sites, found, changes, strict=True):
             with _told(site):
                 if change is None:
-                    # Whoever barred it may have been killed before it was durable.
+                    # Whoever barred it may have been killed before it was durable; its text may not have stayed.
+                    if each.file is not None:
+                        _explain(site, each.file)
                     with syncing(site.top):
                         site.top.sync()
                 else:
@@ -218,21 +220,27 @@ def _keep(site: Site, change: _Change) -> None:
     owner = site.owner.for_file()
     data = bar_file.render(change.file)
     replace_file(site.top, FILE_NAME, data, before=change.has_file, owner=owner, work=site.work, keep=False)
-    text = _TEXT.format(false=bar_file.FALSE_NODE_ID, true=change.file.node_id).encode("ascii")
-    _remove(site.top, TEXT_NAME)
+    _explain(site, change.file)
+    with syncing(site.top):
+        site.top.sync()
+
+
+def _explain(site: Site, file: BarFile) -> None:
+    """Write the text for people, unless it is there; whoever called syncs its directory."""
+    text = _TEXT.format(false=bar_file.FALSE_NODE_ID, true=file.node_id).encode("ascii")
 
     def write() -> None:
         try:
-            site.top.write(TEXT_NAME, text, owner)
+            site.top.write(TEXT_NAME, text, site.owner.for_file())
         except OSError:
             _remove(site.top, TEXT_NAME)
             raise
 
-    with_reserve(site.work, write)
+    if read_file(site.top, TEXT_NAME) != text:
+        _remove(site.top, TEXT_NAME)
+        with_reserve(site.work, write)
     with syncing(site.top):
         site.top.sync_file(TEXT_NAME)
-    with syncing(site.top):
-        site.top.sync()
 
 
 def _put(site: Site, data: bytes, mtime_ns: int | None, *, before: bytes) -> None:

@@ -2,8 +2,9 @@
 
 A live directory with a marker was never staged: the marker goes. ``incoming/`` without ``.ready`` is an unfinished copy
 whose source is as it was: it goes, but for a capture, whose source may be gone: that one stays, as *partial*, until an
-operator says otherwise. What is staged stays staged, what is claimed (``.purging``) is left to the next sweep. A half
-made file of ours beside a whole one goes.
+operator says otherwise. What is staged stays staged, what is claimed (``.purging``) is left to the next sweep. A file
+of ours that was begun and has not got its name yet goes: its name says that it is ours, and whoever writes it again
+begins with all of it. The ``.tmp`` of a file that is Kafka's may be Kafka's, and stays.
 
 Repeatable; a second run changes nothing, and what the first removed need not be durable: the next removes it again.
 
@@ -15,19 +16,28 @@ Spec: design §2 laws 2, 3, §3.3; attacks A8, A11, A17.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from logdir.disk.calls import Directory
 from logdir.disk.entry import is_there
 from logdir.disk.failure import calling, syncing, trouble
+from logdir.disk.relayout_metadata import NEW_METADATA
 from logdir.disk.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
 from logdir.disk.site import Site
+from logdir.disk.small_file import TEMPORARY
 from logdir.errors import FormatError, LogDirError, Problem
+from logdir.formats import bar_file, brake_file, controller_file, heartbeat_file, layout_file, suspect_file
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import FILE_NAME, Intent
 from logdir.names import parse_work_dir
 from logdir.observe.classify import Inside, Named, Place, Type, classify
+
+_BEGUN = tuple(
+    file.FILE_NAME + TEMPORARY
+    for file in (bar_file, brake_file, controller_file, heartbeat_file, layout_file, suspect_file)
+)
+"""What ``small_file`` and ``bar`` write before it gets its name, of files that are ours alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +70,8 @@ def recover(site: Site) -> Recovered:
         # come after, may be before it is.
         with syncing(site.top):
             site.top.sync_disk()
+        for directory in (site.top, site.work):
+            _clear_begun(directory, _BEGUN)
         for path, parent, name in live_directories(site, lambda path, error: _note(site, troubled, path, error)):
             try:
                 if _unmark(parent, name):
@@ -115,8 +127,20 @@ def _note(site: Site, troubled: list[Problem], path: str, error: LogDirError | O
     troubled.append(trouble(site.path_of(path), error))
 
 
+def _clear_begun(directory: Directory, names: Iterable[str]) -> None:
+    """Remove files of ours that were begun; anything else of such a name is unknown (law 7)."""
+    for name in names:
+        try:
+            found = directory.stat(name)
+        except FileNotFoundError:
+            continue
+        if found.type is Type.FILE:
+            directory.unlink(name)
+
+
 def _unmark(parent: Directory, name: str) -> bool:
     with parent.open(name) as directory:
+        _clear_begun(directory, (NEW_METADATA,))
         if not is_there(directory, FILE_NAME) and not is_there(directory, NEW_MARKER):
             return False
         clear_marker(directory)

@@ -66,6 +66,45 @@ def test_half_a_new_marker_goes_and_the_whole_one_stays(d1: Path) -> None:
     assert seen(d1.parent, markers=True) == before
 
 
+IN_LOG_DIR = ("bar.json.tmp", "layout.json.tmp")
+IN_WORK_ROOT = ("brake.json.tmp", "controller.json.tmp", "heartbeat.json.tmp", "suspect.json.tmp")
+NEW_METADATA = "partition.metadata.new.json"
+
+
+@pytest.mark.parametrize("data", [b"", b"half a fi", b"all of it"], ids=["empty", "half", "whole"])
+@pytest.mark.parametrize("path", ["a-0", BY_ID], ids=["by name", "by id"])
+def test_no_file_that_we_began_stays_beside_the_one_it_was_to_be(path: str, data: bytes, tmp_path: Path) -> None:
+    made = make_log_dir(tmp_path / "d1", path)
+    before = seen(tmp_path, markers=True)
+    with opened(made) as site:
+        roots = [(made, IN_LOG_DIR), (Path(site.work.path), IN_WORK_ROOT), (made / path, (NEW_METADATA,))]
+    for root, names in roots:
+        for name in names:
+            (root / name).write_bytes(data)
+    assert recovered(made) == NOTHING
+    assert seen(tmp_path, markers=True) == before
+
+
+def test_no_file_that_a_broker_may_have_begun_is_taken_away(d1: Path) -> None:
+    names = ("meta.properties.tmp", "recovery-point-offset-checkpoint.tmp", "a-0/partition.metadata.tmp", "other.tmp")
+    for name in names:
+        (d1 / name).write_bytes(b"half")
+    # Under a name of ours, but nothing that we write: it is unknown.
+    (d1 / "bar.json.tmp").mkdir()
+    (d1 / "layout.json.tmp").symlink_to("meta.properties")
+    (d1 / "a-0" / NEW_METADATA).symlink_to("partition.metadata")
+    before = seen(d1.parent, markers=True)
+    assert recovered(d1) == NOTHING
+    assert seen(d1.parent, markers=True) == before
+
+
+def test_what_a_replica_was_before_its_layout_changed_is_not_taken_away(d1: Path) -> None:
+    (d1 / "a-0" / "relayout.json").write_bytes(b"whatever")
+    before = seen(d1.parent, markers=True)
+    assert recovered(d1) == NOTHING
+    assert seen(d1.parent, markers=True) == before
+
+
 def test_what_is_claimed_is_left_to_the_sweep(d1: Path) -> None:
     with opened(d1) as site:
         set_aside(site, "a-0")

@@ -29,7 +29,7 @@ lint: $(STAMP)
 help: $(STAMP)
 	$(BIN)/python -c "from tools.logdirctl.main import build_parser; print(build_parser().format_help(), end='')" > tools/logdirctl/help.txt
 
-# Every operation on a disk, crashed at every call: a matrix, and a last line that must end with "0 violations".
+# Every operation on a disk, crashed at every call under every model: states of each, and "0 violations" at the end.
 crash: $(STAMP)
 	$(BIN)/python -m tests.crash
 

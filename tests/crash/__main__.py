@@ -1,6 +1,11 @@
-"""``python -m tests.crash``: every operation, crashed at every call under every model; as a matrix, and a last line.
+"""``python -m tests.crash``: every operation, crashed at every call under every model.
 
-A call or model in which a zero fails names the operation, the shortest schedule and a text for ``--replay``.
+One line for each operation says how many states it has under each model; then a table says so of each family, and the
+last line says it all. ``make crash`` is that, and exits 0 only if no state is a violation, no rename was left unsynced
+and no operation is worthless (``summary``). Operations run side by side, on as many processes as there are cores.
+
+An operation in which something is wrong is shown by its matrix, a row for each call, and by the shortest schedule of
+each violation, with a text for ``--replay``. ``docs/architecture.md`` says how to read them.
 
 Spec: reliability §4.4.
 """
@@ -8,17 +13,25 @@ Spec: reliability §4.4.
 from __future__ import annotations
 
 import argparse
+import functools
+import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from logdir.disk.io import Call
 from tests.crash.enumerate import ERRNOS, Result, explore, explore_failures, replay
-from tests.crash.families import CASES, case
+from tests.crash.families import CASES, FAMILIES, case
 from tests.crash.families.case import Case, loud
 from tests.crash.operations import FACTORIES, operation
 from tests.crash.recording import MODELS, Recording, record, shown
 from tests.crash.steps import recover_all
+from tests.crash.summary import Summary, heading, line, worthless
+
+_LONGEST = ("purge", "purge in steps on two disks", "layout of three", "batch to ids")
+"""What is begun first, so that nothing long is left over at the end for one process alone."""
 
 
 def results(
@@ -33,11 +46,14 @@ def results(
         failures: The errnos with which to fail every call instead.
     """
     for one in _picked(picked):
-        about = (one.start, one.run, one.recover, one.judge)
-        if failures:
-            yield explore_failures(*about, failures, operation=one.name, quiet=one.quiet)
-        else:
-            yield explore(*about, models, depth, operation=one.name, quiet=one.quiet)
+        yield _result(one, models, depth, failures)
+
+
+def _result(one: Case, models: Sequence[str], depth: int, failures: Sequence[int]) -> Result:
+    about = (one.start, one.run, one.recover, one.judge)
+    if failures:
+        return explore_failures(*about, failures, operation=one.name, quiet=one.quiet)
+    return explore(*about, models, depth, operation=one.name, quiet=one.quiet)
 
 
 def unsynced_renames(recording: Recording, quiet: Callable[[Call], bool] = loud) -> list[str]:
@@ -69,20 +85,75 @@ def _picked(names: Sequence[str]) -> Iterator[Case]:
             yield case(name)
         else:
             one = operation(name)
-            yield Case(name, one.start, one.run, recover_all, one.judge)
+            yield Case(name, one.start, one.run, recover_all, one.judge, reaches=one.reaches)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Explore; return the exit status."""
+def family_of(name: str) -> str:
+    """Return in which family an operation is counted."""
+    return next((family for family, cases in FAMILIES.items() if name in cases), "replica, file")
+
+
+class _Asked(NamedTuple):
+    """What is asked of every operation."""
+
+    models: tuple[str, ...]
+    depth: int
+    failures: tuple[int, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether so much is asked that an operation which shows nothing is worthless."""
+        return not self.failures and set(MODELS) <= set(self.models)
+
+
+class _Found(NamedTuple):
+    """What came of one operation."""
+
+    result: Result
+    order: tuple[str, ...]
+    worthless: tuple[str, ...]
+
+    @property
+    def wrong(self) -> int:
+        return self.result.violating + len(self.order) + len(self.worthless)
+
+
+def _explored(asked: _Asked, name: str) -> _Found:
+    (one,) = _picked([name])
+    result = _result(one, asked.models, asked.depth, asked.failures)
+    order = unsynced_renames(record(one.start.world(), one.run), one.quiet)
+    return _Found(result, tuple(order), tuple(worthless(one, result)) if asked.is_whole else ())
+
+
+def _all(names: Sequence[str], asked: _Asked, jobs: int) -> Iterator[_Found]:
+    """Yield what came of each, in the order of their names."""
+    explored = functools.partial(_explored, asked)
+    if jobs < 2 or len(names) < 2:
+        yield from map(explored, names)
+        return
+    with multiprocessing.get_context("fork").Pool(min(jobs, len(names))) as pool:
+        first = sorted(names, key=lambda name: name not in _LONGEST)
+        begun = {name: pool.apply_async(explored, [name]) for name in first}
+        for name in names:
+            yield begun[name].get()
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__.partition("\n")[0])
-    parser.add_argument("operation", nargs="*", help="its name; all by default")
+    parser.add_argument("operation", nargs="*", help="its name, to see its matrix; all by default")
     parser.add_argument("--models", default="".join(MODELS), help="letters; %(default)s by default")
     parser.add_argument("--depth", type=int, default=1, choices=(1, 2), help="2: crash the recovery too")
     parser.add_argument("--failures", action="store_true", help="fail every call with every errno instead")
     parser.add_argument("--first", action="store_true", help="stop at the first operation with a violation")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; %(default)s by default")
     parser.add_argument("--replay", metavar="SCHEDULE", help="of one operation, as a violation printed it")
     parser.add_argument("--list", action="store_true", help="print the names of the operations")
-    asked = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Explore; return the exit status."""
+    asked = _parser().parse_args(arguments)
     if asked.list:
         print("\n".join((*FACTORIES, *CASES)))
         return 0
@@ -91,17 +162,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         messages = replay(one.start, one.run, one.recover, one.judge, asked.replay)
         print("\n".join(messages) or "nothing is wrong")
         return bool(messages)
-    states = violations = 0
-    for result in results(asked.operation, asked.models, asked.depth, failures=ERRNOS if asked.failures else ()):
-        print(result, end="\n\n", flush=True)
-        (one,) = _picked([result.operation])
-        order = unsynced_renames(record(one.start.world(), one.run), one.quiet)
-        print("\n".join([*order, ""]), end="")
-        states += result.states
-        violations += result.violating + len(order)
+    began = time.monotonic()
+    names = tuple(asked.operation) or (*FACTORIES, *CASES)
+    about = _Asked(tuple(asked.models), asked.depth, ERRNOS if asked.failures else ())
+    summary = Summary(about.models)
+    violations = 0
+    if not asked.operation:
+        print(heading(about.models))
+    for found in _all(names, about, 1 if asked.first else asked.jobs):
+        summary.add(family_of(found.result.operation), found.result)
+        violations += found.wrong
+        if found.wrong or asked.operation:
+            print(found.result, *found.order, *found.worthless, "", sep="\n", flush=True)
+        else:
+            print(line(found.result, about.models), flush=True)
         if violations and asked.first:
             break
-    print(f"{states:,} states, {violations:,} violations")
+    if not about.failures:
+        print("", *summary.lines(), "", sep="\n")
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    print(f"{summary.operations} operations in {minutes} min {seconds} s")
+    print(f"{summary.states:,} states, {violations:,} violations")
     return bool(violations)
 
 

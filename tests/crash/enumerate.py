@@ -41,6 +41,9 @@ ERRNOS = (
     errno.ESTALE,
 )
 """With what a call may fail."""
+_COLUMNS = 80
+_CALL = 30
+"""How many columns of the matrix the call has."""
 
 
 class State(NamedTuple):
@@ -95,6 +98,10 @@ class Result(NamedTuple):
     """How many states of depth 2 there were."""
     is_sampled: bool
     """Whether anywhere a sample was taken instead of all."""
+    changed: int = 0
+    """In how many states a disk was not as at the start when it was crashed."""
+    said: tuple[str, ...] = ()
+    """What the operation acknowledges when nothing is cut off."""
 
     @property
     def states(self) -> int:
@@ -114,15 +121,36 @@ class Result(NamedTuple):
     def table(self) -> str:
         """Return the matrix as text: a row for each call, a column for each model."""
         models = list(dict.fromkeys(model for _, _, model in self.cells))
-        lines = [f"{self.operation}: {self.totals()}", "after".ljust(60) + "".join(f"{model:>12}" for model in models)]
+        wide = max(7, (_COLUMNS - _CALL) // max(1, len(models)))
+        lines = [
+            f"{self.operation}: {self.totals()}",
+            "after".ljust(_CALL) + "".join(f"{model:>{wide}}" for model in models),
+        ]
         for after, call in dict.fromkeys((after, call) for after, call, _ in self.cells):
             row = [self.cells.get((after, call, model)) for model in models]
-            texts = ["" if cell is None else f"{cell.states}/{cell.violations}" for cell in row]
-            lines.append(f"{after:3} {call}"[:60].ljust(60) + "".join(f"{text:>12}" for text in texts))
+            # What is wrong stands below its number, so that both have room.
+            for number, texts in enumerate(zip(*map(_texts, row), strict=True)):
+                if number == 0 or any(texts):
+                    left = _shortened(f"{after:3} {call}") if number == 0 else "    violations"
+                    lines.append(left.ljust(_CALL) + "".join(f"{text:>{wide}}" for text in texts))
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return "\n\n".join([self.table(), *map(str, self.violations)])
+
+
+def _texts(cell: Cell | None) -> tuple[str, str]:
+    if cell is None:
+        return "", ""
+    return str(cell.states), str(cell.violations) if cell.violations else ""
+
+
+def _shortened(text: str) -> str:
+    """Return a call that fits its column: the end of its path tells most."""
+    if len(text) < _CALL:
+        return text
+    number, call, path = text[:4], *text[4:].split(" ", 1)
+    return f"{number}{call} …{path[len(number) + len(call) + 3 - _CALL :]}"
 
 
 class _Found(NamedTuple):
@@ -353,8 +381,12 @@ def _explored(explorer: _Explorer, plans: Iterator[_Plan], operation: str, inner
     """Recover from every crash of every run; with ``inner``, crash the recoveries too."""
     counts: dict[tuple[int, str, str], Cell] = {}
     shortest: dict[tuple[str, str], _Found] = {}
+    changed = 0
+    said: tuple[str, ...] = ()
     for recording, models, first, column in plans:
+        said = said if recording.failure else recording.acks.said
         for crash in crashes(recording, models, first):
+            changed += recording.is_changed(crash)
             messages = [_Found(m, ((recording, crash),)) for m in explorer.recovered(recording, crash)]
             if inner is not None:
                 for found in explorer.within(recording, crash, _inner_models(crash.model, inner)):
@@ -369,7 +401,8 @@ def _explored(explorer: _Explorer, plans: Iterator[_Plan], operation: str, inner
         explorer.is_sampled |= recording.is_sampled
     violations = tuple(map(_violation, sorted(shortest.values(), key=_length)))
     ordered = dict(sorted(counts.items(), key=lambda item: item[0][0]))
-    return Result(operation, ordered, violations, explorer.distinct, explorer.inner, explorer.is_sampled)
+    inners, is_sampled = explorer.inner, explorer.is_sampled
+    return Result(operation, ordered, violations, explorer.distinct, inners, is_sampled, changed, said)
 
 
 def replay(start: ModelHost, run: Run, recover: Recover, judge: Judge, schedule: str) -> list[str]:

@@ -32,7 +32,11 @@ def purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
                 recover(site)
                 remove(site, claimed, in_use=nobody)
             else:
-                remove_all(site, [claimed], in_use=nobody)
+                (outcome,) = remove_all(site, [claimed], in_use=nobody)
+                assert outcome.error is None
+            # Whoever was killed had claimed it; that is said with the removal, not before.
+            steps.reached[A.key] = 1
+            steps.say(A, True)
 
     replica = replace(replica_of(A, "staged", "claimed", "gone", is_staged=True), is_claimed_before=True)
     return operation_of(name, staged(A, files=ONE), do, replica)

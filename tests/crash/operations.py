@@ -256,21 +256,23 @@ def _hold_before_claim(name: str) -> Operation:
 
 
 def _claim_taken(name: str) -> Operation:
-    """The name of the claim is taken by an empty directory, over which a plain rename would go."""
-    host = staged(A, files=ONE)
+    """The name of the claim is taken by an empty directory, over which a plain rename would go; another one goes."""
+    host = staged(A, B, files=ONE)
     path = f"/d0/kafka.logdird/deleting/{A.place}.purging"
     host.plant(path, kind=Type.DIRECTORY, owner=OWNER)
     taken = replace(replica_of(A, "claimed"), key="taken", start=path, live="/nowhere")
 
     def do(steps: Steps) -> None:
         assert steps.claim(A, steps.sites.marker(A)) is None
+        steps.purge(B)
 
-    return operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True), taken)
+    gone = replica_of(B, "staged", "claimed", "gone", is_staged=True)
+    return operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True), taken, gone)
 
 
 def _restore_taken(name: str) -> Operation:
-    """Something of that name lives again, and has its own entries in the checkpoints."""
-    host = staged(A, files=ONE, points=Checkpoints(log_start=3))
+    """Something of that name lives again, and has its own entries in the checkpoints; another one is restored."""
+    host = staged(A, B, files=ONE, points=Checkpoints(log_start=3))
     host.plant(f"/d0/kafka/{A.path}/{ONE[0]}", b"another", owner=FILE)
 
     def do(steps: Steps) -> None:
@@ -279,25 +281,33 @@ def _restore_taken(name: str) -> Operation:
             RestoreItem(name=A.place, marker=steps.sites.marker(A), path=A.path, drop_last_indexes=True),
         )
         assert outcome.result is Result.UNDONE
+        steps.restore(B)
 
-    op = operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True))
-    return op._replace(has_way_back=False)
+    said = f"{B.key} reached 1"
+    starts: dict[str, tuple[bytes | None, bytes | None, str]] = {
+        f"{B.log_dir}/{LOG_STARTS}": (POINTS, b"0\n2\nother 0 5\nb 1 3\n", said)
+    }
+    replicas = (replica_of(A, "staged", is_staged=True), replica_of(B, "staged", "live", is_staged=True))
+    return operation_of(name, settled(host), do, *replicas, files=starts)._replace(has_way_back=False)
 
 
 def _foreign(name: str) -> Operation:
-    """The marker is whole, and of another log dir of the host."""
-    host = start(A)
+    """The marker is whole, and of another log dir of the host; one of this log dir is held."""
+    host = start(A, B)
     with Sites(host) as sites:
-        marker = replace(marker_for(sites.of(A), A), directory_id=DIRECTORIES[1])
-        assert stage(sites.of(A), [StageItem(path=A.path, marker=marker)])[0].result is Result.DONE
+        for part, directory_id in ((A, DIRECTORIES[1]), (B, DIRECTORIES[0])):
+            marker = replace(marker_for(sites.of(part), part), directory_id=directory_id)
+            assert stage(sites.of(part), [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
 
     def do(steps: Steps) -> None:
         assert steps.claim(A, steps.sites.marker(A)) is None
         item = RestoreItem(name=A.place, marker=steps.sites.marker(A), path=A.path, drop_last_indexes=False)
         assert isinstance(restore(steps.sites.of(A), item).error, RefusedError)
         assert isinstance(hold(steps.sites.of(A), A.place).error, RefusedError)
+        steps.hold(B)
 
-    op = operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True))
+    held = replica_of(B, "staged", "held", is_staged=True)
+    op = operation_of(name, settled(host), do, replica_of(A, "staged", is_staged=True), held)
     return op._replace(has_way_back=False)
 
 

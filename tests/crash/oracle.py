@@ -9,7 +9,9 @@ step to it was refused and undone. Then, after recovery:
   bytes, another time, owner or inode; or it is neither at the place last acknowledged nor at the next one; or a file
   that is none of ours, or was to be replaced, is neither as it was nor as it was to be.
 - *early*: it is claimed or gone, or a file of it is, before the step to that was durable; a purge that was not asked
-  for or not due is not in its course.
+  for or not due is not in its course. Or its marker says another instant, delay, boot or time since boot than whoever
+  staged it wrote: what is left counts never earlier than that, and nothing here has a reason to count later; what is
+  held has no delay, and all else as before.
 - *doubled*: it has two names, or two live directories on any disks have the name of one partition.
 - *stuck*: what is set aside has no whole marker of its own and so can neither come back nor go; a live one still has a
   marker; what is claimed cannot be removed, or what is staged not be restored (``operations.rollback`` tries).
@@ -42,6 +44,7 @@ _OURS = {MARKER, "replica.new.json"}
 _WORK = re.compile(r"(?P<id>no-id\.[^/]+|[A-Za-z0-9_-]{22})_(?P<partition>\d+)(\.\d+)?(?P<claimed>\.purging)?")
 _LIVE = re.compile(r"(?P<log_dir>/d\d+/kafka)/(?P<path>[a-z.]+-\d+|[A-Za-z0-9_-]{2}/[A-Za-z0-9_-]{22}_\d+)")
 _GONE = ("claimed", "gone")
+_DEADLINE = ("staged_at_ms", "delay_ms", "boot_id", "boottime_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Replica:
     """Files that are gone when it is live again."""
     is_claimed_before: bool = False
     """By a process that was killed, and said nothing: it may be gone or not, but what is staged is whole."""
+    deadline: tuple[int, int | None, str, int] = (1_600_000_000_000, 14_400_000, "boot", 600_000)
+    """What its marker says whenever it is set aside: ``staged_at_ms``, ``delay_ms``, ``boot_id``, ``boottime_ms``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +156,8 @@ def _replica(
 ) -> Iterator[str]:
     reached, is_refused = _reached(replica, acks)
     course = replica.course
-    allowed = course if replica.is_claimed_before else course[reached : reached + (1 if is_refused else 2)]
+    is_open = replica.is_claimed_before and not reached
+    allowed = course if is_open else course[reached : reached + (1 if is_refused else 2)]
     if len(found) > 1:
         yield f"doubled: {replica.key} is {' and '.join(found)}"
         return
@@ -167,6 +173,7 @@ def _replica(
         return
     if not found:
         return
+    yield from _early(replica, after, found[0], seen)
     removing = seen == "claimed" and (replica.is_claimed_before or course[reached] == "claimed")
     is_back = seen == "live" and "live" not in course[:1]
     # Also where it was refused in the end: a broker makes index files again.
@@ -178,6 +185,16 @@ def _replica(
                 yield f"trap: {replica.key} is live again with {name}"
     if seen == "live" and not is_read_only and any(f"{found[0]}/{name}" in after for name in _markers(after, found[0])):
         yield f"stuck: {replica.key} is live with a marker"
+
+
+def _early(replica: Replica, after: Mapping[str, Node], path: str, seen: str) -> Iterator[str]:
+    """Yield what is wrong with the deadline of what is set aside; what is claimed has none any more."""
+    if seen in ("staged", "held"):
+        staged_at_ms, delay_ms, *boot = replica.deadline
+        wanted = (staged_at_ms, None if seen == "held" else delay_ms, *boot)
+        said = deadline(after, path)
+        if said != wanted:
+            yield f"early: the deadline of {replica.key} is {said}, not {wanted}"
 
 
 def _markers(after: Mapping[str, Node], path: str) -> list[str]:
@@ -204,6 +221,16 @@ def _place(replica: Replica, after: Mapping[str, Node], path: str) -> str:
     if said != (after[path].inode, replica.partition, replica.id):
         return f"stuck: {replica.key} is staged under the marker of another"
     return "held" if marker["delay_ms"] is None else "staged"
+
+
+def deadline(tree: Mapping[str, Node], path: str) -> tuple[object, ...] | None:
+    """Return what the marker in a directory says of its deadline; ``None`` if it is not whole.
+
+    Returns:
+        ``staged_at_ms``, ``delay_ms``, ``boot_id`` and ``boottime_ms``.
+    """
+    marker = _marker(tree.get(f"{path}/{MARKER}"))
+    return None if marker is None else tuple(marker[key] for key in _DEADLINE)
 
 
 def _marker(node: Node | None) -> dict[str, Any] | None:

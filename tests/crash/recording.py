@@ -201,6 +201,10 @@ class Recording:
         kept = tuple((0 if status == "empty" else digest, status) for digest, status in digests)
         return (crash.rebooted, frozenset(self.acks.said[: crash.said]), kept, pending)
 
+    def is_changed(self, crash: Crash) -> bool:
+        """Tell whether a crash leaves something else than the start; a disk that is missing then counts as it was."""
+        return any(log.digest(loss) != log.digest(Loss(0)) for log, loss in zip(self._logs, crash.losses, strict=True))
+
     def world(self, crash: Crash) -> World:
         """Return the host as a recovery finds it."""
         volumes = []

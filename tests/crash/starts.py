@@ -50,6 +50,8 @@ LOG_STARTS = "log-start-offset-checkpoint"
 CLEANER = "cleaner-offset-checkpoint"
 POINTS = b"0\n1\nother 0 5\n"
 NO_POINTS = Checkpoints()
+DEADLINE = (1_600_000_000_000, 4 * 60 * 60 * 1000, "boot", 600_000)
+"""What a marker says of when it was staged, for how long, and in which boot since when."""
 _RESERVE_BYTES = 32
 
 
@@ -138,7 +140,7 @@ def staged(
 
 
 def marker_for(site: Site, part: Part) -> ReplicaMarker:
-    """Return the marker of a live partition: purged at once, cleanly closed, of which no checkpoint said anything."""
+    """Return the marker of a live partition: cleanly closed, of which no checkpoint said anything."""
     with site.parent_of(part.path) as (parent, name):
         inode = parent.stat(name).inode
     return ReplicaMarker(
@@ -153,10 +155,10 @@ def marker_for(site: Site, part: Part) -> ReplicaMarker:
         path=part.path,
         reason=Reason.OPERATOR,
         evidence=Removed(proof=Proof.OPERATOR, as_of_ms=1),
-        staged_at_ms=1,
-        delay_ms=0,
-        boot_id="boot",
-        boottime_ms=1,
+        staged_at_ms=DEADLINE[0],
+        delay_ms=DEADLINE[1],
+        boot_id=DEADLINE[2],
+        boottime_ms=DEADLINE[3],
         clean=True,
     )
 

@@ -191,6 +191,12 @@ class Operation(NamedTuple):
     """Whether what is set aside can be restored: not where its name is taken, or it is foreign."""
 
     @property
+    def reaches(self) -> frozenset[str]:
+        """Return what it acknowledges when nothing is cut off: the end of every course, and every file replaced."""
+        ends = {f"{one.key} reached {len(one.course) - 1}" for one in self.expected.replicas if len(one.course) > 1}
+        return frozenset(ends | {said for _, _, said in self.expected.files.values()})
+
+    @property
     def judge(self) -> Judge:
         """Return the oracle for it, and then the way back."""
         known: dict[tuple[object, ...], list[str]] = {}

@@ -172,7 +172,7 @@ CRASHES: Final = Claim(
     key="crashes",
     text="stage, restore, hold, purge and small files survive a kill and a power cut at every call, under every model",
     where=(f"{_OPERATIONS}::test_every_operation_survives_every_crash",),
-    sizes={"distinct states": Sizes(full=10_000, ci=10_000)},
+    sizes={"distinct states": Sizes(full=10_000)},
 )
 CRASHES_WITHIN_RECOVERY: Final = Claim(
     key="crashes-within-recovery",

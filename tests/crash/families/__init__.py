@@ -13,19 +13,23 @@ from tests.crash.families.copies import COPIES
 from tests.crash.families.gives import GIVES
 from tests.crash.families.late import LATE
 from tests.crash.families.layout import LAYOUT
+from tests.crash.families.reconcile import RECONCILE
 from tests.crash.families.records import RECORDS
 from tests.crash.families.rescue import RESCUE
 from tests.crash.families.roots import ROOTS
 
-CASES: dict[str, Callable[[str], Case]] = {
-    **ROOTS,
-    **RESCUE,
-    **LAYOUT,
-    **RECORDS,
-    **GIVES,
-    **COPIES,
-    **LATE,
+FAMILIES: dict[str, dict[str, Callable[[str], Case]]] = {
+    "roots": ROOTS,
+    "rescue": RESCUE,
+    "layout": LAYOUT,
+    "records": RECORDS,
+    "reconcile": RECONCILE,
+    "gives": GIVES,
+    "copies": COPIES,
+    "late": LATE,
 }
+"""Family to its cases."""
+CASES: dict[str, Callable[[str], Case]] = {name: make for cases in FAMILIES.values() for name, make in cases.items()}
 """Name to what makes it."""
 
 

@@ -8,18 +8,24 @@ Spec: reliability §4.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from logdir.disk.io import Call
 from tests.crash.enumerate import Judge, Run, State
-from tests.crash.model import Killed, ModelHost
+from tests.crash.model import SYNCS, Killed, ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
+
+_T = TypeVar("_T")
 
 
 def loud(call: Call) -> bool:
     """Tell that a call of a second recovery is a change: any is."""
     return False
+
+
+Do = Callable[[ModelHost], None]
+DONE = "done"
 
 
 class Case(NamedTuple):
@@ -32,10 +38,8 @@ class Case(NamedTuple):
     judge: Judge
     quiet: Callable[[Call], bool] = loud
     """Which calls change nothing in the end, and need not be durable: a probe renamed there and back."""
-
-
-Do = Callable[[ModelHost], None]
-DONE = "done"
+    reaches: frozenset[str] = frozenset({DONE})
+    """What it acknowledges when nothing is cut off: else it refuses, and nothing of it is crashed."""
 
 
 def acknowledged(do: Do) -> Run:
@@ -51,7 +55,9 @@ def acknowledged(do: Do) -> Run:
 def resumed(do: Do, at: int) -> Run:
     """Return what is killed before a call, and done again by another process of the same boot, which says it is done.
 
-    Nothing of what the first did need be durable when the second begins.
+    Nothing of what the first did need be durable when the second begins. Where a sync of the first failed the second
+    says nothing: the kernel told of it once, to one that was killed before it could tell anybody, so no process of
+    that boot can know what a later power cut takes (reliability §4.3). What recovery makes of it is judged as ever.
     """
 
     def run(host: ModelHost, acks: Acks) -> None:
@@ -62,7 +68,8 @@ def resumed(do: Do, at: int) -> Run:
             host.kill_at, host.is_dead = None, False
             do(host)
         host.kill_at = None
-        acks.ack(DONE)
+        if not any(made.errno and made.call.name in SYNCS for made in host.records):
+            acks.ack(DONE)
 
     return run
 
@@ -133,6 +140,86 @@ def differences(expected: Mapping[str, object], found: Mapping[str, object], wor
     ]
 
 
+# A disk that is missing (model D): not there, read-only, or another, empty one in its place.
+
+Partly = Callable[[World, State, Acks, frozenset[str]], list[str]]
+"""As a judge; also told the mounts of the disks that can be read and hold what they held."""
+
+
+def answering(host: ModelHost) -> list[str]:
+    """Return the mounts of the disks that take changes."""
+    return [system.mount for system in host.systems if system.status == "ok"]
+
+
+def is_whole(host: ModelHost) -> bool:
+    """Tell whether no disk is missing."""
+    return len(answering(host)) == len(host.systems)
+
+
+def unless_missing(recover: Do, partly: Do = lambda host: None) -> Do:
+    """Return a recovery as the commands make it: what needs every disk is refused, and nothing is done.
+
+    Args:
+        recover: With all disks.
+        partly: With one missing.
+    """
+    return lambda host: recover(host) if is_whole(host) else partly(host)
+
+
+def with_missing(judge: Judge, partly: Partly) -> Judge:
+    """Return the judge of every model: with a disk missing nothing is done to that one, and the others are judged.
+
+    Args:
+        judge: With all disks, also once the one that was missing is back.
+        partly: With one missing.
+    """
+
+    def judged(before: World, state: State, acks: Acks) -> list[str]:
+        if set(state.statuses) == {"ok"}:
+            return judge(before, state, acks)
+        disks = list(zip(state.crashed.volumes, state.recovered.volumes, state.statuses, strict=True))
+        # What takes the place of a disk may be an unmounted mount point: nothing is made up there (attacks A5).
+        wrong = [
+            f"foreign: {was.mount} is changed though it is {status}"
+            for was, now, status in disks
+            if status != "ok" and was.digest() != now.digest()
+        ]
+        return wrong + partly(before, state, acks, readable(state))
+
+    return judged
+
+
+def readable(state: State) -> frozenset[str]:
+    """Return the mounts of the disks that can be read and hold what they held."""
+    return frozenset(
+        volume.mount
+        for volume, status in zip(state.crashed.volumes, state.statuses, strict=True)
+        if status in ("ok", "read-only")
+    )
+
+
+def changeable(state: State) -> frozenset[str]:
+    """Return the mounts of the disks that took changes during a recovery."""
+    return frozenset(
+        volume.mount for volume, status in zip(state.crashed.volumes, state.statuses, strict=True) if status == "ok"
+    )
+
+
+def below(mounts: frozenset[str], facts: Mapping[str, _T]) -> dict[str, _T]:
+    """Return what lies on these disks."""
+    return {path: fact for path, fact in facts.items() if f"/{path.split('/')[1]}" in mounts}
+
+
+def no_more(before: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+    """Say nothing more of the others: there are none, or nothing of the operation lies on them."""
+    return []
+
+
+def unchanged(state: State) -> list[str]:
+    """Say what a recovery changed that was to be refused as a whole."""
+    return [] if state.crashed.digest()[1:] == state.recovered.digest()[1:] else ["other: changed with a disk missing"]
+
+
 def ends_as(end: World) -> Judge:
     """Return the judge of what must come to one end, and be there before any recovery once it was acknowledged."""
 
@@ -140,4 +227,11 @@ def ends_as(end: World) -> Judge:
         wrong = differences(seen(end), seen(state.recovered), "other")
         return wrong + (differences(seen(end), seen(state.crashed), "lost") if DONE in acks else [])
 
-    return judge
+    def partly(before: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        # A disk by itself: the one that is missing keeps no other from its end.
+        fine = changeable(state)
+        wrong = differences(below(fine, seen(end)), below(fine, seen(state.recovered)), "other")
+        lost = differences(below(there, seen(end)), below(there, seen(state.crashed)), "lost")
+        return wrong + (lost if DONE in acks else [])
+
+    return with_missing(judge, partly)

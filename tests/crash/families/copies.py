@@ -23,7 +23,7 @@ from logdir.disk.capture import CaptureItem, capture
 from logdir.disk.export import MANIFEST, export
 from logdir.disk.io import Call, HostDisk
 from tests.crash.enumerate import State
-from tests.crash.families.case import DONE, Case
+from tests.crash.families.case import DONE, Case, readable
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
@@ -134,6 +134,8 @@ def _nothing(host: ModelHost) -> None:
 
 def _judge(before: World, state: State, acks: Acks) -> list[str]:
     tree = state.recovered.tree()
+    if not readable(state):
+        return []
     if f"/d0/out/{_NAME}" not in tree:
         return ["lost: the copy"] if DONE in acks else []
     files = {path.rpartition("/")[2]: node.data for path, node in tree.items() if path.startswith(f"/d0/out/{_NAME}/")}

@@ -33,7 +33,7 @@ _LATE = b"0\n1\nother 0 7\n"
 
 
 def _of(one: Operation) -> Case:
-    return Case(one.name, one.start, one.run, recover_all, one.judge)
+    return Case(one.name, one.start, one.run, recover_all, one.judge, reaches=one.reaches)
 
 
 def _now(host: ModelHost) -> Instant:
@@ -65,10 +65,13 @@ def _sweep(name: str) -> Case:
             if isinstance(due(marker, heartbeat.read(steps.sites.of(part)), _now(steps.host)), Due):
                 steps.purge(part)
 
+    courses = {A: ("staged", "claimed", "gone"), B: ("staged",), C: ("held",)}
     replicas = (
-        replica_of(A, "staged", "claimed", "gone", is_staged=True),
-        replica_of(B, "staged", is_staged=True),
-        replica_of(C, "held", is_staged=True),
+        replace(
+            replica_of(part, *course, is_staged=True),
+            deadline=(now.wall_ms, delays[part], now.boot_id, now.boottime_ms),
+        )
+        for part, course in courses.items()
     )
     return _of(operation_of(name, settled(host), do, *replicas))
 

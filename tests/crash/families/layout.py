@@ -7,17 +7,19 @@ Spec: design §3.1, §8; attacks A21, A37.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from logdir.decide.layout_action import ToNames
 from logdir.disk import layout as disk_layout
 from logdir.disk.bar import bar
+from logdir.disk.recovery import recover_broker
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
-from logdir.formats import layout_file
+from logdir.formats import bar_file, layout_file
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import DONE, Case, Do, acknowledged, resumed
+from tests.crash.families.case import DONE, Case, Do, acknowledged, below, is_whole, resumed, unchanged, with_missing
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
@@ -25,14 +27,91 @@ from tests.logdir.disk import test_layout_crash as rig
 from tests.logdir.disk.layout_rig import opened, unlocked
 
 
-def _back_to(first: World) -> Judge:
+def _recovered(do: Do, back: Do | None = None) -> Do:
+    """Return what is done after a crash: recovery, as each command begins with, and the verb again.
+
+    With a disk missing a change of layout is refused as a whole; its refusal says to take the others back. One that is
+    read-only is no such disk: nothing goes on beside it.
+
+    Args:
+        do: The verb.
+        back: With a disk that does not answer; nothing where that is refused.
+    """
+
+    def recovering(host: ModelHost) -> None:
+        if any(system.status == "read-only" for system in host.systems):
+            return
+        verb = do if is_whole(host) else back
+        if verb is None or not rig.log_dirs(host):
+            return
+        with opened(host, rig.log_dirs(host)) as sites:
+            assert not recover_broker(sites, is_whole=is_whole(host)).troubled
+        verb(host)
+
+    return recovering
+
+
+def _judged(
+    judge: Judge, first: World, *, end: World | None = None, goes_back: bool = False, has_bar: bool = True
+) -> Judge:
+    """Return the judge of every model: with a disk missing, the others are judged by themselves.
+
+    Args:
+        judge: With all disks.
+        first: In the topic-name layout, without a bar.
+        end: What was acknowledged.
+        goes_back: Whether the others are taken back where one does not answer.
+        has_bar: Whether the bar is set before a replica moves: not where a batch is tried by itself.
+    """
+
+    def partly(before: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        wrong = [
+            f"{word}, {line}"
+            for word, world in (("when crashed", state.crashed), ("when recovered", state.recovered))
+            for mount in sorted(there)
+            for line in _undamaged(first, world, mount, has_bar=has_bar)
+        ]
+        if end is not None and DONE in acks:
+            found = below(there, rig.untimed(state.crashed))
+            wrong += [f"lost: {line}" for line in rig.differences(below(there, rig.untimed(end)), found)]
+        if goes_back and "read-only" not in state.statuses:
+            return wrong + rig.differences(below(there, rig.seen(first)), below(there, rig.seen(state.recovered)))
+        return wrong + unchanged(state)
+
+    def whole(before: World, state: State, acks: Acks) -> list[str]:
+        # What was done was taken back on the others by whoever went on without the disk that is back now.
+        return judge(before, state, Acks() if state.returned and goes_back and end is not first else acks)
+
+    return with_missing(whole, partly)
+
+
+def _undamaged(first: World, world: World, mount: str, *, has_bar: bool = True) -> list[str]:
+    """Return what is wrong with one log dir, wherever a change of layout stands on it and on the others."""
+    files = world.files()
+    name = f"{mount}/k/"
+    wrong = []
+    for path, data in below(frozenset({mount}), first.files()).items():
+        found = [at for at, other in files.items() if at.startswith(name) and at.endswith(".log") and other == data]
+        if path.endswith(".log") and len(found) != 1:
+            wrong.append(f"lost: {path} is {found}")
+    meta = files.get(f"{name}meta.properties")
+    kept = files.get(f"{name}bar.json")
+    if meta != rig.META_TEXT and (kept is None or bar_file.parse(kept).original != rig.META_TEXT):
+        wrong.append(f"lost: {name}meta.properties is barred, and what is true is kept nowhere")
+    under_ids = [at for at in files if at.startswith(name) and at.endswith(".log") and at.count("/") == 5]
+    if has_bar and under_ids and meta == rig.META_TEXT:
+        wrong.append(f"half: {under_ids[0]} lies under an id, and its log dir is not barred")
+    return wrong
+
+
+def _back_to(first: World, *, has_bar: bool = True) -> Judge:
     """All is as at first, times too; also before any recovery, once it was acknowledged."""
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         wrong = rig.differences(rig.seen(first), rig.seen(state.recovered))
         return wrong + (rig.differences(rig.seen(first), rig.seen(state.crashed)) if DONE in acks else [])
 
-    return judge
+    return _judged(judge, first, end=first, goes_back=True, has_bar=has_bar)
 
 
 def _there(broker: str, *, is_bar: bool = False) -> tuple[ModelHost, Do, ModelHost, Do]:
@@ -51,22 +130,24 @@ def _there(broker: str, *, is_bar: bool = False) -> tuple[ModelHost, Do, ModelHo
 
 def _ends(name: str, broker: str = "", *, is_bar: bool = False, at: int = -1) -> Case:
     """Go there; where it is cut off, go on."""
-    first, there, last, _ = _there(broker, is_bar=is_bar)
+    first, there, last, back = _there(broker, is_bar=is_bar)
     run = acknowledged(there) if at < 0 else resumed(there, at)
-    return Case(name, first, run, there, rig.judge_end(last.world()))
+    judge = _judged(rig.judge_end(last.world()), first.world(), end=last.world(), goes_back=True)
+    return Case(name, first, run, _recovered(there, back), judge)
 
 
 def _undone(name: str, broker: str = "", *, is_bar: bool = False) -> Case:
     """Go there; where it is cut off, go back."""
-    first, there, _, back = _there(broker, is_bar=is_bar)
-    return Case(name, first, acknowledged(there), back, rig.judge_back)
+    first, there, last, back = _there(broker, is_bar=is_bar)
+    judge = _judged(rig.judge_back, first.world(), end=last.world(), goes_back=True)
+    return Case(name, first, acknowledged(there), _recovered(back, back), judge)
 
 
 def _returns(name: str, broker: str = "", *, is_bar: bool = False, at: int = -1) -> Case:
     """Go back; where it is cut off, go on back."""
     first, _, last, back = _there(broker, is_bar=is_bar)
     run = acknowledged(back) if at < 0 else resumed(back, at)
-    return Case(name, last, run, back, _back_to(first.world()))
+    return Case(name, last, run, _recovered(back, back), _back_to(first.world()))
 
 
 def _barred_and_kept(files: Mapping[str, bytes]) -> tuple[list[bool], list[bool]]:
@@ -94,7 +175,8 @@ def _set_and_lifted(name: str) -> Case:
             wrong += rig.differences(rig.seen(first.world()), rig.seen(state.crashed))
         return wrong
 
-    return Case(name, first, run, back, judge)
+    judged = _judged(judge, first.world(), goes_back=True)
+    return Case(name, first, run, _recovered(back, back), judged, reaches=frozenset({"barred", "open"}))
 
 
 def _kept_before_barred(name: str) -> Case:
@@ -103,9 +185,16 @@ def _kept_before_barred(name: str) -> Case:
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         barred, kept = _barred_and_kept(state.crashed.files())
-        return [f"half: barred are {barred}, what is true is kept in {kept}"] if any(barred) and not all(kept) else []
+        # Where a sync failed the bar is taken back, but for the sick disk, to which nothing more is written (design
+        # §3.4): that one may be barred alone then, and it holds what is true itself (``_undamaged``), so that it can be
+        # lifted. A broker does not start beside it, for its node id is another one. Only then is that so.
+        is_left = state.error.startswith("ReadOnlyDiskError") and any(map(operator.and_, barred, kept))
+        if not any(barred) or all(kept) or is_left:
+            return [line for disk in ("/d1", "/d2") for line in _undamaged(first.world(), state.crashed, disk)]
+        return [f"half: barred are {barred}, what is true is kept in {kept}"]
 
-    return Case(name, first, acknowledged(there), lambda host: None, judge)
+    judged = _judged(judge, first.world())
+    return Case(name, first, acknowledged(there), lambda host: None, judged)
 
 
 def _is_barred_where_said(name: str) -> Case:
@@ -129,7 +218,8 @@ def _is_barred_where_said(name: str) -> Case:
             wrong += [] if len(metas) == 2 else [f"lost: meta.properties in {sorted(metas)} alone"]
         return wrong
 
-    return Case(name, first, acknowledged(there), there, judge)
+    judged = _judged(judge, first.world(), end=rig.ended(first, there).world())
+    return Case(name, first, acknowledged(there), _recovered(there), judged)
 
 
 # Batches.
@@ -144,7 +234,9 @@ def _to_ids(name: str, broker: str) -> Case:
             here = [item for item in items if item.path in site.top.names()]
             assert all(outcome.error is None for outcome in to_ids(site, here))
 
-    return Case(name, first, acknowledged(there), there, rig.judge_end(rig.ended(first, there).world()))
+    last = rig.ended(first, there).world()
+    judge = _judged(rig.judge_end(last), first.world(), end=last, has_bar=False)
+    return Case(name, first, acknowledged(there), _recovered(there), judge)
 
 
 def _back(host: ModelHost, first: ModelHost) -> None:
@@ -163,14 +255,15 @@ def _to_ids_and_back(name: str, broker: str) -> Case:
     """What a batch was cut off in goes back to the same tree."""
     case = _to_ids(name, broker)
     first = rig.broker(broker)
-    return case._replace(recover=lambda host: _back(host, first), judge=rig.judge_back)
+    judge = _judged(rig.judge_back, first.world(), has_bar=False)
+    return case._replace(recover=_recovered(lambda host: _back(host, first)), judge=judge)
 
 
 def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
     first = rig.broker(broker)
     items = rig.items_of(first)
     ids = _to_ids(name, broker)
-    last = rig.ended(first, ids.recover)
+    last = rig.ended(first, lambda host: ids.run(host, Acks()))
 
     def back(host: ModelHost) -> None:
         with opened(host, rig.log_dirs(host)) as (site,):
@@ -189,7 +282,8 @@ def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
             wrong += rig.differences(wanted, found)
         return wrong
 
-    return Case(name, last, acknowledged(back), lambda host: _back(host, first), judge)
+    judged = _judged(judge, first.world(), has_bar=False)
+    return Case(name, last, acknowledged(back), _recovered(lambda host: _back(host, first)), judged)
 
 
 # Its file.
@@ -233,27 +327,30 @@ def _finalize(name: str, *, at: int = -1) -> Case:
         return [*end(before, state, acks), *_too_early(state.crashed)]
 
     run = acknowledged(rig.finalized) if at < 0 else resumed(rig.finalized, at)
-    return Case(name, start, run, rig.finalized, judge)
+    judged = _judged(judge, start.world(), end=rig.ended(start, rig.finalized).world(), has_bar=False)
+    return Case(name, start, run, _recovered(rig.finalized), judged)
 
 
 def _finalize_and_back(name: str) -> Case:
     """Where it is cut off, take everything back to names."""
     first, start = _verified()
-    return Case(name, start, acknowledged(rig.finalized), rig.rollback, _back_to_where_it_was_cut(first.world()))
+    end = rig.ended(start, rig.finalized).world()
 
-
-def _back_to_where_it_was_cut(first: World) -> Judge:
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        return [*rig.differences(rig.seen(first), rig.seen(state.recovered)), *_too_early(state.crashed)]
+        # With a disk missing the others were taken back by themselves, and it found them so.
+        early = [] if state.returned else _too_early(state.crashed)
+        return [*rig.differences(rig.seen(first.world()), rig.seen(state.recovered)), *early]
 
-    return judge
+    judged = _judged(judge, first.world(), end=end, goes_back=True, has_bar=False)
+    return Case(name, start, acknowledged(rig.finalized), _recovered(rig.rollback, rig.rollback), judged)
 
 
 def _back_from_final(name: str, *, at: int = -1) -> Case:
     """Nothing is kept of the bar, and line 3 of partition.metadata is enough."""
     first, start = _verified()
     run = acknowledged(rig.rollback) if at < 0 else resumed(rig.rollback, at)
-    return Case(name, rig.ended(start, rig.finalized), run, rig.rollback, _back_to(first.world()))
+    judge = _back_to(first.world(), has_bar=False)
+    return Case(name, rig.ended(start, rig.finalized), run, _recovered(rig.rollback, rig.rollback), judge)
 
 
 _THERE = (3, 10, 14, 17, 19, 20, 21, 22, 25, 26)

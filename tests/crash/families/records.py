@@ -5,7 +5,7 @@ Spec: design §2 laws 1, 2, §3.3, §4; attacks A24, A38, A43.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile, MetadataMark
 from tests.builders import CLUSTER
 from tests.crash.enumerate import State
-from tests.crash.families.case import DONE, Case, after, seen
+from tests.crash.families.case import DONE, Case, after, readable, seen
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.starts import ONE, A, C, Sites, marker_for, start
@@ -42,11 +42,13 @@ def _each(host: ModelHost, do: Callable[[Site], object]) -> None:
             do(sites.at(log_dir))
 
 
-def _judged(name: str, before: bytes | None, data: bytes, found: World, acks: Acks) -> list[str]:
-    """Return what is wrong with a file of every work root."""
+def _judged(
+    name: str, before: bytes | None, data: bytes, found: World, acks: Acks, there: Collection[str]
+) -> list[str]:
+    """Return what is wrong with a file of every work root whose disk is there: each has to hold it by itself."""
     files = found.files()
     wrong = []
-    for log_dir in _DISKS:
+    for log_dir in (log_dir for log_dir in _DISKS if log_dir.rpartition("/")[0] in there):
         said = files.get(f"{log_dir}.logdird/{name}")
         if said not in ((data,) if DONE in acks else (before, data)):
             wrong.append(f"lost: {name} of {log_dir} is neither as it was nor as it was to be")
@@ -67,10 +69,14 @@ def _case(
             assert outcome.error is None
 
     def judge(start: World, state: State, acks: Acks) -> list[str]:
-        wrong = _judged(file, before, data, state.crashed, acks) + _judged(file, before, data, state.recovered, acks)
-        is_staged = any("/deleting/" in path for path in seen(state.crashed))
-        if is_staged:
-            wrong += [f"uncounted: {line}" for line in _judged(file, data, data, state.crashed, acks)]
+        there = readable(state)
+        wrong = [
+            line
+            for world in (state.crashed, state.recovered)
+            for line in _judged(file, before, data, world, acks, there)
+        ]
+        if any("/deleting/" in path for path in seen(state.crashed)):
+            wrong += [f"uncounted: {line}" for line in _judged(file, data, data, state.crashed, acks, there)]
         return wrong
 
     return Case(name, begun, run, recover_all, judge)

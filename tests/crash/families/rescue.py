@@ -14,8 +14,9 @@ from functools import partial
 from logdir.disk.io import Call
 from logdir.disk.replica_dir import read_marker
 from logdir.disk.staging import StageItem, stage
-from tests.crash.enumerate import State
-from tests.crash.families.case import Case, Do, before_each, killed, settled
+from logdir.observe.classify import Type
+from tests.crash.enumerate import Judge, State
+from tests.crash.families.case import Case, Do, before_each, killed, no_more, readable, settled, with_missing
 from tests.crash.model import Killed, ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
@@ -25,8 +26,23 @@ from tests.logdir.disk.rescue import DELETED, NEW, present_marker
 _INDEX = "00000000000000000007.index"
 
 
+CAPTURED, PARTIAL, UNDONE, ADOPTED = (frozenset({said}) for said in ("captured", "partial", "undone", "adopted"))
+
+
+def _captured(case: Case, reaches: frozenset[str] = CAPTURED) -> Case:
+    """Return it judged with its only disk missing, too: nothing is done then, and what was said to be kept is there."""
+
+    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        held = rescue._below(state.recovered, rescue.WHOLE)
+        is_lost = "captured" in acks and there and held != rescue.SMALL
+        return ["lost: acknowledged, but not whole in deleting/"] if is_lost else []
+
+    return case._replace(judge=with_missing(case.judge, partly), reaches=reaches)
+
+
 def _capture(name: str) -> Case:
-    return Case(name, rescue._deleted(), rescue._capture, rescue._recover_capture, rescue._judge_capture)
+    case = Case(name, rescue._deleted(), rescue._capture, rescue._recover_capture, rescue._judge_capture)
+    return _captured(case)
 
 
 def _captured_and_removed(name: str) -> Case:
@@ -36,7 +52,8 @@ def _captured_and_removed(name: str) -> Case:
         # What a power cut leaves of the broker's own unsynced files is another directory: that is captured, too.
         return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
 
-    return Case(name, rescue._deleted(), rescue._write_capture_and_remove, rescue._recover_capture, judge, _is_brokers)
+    run = rescue._write_capture_and_remove
+    return _captured(Case(name, rescue._deleted(), run, rescue._recover_capture, judge, _is_brokers))
 
 
 def _captured_again_and_removed(name: str) -> Case:
@@ -61,7 +78,7 @@ def _captured_again_and_removed(name: str) -> Case:
         # What a power cut leaves of a removal is another directory: that is captured, too.
         return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
 
-    return Case(name, rescue._deleted(), run, rescue._recover_capture, judge)
+    return _captured(Case(name, rescue._deleted(), run, rescue._recover_capture, judge))
 
 
 def _is_brokers(call: Call) -> bool:
@@ -85,7 +102,10 @@ def _partial(name: str) -> Case:
             wrong.append("half: in deleting/")
         return wrong
 
-    return Case(name, host, run, rescue._recover_capture, judge)
+    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        return judge(start, state, acks) if there else []
+
+    return Case(name, host, run, rescue._recover_capture, with_missing(judge, partly), reaches=PARTIAL)
 
 
 def _given_up(name: str) -> Case:
@@ -106,7 +126,10 @@ def _given_up(name: str) -> Case:
         kept = [path for path, data in files.items() if path.endswith(f"/{_INDEX}") and data == rescue.SMALL[_INDEX]]
         return ["lost: the last that was left of it"] if "partial" in acks and not kept else []
 
-    return Case(name, rescue._deleted(), run, rescue._recover_capture, judge)
+    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        return judge(start, state, acks) if there else []
+
+    return Case(name, rescue._deleted(), run, rescue._recover_capture, with_missing(judge, partly), reaches=PARTIAL)
 
 
 def _remove_files(host: ModelHost) -> None:
@@ -135,15 +158,61 @@ def _not_at_all(name: str) -> Case:
         left = [path for path in crashed if "/incoming/" in path]
         return [f"foreign: {path} was said to be gone" for path in left] if "undone" in acks else []
 
-    return Case(name, rescue._deleted(), run, rescue._recover_capture, judge)
+    judged = with_missing(judge, no_more)
+    return Case(name, rescue._deleted(), run, rescue._recover_capture, judged, reaches=UNDONE)
 
 
 # Adoption.
 
 
+def _adopts(present: int, *, keep: bool) -> Judge:
+    """Return the judge of an adoption: with a disk missing none goes on or back, and nothing is lost on the others."""
+
+    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        wrong = []
+        for word, world in (("crashed", state.crashed), ("recovered", state.recovered)):
+            if "/d0" in there:
+                wrong += _rescued(world, word, is_adopted="adopted" in acks)
+            if present and "/d1" in there:
+                wrong += _replaced(world, word, is_adopted="adopted" in acks)
+        for mount in there:
+            was, now = (_names(world, mount) for world in (state.crashed, state.recovered))
+            wrong += [] if was == now else [f"other: {was} became {now} with a disk missing"]
+        return wrong
+
+    return with_missing(rescue._judge_adopt(present, keep=keep), partly)
+
+
+def _rescued(world: World, word: str, *, is_adopted: bool) -> list[str]:
+    """Return what is wrong with the log dir of the rescued files, whatever the other one holds."""
+    log = next(name for name in rescue.SMALL if name.endswith(".log"))
+    files = world.files()
+    if not any(path.endswith(f"/{log}") and data == rescue.SMALL[log] for path, data in files.items()):
+        return [f"lost: what was rescued, when {word}"]
+    live = rescue._below(world, "/d0/kafka/t-0")
+    return (
+        [f"lost: acknowledged adopted, live is {sorted(live)}"] if is_adopted and live != rescue.SMALL_ADOPTED else []
+    )
+
+
+def _replaced(world: World, word: str, *, is_adopted: bool) -> list[str]:
+    """Return what is wrong with the log dir of the replica that was made anew, whatever the other one holds."""
+    live, aside = (rescue._below(world, f"/d1/{path}") for path in ("kafka/t-0", f"kafka.logdird/deleting/{NEW}_0"))
+    if sorted([bool(live), bool(aside)]) != [False, True] or {**live, **aside} != rescue.SMALL_NEW:
+        return [f"half: the new topic's replica is live with {sorted(live)}, aside with {sorted(aside)}, when {word}"]
+    return ["lost: acknowledged adopted, the new one is live"] if is_adopted and live else []
+
+
+def _names(world: World, mount: str) -> list[str]:
+    """Return what says how far an adoption is: live names, what is set aside, what is ready to be live."""
+    parents = (f"{mount}/kafka", f"{mount}/kafka.logdird/deleting")
+    paths = [path for path, node in world.tree().items() if node.type is Type.DIRECTORY]
+    return [path for path in paths if path.rpartition("/")[0] in parents or path.endswith(".ready")]
+
+
 def _adopt(name: str, present: int, *, keep: bool) -> Case:
-    start, judge = rescue._made_anew(present), rescue._judge_adopt(present, keep=keep)
-    return Case(name, start, rescue._adopt_on(present, keep=keep), rescue._recover_adopt, judge)
+    start, judge = rescue._made_anew(present), _adopts(present, keep=keep)
+    return Case(name, start, rescue._adopt_on(present, keep=keep), rescue._recover_adopt, judge, reaches=ADOPTED)
 
 
 def _adopting(present: int) -> Do:
@@ -176,7 +245,7 @@ def _finish(name: str, present: int) -> Case:
 
 
 def _started(name: str, start: ModelHost, present: int, end: str) -> Case:
-    adopted = rescue._judge_adopt(present, keep=True)
+    adopted = _adopts(present, keep=True)
 
     def run(host: ModelHost, acks: Acks) -> None:
         rescue._recover_adopt(host)
@@ -184,21 +253,22 @@ def _started(name: str, start: ModelHost, present: int, end: str) -> Case:
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         wrong = adopted(before, state, acks)
-        if end in acks:
+        mount = "/d0" if end == "adopted" else f"/d{present}"
+        if end in acks and mount in readable(state):
             # Recovery said it to whoever came next, who may have acted on it.
-            live = rescue._below(state.crashed, f"/d{0 if end == 'adopted' else present}/kafka/t-0")
+            live = rescue._below(state.crashed, f"{mount}/kafka/t-0")
             if live != (rescue.SMALL_ADOPTED if end == "adopted" else rescue.SMALL_NEW):
                 wrong.append(f"lost: acknowledged {end}, live is {sorted(live)}")
             wrong += [f"lost: {path} was said to be gone" for path in state.crashed.files() if ".ready/" in path]
         return wrong
 
-    return Case(name, start, run, rescue._recover_adopt, judge)
+    return Case(name, start, run, rescue._recover_adopt, judge, reaches=frozenset({end}))
 
 
 def _finish_unsynced(name: str) -> Case:
     """The new replica was set aside by a process that was killed before it had made that durable."""
     start, _ = _cut(1, "write", "/t-0/replica.json")
-    adopted = rescue._judge_adopt(1, keep=True)
+    adopted = _adopts(1, keep=True)
 
     def run(host: ModelHost, acks: Acks) -> None:
         with ExitStack() as stack:
@@ -214,7 +284,7 @@ def _finish_unsynced(name: str) -> Case:
         rescue._recover_adopt(host)
         acks.ack("adopted")
 
-    return Case(name, start, run, rescue._recover_adopt, adopted)
+    return Case(name, start, run, rescue._recover_adopt, adopted, reaches=ADOPTED)
 
 
 def _interrupted_capture(name: str) -> Case:
@@ -226,7 +296,7 @@ def _interrupted_capture(name: str) -> Case:
         acks.ack("undone")
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        wrong = rescue._judge_adopt(0, keep=True)(before, state, acks)
+        wrong = _adopts(0, keep=True)(before, state, acks)
         for path, node in state.crashed.tree().items():
             if path.endswith(f"/incoming/{NEW}_0") and set(node.entries) - {"replica.json"}:
                 with ModelHost(state.crashed).open_top(path) as directory:
@@ -234,7 +304,7 @@ def _interrupted_capture(name: str) -> Case:
                         wrong.append("stuck: links without the marker that says what they are")
         return wrong
 
-    return Case(name, settled(start), run, rescue._recover_adopt, judge)
+    return Case(name, settled(start), run, rescue._recover_adopt, judge, reaches=UNDONE)
 
 
 RESCUE: dict[str, Callable[[str], Case]] = {

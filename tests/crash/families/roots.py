@@ -15,11 +15,24 @@ from logdir.disk.reserve import put_back
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import plan_init
 from logdir.disk.work_root_removal import remove_root
+from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.observe.classify import PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import DONE, Case, acknowledged, after, differences, killed, resumed, seen
+from tests.crash.families.case import (
+    DONE,
+    Case,
+    acknowledged,
+    after,
+    below,
+    changeable,
+    differences,
+    killed,
+    resumed,
+    seen,
+    with_missing,
+)
 from tests.crash.model import Failure, ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
@@ -37,19 +50,44 @@ def is_probe(call: Call) -> bool:
     return call.name == "rename" and call.path.endswith(_PROBES) and call.to.endswith(_PROBES)
 
 
-def _start(shape: str, *, by_root: bool = False) -> ModelHost:
-    """Return a log dir without a work root; where root makes it, all must be given away."""
-    host = ModelHost.with_disks("/d1", uid=0, gid=0) if by_root else ModelHost.with_disks("/d1", uid=7, gid=8)
-    path = SHAPES[shape]
+def _on(mount: str, path: str) -> str:
+    """Return the same path on another disk."""
+    return path.replace("/d1", mount, 1)
+
+
+def _start(shape: str, *, by_root: bool = False, mounts: tuple[str, ...] = ("/d1",)) -> ModelHost:
+    """Return log dirs without a work root; where root makes it, all must be given away."""
+    host = ModelHost.with_disks(*mounts, uid=0, gid=0) if by_root else ModelHost.with_disks(*mounts, uid=7, gid=8)
     live = f"{TOPIC_ID[:2]}/{TOPIC_ID}_0" if shape == "inside" else "a-0"
-    for name, data in (("meta.properties", META_TEXT), (f"{live}/00000000000000000000.log", b"x")):
-        host.plant(f"{path}/{name}", data, owner=OWNER.for_file())
+    for mount in mounts:
+        for name, data in (("meta.properties", META_TEXT), (f"{live}/00000000000000000000.log", b"x")):
+            host.plant(f"{_on(mount, SHAPES[shape])}/{name}", data, owner=OWNER.for_file())
     return host
 
 
+def _each(host: ModelHost, shape: str, do: Callable[[str], object]) -> None:
+    """Do it in every log dir by itself; a disk that is missing must refuse it, and keeps no other from it."""
+    for system in host.systems:
+        try:
+            do(_on(system.mount, SHAPES[shape]))
+        except (LogDirOfflineError, NotFormattedError):
+            if system.status not in ("absent", "empty"):
+                raise
+        except ReadOnlyDiskError:
+            if system.status != "read-only":
+                raise
+
+
 def _make(host: ModelHost, shape: str, reserve_bytes: int = _SMALL) -> None:
-    done = init(host, plan_init(host, SHAPES[shape], fs_type="ext4"), made_at_ms=5, reserve_bytes=reserve_bytes)
-    assert done.kind.value == shape
+    def make(log_dir: str) -> None:
+        done = init(host, plan_init(host, log_dir, fs_type="ext4"), made_at_ms=5, reserve_bytes=reserve_bytes)
+        assert done.kind.value == shape
+
+    _each(host, shape, make)
+
+
+def _remove_roots(host: ModelHost, shape: str) -> None:
+    _each(host, shape, lambda log_dir: remove_root(host, log_dir))
 
 
 def _facts(world: World, *, owners: bool) -> dict[str, tuple[object, ...]]:
@@ -76,7 +114,16 @@ def _ends_as(end: World, *, owners: bool = False) -> Judge:
             wrong += differences(_facts(end, owners=owners), _facts(state.crashed, owners=owners), "lost")
         return wrong
 
-    return judge
+    def partly(before: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
+        fine = changeable(state)
+        whole, found = below(fine, _facts(end, owners=True)), below(fine, _facts(state.recovered, owners=True))
+        wrong = differences(whole, found, "other")
+        if DONE in acks:
+            kept = below(there, _facts(state.crashed, owners=owners))
+            wrong += differences(below(there, _facts(end, owners=owners)), kept, "lost")
+        return wrong
+
+    return with_missing(judge, partly)
 
 
 def _half(found: World, whole: World, work: str) -> list[str]:
@@ -86,7 +133,8 @@ def _half(found: World, whole: World, work: str) -> list[str]:
         return []
     needed = [path for path in _facts(whole, owners=False) if path.startswith(f"{work}/") and not path.endswith(".log")]
     wrong = [f"half: called whole without {path}" for path in needed if path not in tree]
-    if sum(path.endswith(_PROBES) for path in tree) != 1:
+    mount = work[: work.index("/", 1) + 1]
+    if sum(path.startswith(mount) and path.endswith(_PROBES) for path in tree) != 1:
         wrong.append("half: called whole without its one probe")
     return wrong
 
@@ -96,13 +144,16 @@ def _whole_or_not(end: World, shape: str) -> Judge:
     ends = _ends_as(end)
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        return ends(before, state, acks) + _half(state.crashed, end, _WORK[shape])
+        works = [_on(volume.mount, _WORK[shape]) for volume in state.crashed.volumes if volume.status != "absent"]
+        return ends(before, state, acks) + [line for work in works for line in _half(state.crashed, end, work)]
 
     return judge
 
 
-def _init(name: str, shape: str, *, by_root: bool = False, reserve_bytes: int = _SMALL) -> Case:
-    start = _start(shape, by_root=by_root)
+def _init(
+    name: str, shape: str, *, by_root: bool = False, reserve_bytes: int = _SMALL, mounts: tuple[str, ...] = ("/d1",)
+) -> Case:
+    start = _start(shape, by_root=by_root, mounts=mounts)
     make = partial(_make, shape=shape, reserve_bytes=reserve_bytes)
     return Case(name, start, acknowledged(make), make, _whole_or_not(after(start, make).world(), shape), is_probe)
 
@@ -155,28 +206,30 @@ def _put_back(name: str) -> Case:
 def _elsewhere(name: str) -> Case:
     """Beside the log dir nothing can be renamed: the next place is taken, and that one left as it was."""
 
-    def make(host: ModelHost) -> None:
-        plan = plan_init(host, SHAPES["beside"], fs_type="ext4")
-        if not plan.is_whole:
+    def make_at(host: ModelHost, log_dir: str) -> None:
+        plan = plan_init(host, log_dir, fs_type="ext4")
+        if not plan.is_whole and host.systems[0].status == "ok":
             host.fail(Failure(len([r for r in host.records if r.call.name == "rename"]), errno.EXDEV, name="rename"))
         assert init(host, plan, made_at_ms=5, reserve_bytes=_SMALL).kind is WorkRootKind.IN_PLACE
+
+    def make(host: ModelHost) -> None:
+        _each(host, "beside", partial(make_at, host))
 
     start = _start("beside")
     return Case(name, start, acknowledged(make), make, _ends_as(after(start, make).world()), is_probe)
 
 
-def _remove(name: str, shape: str, reserve_bytes: int = _SMALL) -> Case:
-    first = _start(shape)
+def _remove(name: str, shape: str, reserve_bytes: int = _SMALL, mounts: tuple[str, ...] = ("/d1",)) -> Case:
+    first = _start(shape, mounts=mounts)
     make = partial(_make, shape=shape, reserve_bytes=reserve_bytes)
-
-    def remove(host: ModelHost) -> None:
-        remove_root(host, SHAPES[shape])
-
+    remove = partial(_remove_roots, shape=shape)
     start = after(first, make)
     ends = _ends_as(first.world())
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        return ends(before, state, acks) + _half(state.crashed, start.world(), _WORK[shape])
+        works = [_on(volume.mount, _WORK[shape]) for volume in state.crashed.volumes if volume.status != "absent"]
+        whole = start.world()
+        return ends(before, state, acks) + [line for work in works for line in _half(state.crashed, whole, work)]
 
     return Case(name, start, acknowledged(remove), remove, judge)
 
@@ -184,10 +237,7 @@ def _remove(name: str, shape: str, reserve_bytes: int = _SMALL) -> Case:
 def _remove_unfinished(name: str) -> Case:
     """What a making left that was killed is taken away, too."""
     first = _start("beside")
-
-    def remove(host: ModelHost) -> None:
-        remove_root(host, SHAPES["beside"])
-
+    remove = partial(_remove_roots, shape="beside")
     start = killed(first, partial(_make, shape="beside"), 9)
     assert any(node.type is Type.DIRECTORY and "logdird" in path for path, node in start.world().tree().items())
     return Case(name, start, acknowledged(remove), remove, _ends_as(first.world()))
@@ -195,6 +245,7 @@ def _remove_unfinished(name: str) -> Case:
 
 ROOTS: dict[str, Callable[[str], Case]] = {
     **{f"init {shape}": partial(_init, shape=shape) for shape in SHAPES},
+    "init of two log dirs": partial(_init, shape="beside", mounts=("/d1", "/d2")),
     "init beside, by root": partial(_init, shape="beside", by_root=True),
     "init with spare inodes": partial(_init, shape="beside", reserve_bytes=_WITH_SPARES),
     "what is kept for a full disk, put back": _put_back,
@@ -204,6 +255,7 @@ ROOTS: dict[str, Callable[[str], Case]] = {
     "init over a reserve of another": partial(_over_others, what="reserve"),
     **{f"init beside, taken up at call {at}": partial(_resumed, shape="beside", at=at) for at in (1, 4, 7, 11)},
     **{f"uninstall {shape}": partial(_remove, shape=shape) for shape in SHAPES},
+    "uninstall of two log dirs": partial(_remove, shape="beside", mounts=("/d1", "/d2")),
     "uninstall with spare inodes": partial(_remove, shape="beside", reserve_bytes=_WITH_SPARES),
     "uninstall what was only begun": _remove_unfinished,
 }

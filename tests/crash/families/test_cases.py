@@ -1,34 +1,19 @@
-"""Every case of every family, cut at every call under every model; a part of them with their recovery cut as well."""
+"""Cases of every family, cut at every call under every model; a part of them with their recovery cut as well.
+
+``make crash`` takes all of them; what is here is a taste of that, and what needs more than it takes.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.crash.__main__ import results, unsynced_renames
-from tests.crash.families import CASES, case
-from tests.crash.families.copies import COPIES
-from tests.crash.families.gives import GIVES
-from tests.crash.families.late import LATE
-from tests.crash.families.layout import LAYOUT
-from tests.crash.families.records import RECORDS
-from tests.crash.families.rescue import RESCUE
-from tests.crash.families.roots import ROOTS
+from tests.crash.families import CASES, FAMILIES, case
 from tests.crash.recording import record
 from tests.proof.claims import FAMILY_CRASHES, FAMILY_CRASHES_WITHIN
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
-FAMILIES = {
-    "roots": ROOTS,
-    "rescue": RESCUE,
-    "layout": LAYOUT,
-    "records": RECORDS,
-    "gives": GIVES,
-    "copies": COPIES,
-    "late": LATE,
-}
-# A bar or layout is taken back by the process whose sync failed, but for the sick disk: there half of it is right.
-MODELS = {"layout": "KJBP", "late": "KJBPFD"}
 LONG = ("init", "layout of three", "batch to ids", "capture, then removed")
 """What a taste leaves out, but for one of each."""
 # A removal done again after a kill does not make durable once more what the first had unlinked. Where entries of one
@@ -49,7 +34,7 @@ def _taken(family: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_case_survives_every_crash(family: str, record_proof: Recorder) -> None:
     distinct = 0
-    for result in results(_taken(family), MODELS.get(family, "KJBPF")):
+    for result in results(_taken(family)):
         assert not result.violating, str(result)
         distinct += result.distinct
     record_proof(FAMILY_CRASHES, {"cases": len(_taken(family)), "distinct states": distinct})
@@ -84,12 +69,11 @@ def test_a_case_does_something_and_says_so(name: str) -> None:
     recording = record(one.start.world(), one.run)
     assert not recording.error, recording.error
     assert sum(made.is_change for made in recording.records) >= 1
-    assert recording.acks.said or name == "sweep of what is due"
+    assert one.reaches <= set(recording.acks.said)
     if "taken up at call" in name:
         whole = record(one.start.world(), lambda host, _: one.recover(host)).records
         assert int(name.rpartition(" ")[2]) < len(whole), "nothing is killed"
 
 
-def test_the_families_are_all_there_are() -> None:
-    assert {name for family in FAMILIES.values() for name in family} == set(CASES)
+def test_no_case_has_the_name_of_another() -> None:
     assert len(CASES) == sum(map(len, FAMILIES.values()))

@@ -53,7 +53,8 @@ def start(*partitions: str, disks: int = 1) -> ModelHost:
 
 
 def log_dirs(host: ModelHost) -> list[str]:
-    return [f"{system.mount}/k" for system in host.systems]
+    """Return those that answer and take changes."""
+    return [f"{system.mount}/k" for system in host.systems if system.status == "ok"]
 
 
 def seen(world: World) -> dict[str, tuple[object, ...]]:

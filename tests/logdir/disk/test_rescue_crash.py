@@ -25,6 +25,7 @@ from logdir.observe.classify import Type
 from tests.crash.enumerate import Result as Found
 from tests.crash.enumerate import State, explore, explore_failures
 from tests.crash.model import ModelHost
+from tests.crash.oracle import deadline
 from tests.crash.recording import Acks
 from tests.crash.tree import World
 from tests.logdir.disk.rescue import (
@@ -84,7 +85,16 @@ def _below(world: World, path: str) -> dict[str, bytes]:
 
 
 def _sites(host: ModelHost, stack: ExitStack) -> list[Site]:
-    return [stack.enter_context(open_site(host, f"{system.mount}/kafka")).site for system in host.systems]
+    """Open the log dirs that answer and take changes: a command goes on only without the others, or not at all."""
+    there = [system for system in host.systems if system.status == "ok"]
+    return [stack.enter_context(open_site(host, f"{system.mount}/kafka")).site for system in there]
+
+
+def _says_when(world: World, path: str) -> list[str]:
+    """Return what is wrong with the deadline of what is set aside: four hours from when that was decided."""
+    said = deadline(world.tree(), path)
+    wanted = (1_700_000_000_000, 4 * 60 * 60 * 1000, "b", 5_000)
+    return [] if said == wanted else [f"early: the deadline of {path} is {said}, not {wanted}"]
 
 
 # Capture.
@@ -123,10 +133,10 @@ def _remove(host: ModelHost) -> None:
 
 def _recover_capture(host: ModelHost) -> None:
     with ExitStack() as stack:
-        (site,) = _sites(host, stack)
-        recover(site)
-        if DELETED in site.top.names():
-            capture(site, [ITEM], instant)
+        for site in _sites(host, stack):
+            recover(site)
+            if DELETED in site.top.names():
+                capture(site, [ITEM], instant)
 
 
 def _judge_capture(start: World, state: State, acks: Acks) -> list[str]:
@@ -141,7 +151,9 @@ def _judge_capture(start: World, state: State, acks: Acks) -> list[str]:
     if source != crashed_source:
         wrong.append("the broker's directory was changed")
     held = _below(world, WHOLE)
-    if held != SMALL:
+    if held == SMALL:
+        wrong += _says_when(world, WHOLE)
+    else:
         if "captured" in acks:
             wrong.append("acknowledged, but not whole in deleting/")
         elif crashed_source == SMALL:
@@ -253,7 +265,8 @@ def _adopt_on(present: int, *, keep: bool) -> Callable[[ModelHost, Acks], None]:
 
 def _recover_adopt(host: ModelHost) -> None:
     with ExitStack() as stack:
-        recover_broker(_sites(host, stack), is_whole=True)
+        sites = _sites(host, stack)
+        recover_broker(sites, is_whole=len(sites) == len(host.systems))
 
 
 def _judge_adopt(present: int, *, keep: bool) -> Callable[[World, State, Acks], list[str]]:
@@ -267,7 +280,9 @@ def _judge_adopt(present: int, *, keep: bool) -> Callable[[World, State, Acks], 
             all(files.get(f"/d{number}/kafka/{name}") == data for name, data in wanted.items())
             for number, wanted in ((0, OLD_ENTRIES), (present, NEW_ENTRIES))
         )
-        wrong = []
+        wrong = _says_when(world, WHOLE) if rescued == SMALL else []
+        if replaced == SMALL_NEW:
+            wrong += _says_when(world, f"/d{present}/kafka.logdird/deleting/{NEW}_0")
         if any("incoming/" in path for path in files):
             wrong.append("something is left under incoming/")
         if any(path.startswith(f"/d{n}/kafka/t-0/replica.") for n in live for path in files):

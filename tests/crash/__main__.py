@@ -22,11 +22,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from logdir.disk.io import Call
-from tests.crash.enumerate import ERRNOS, Result, explore, explore_failures, replay
+from tests.crash.enumerate import ERRNOS, explore, explore_failures, replay
 from tests.crash.families import CASES, FAMILIES, case
 from tests.crash.families.case import Case, loud
 from tests.crash.operations import FACTORIES, operation
 from tests.crash.recording import MODELS, Recording, record, shown
+from tests.crash.result import Result
 from tests.crash.steps import recover_all
 from tests.crash.summary import Summary, heading, line, worthless
 

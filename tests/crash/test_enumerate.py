@@ -12,9 +12,10 @@ import pytest
 from logdir.disk.calls import Directory, Owner
 from logdir.disk.io import Call
 from logdir.observe.classify import Type
-from tests.crash.enumerate import Result, Run, State, explore, explore_failures, replay
+from tests.crash.enumerate import Run, State, explore, explore_failures, replay
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks, Crash, record
+from tests.crash.result import Result
 from tests.crash.tree import World
 
 FILE = Owner(0, 0, 0o644)

@@ -8,10 +8,11 @@ from functools import cache
 import pytest
 
 from tests.crash.__main__ import main, results, unsynced_renames
-from tests.crash.enumerate import ERRNOS, Result, explore
+from tests.crash.enumerate import ERRNOS, explore
 from tests.crash.model import SYNCS, Failure, ModelHost
 from tests.crash.operations import CUT_SHORT, FACTORIES, operation, operations
 from tests.crash.recording import Acks, record
+from tests.crash.result import Result
 from tests.crash.steps import Operation, recover_all
 from tests.proof.claims import CRASHES, CRASHES_WITHIN_RECOVERY, ERRNOS_EVERYWHERE
 from tests.proof.plugin import Recorder

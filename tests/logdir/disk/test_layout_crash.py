@@ -20,10 +20,11 @@ from logdir.formats.plan_document import IdFrom, PlanDocument
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
-from tests.crash.enumerate import Judge, Result, State, crashes, explore
+from tests.crash.enumerate import Judge, State, crashes, explore
 from tests.crash.families.case import resumed
 from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.recording import Acks, record
+from tests.crash.result import Result
 from tests.crash.tree import World
 from tests.logdir.disk.layout_rig import WORK, opened, plan_of, unlocked
 

@@ -22,11 +22,11 @@ from logdir.disk.replica_dir import read_marker
 from logdir.disk.site import Site
 from logdir.errors import LogDirError
 from logdir.observe.classify import Type
-from tests.crash.enumerate import Result as Found
 from tests.crash.enumerate import State, explore, explore_failures
 from tests.crash.model import ModelHost
 from tests.crash.oracle import deadline
 from tests.crash.recording import Acks
+from tests.crash.result import Result as Found
 from tests.crash.tree import World
 from tests.logdir.disk.rescue import (
     ADOPTED,

@@ -16,7 +16,7 @@ from tools.logdirctl.main import build_parser
 from tools.logdirctl.usage import UsageError
 
 _MENTION = re.compile(r"(?<![\w./-])logdirctl(?=[ \t]+[a-z-])")
-_ENDS = re.compile(r"[;,()`…|<>#\n]|\s{2,}|: |\. |\.$|$")
+_ENDS = re.compile(r"[;,()`…|<>#\n\"]|\s{2,}|: |\. |\.$|$")
 _OVERRIDE = re.compile(r"--even-|--confirm|--insist|--now\b")
 _WORD = re.compile(r"[a-z][a-z.'’]*")
 _PLACEHOLDERS = {"ls | restore | adopt": "ls"}
@@ -72,7 +72,8 @@ def require_mention(text: str) -> None:
     Raises:
         AssertionError: there is no such command or option.
     """
-    words = text.replace("{", "").replace("}", "").split()
+    # What a source puts in at run time stands as X: a broker, a selector.
+    words = [word for word in text.split() if word.strip("X")]
     if words[:1] == ["--help"] or words[:1] == ["--version"]:
         return
     at = parser()

@@ -80,6 +80,8 @@ def require_mention(text: str) -> None:
     while (below := _below(at)) is not None:
         if not words or not words[0].strip("X"):
             return  # a group of commands: there is one
+        if words[0] == "--help":
+            return
         name = words.pop(0)
         assert name in below, f"logdirctl {text}: {at.prog} has no {name}"
         taken.append(name)

@@ -117,7 +117,8 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
         if arguments.apply:
             say_kinds(arguments, plan, streams)
             rows, problems = restore_all(broker, request, plan, streams, stamp)
-        return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))
+        line = next_line(arguments, rows)
+        return finish(arguments, streams, rows, [*broker.notes, *problems], line, are_said=arguments.apply)
 
 
 # Hold and purge.
@@ -205,6 +206,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
             next_line(arguments, rows),
             more={"next_due_ms": due},
             lines=(line if items else "nothing is set aside",),
+            are_said=arguments.apply,
         )
 
 

@@ -171,6 +171,9 @@ def _set_and_lifted(name: str) -> Case:
         barred, kept = _barred_and_kept(state.crashed.files())
         if any(is_barred and not is_kept for is_barred, is_kept in zip(barred, kept, strict=True)):
             wrong.append(f"lost: barred are {barred}, what is true is kept in {kept}")
+        told = [f"/d{number}/k/logdird-bar.txt" in state.crashed.files() for number in (1, 2)]
+        if any(is_barred and not is_told for is_barred, is_told in zip(barred, told, strict=True)):
+            wrong.append(f"half: barred are {barred}, a text says why in {told}")
         if "open" in acks:
             wrong += rig.differences(rig.seen(first.world()), rig.seen(state.crashed))
         return wrong

@@ -21,11 +21,11 @@ BROKERS: Final = ("3.6.2", "3.8.1", "3.9.2", "4.2.1", "4.3.1")
 SEED_VARIABLE: Final = "LOGDIRD_CI_SEED"
 SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "rig": BROKERS,
-    "cluster": RELEASES,
-    "inventory": ("3.6.2", "3.8.1", "3.9.2", "4.3.1"),
+    "cluster": BROKERS,
+    "inventory": BROKERS,
     "capture": BROKERS,
-    "both captured": RELEASES,
-    "layout": RELEASES,
+    "both captured": BROKERS,
+    "layout": BROKERS,
     "recovery": RELEASES,
     "deleted": BROKERS,
     "deleted elsewhere": BROKERS,

@@ -1,7 +1,8 @@
 """Runs the changes: ``python -m tests.mutants`` tries all that are drawn, and writes the record.
 
 ``--only TEXT`` takes those whose name holds a text, ``--survivors`` those that survived before, ``--new`` those of
-which nothing is written down, ``--workers N`` so many side by side. ``--list`` only prints the survivors of the record.
+which nothing is written down, ``--workers N`` so many side by side. ``--quick`` leaves out
+the tests that cut the power. ``--list`` only prints the survivors of the record.
 """
 
 from __future__ import annotations
@@ -11,15 +12,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from tests.mutants import record
 from tests.mutants.record import Line
-from tests.mutants.runner import WORKERS, Tried, survey, surveyed, try_all
-from tests.mutants.sown import Mutant, drawn
-
-_NEAR_S: Final = 3.0
-"""Of tests as they are, that are tried first."""
+from tests.mutants.runner import WORKERS, Tried, rounds_of, survey, surveyed, try_all
+from tests.mutants.sown import Mutant, drawn, rank
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--new", action="store_true", help="only those of which the record says nothing")
     parser.add_argument("--list", action="store_true", help="print the survivors of the record, and run nothing")
     parser.add_argument("--survey", type=Path, metavar="FOLDER", help="a survey that was kept")
+    parser.add_argument("--quick", action="store_true", help="without the tests that cut the power")
     parser.add_argument("--most", type=float, default=60.0, metavar="S", help="seconds of tests for a change")
     parser.add_argument("--workers", type=int, default=WORKERS)
     asked = parser.parse_args(argv)
@@ -46,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         and not (asked.survivors and (one.key not in lines or lines[one.key].killed_by))
         and not (asked.new and one.key in lines)
     ]
+    # What guards data first, the others in the order of their names' digests: what is cut off is a sample, too.
+    todo.sort(key=lambda one: (not one.is_guard, rank(one)))
     with tempfile.TemporaryDirectory() as folder:
         reached = surveyed(asked.survey) if asked.survey else survey(Path(folder), asked.workers)
     done = 0
@@ -53,15 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def rounds(mutant: Mutant) -> Sequence[Sequence[str]]:
         line = lines.get(mutant.key)
         before = [line.killed_by] if line and line.killed_by and line.is_by_test else []
-        tests, near, far = reached.reaching(mutant), [], []
-        cost = 0.0
-        for test in tests:
-            cost += reached.seconds[test]
-            if cost < _NEAR_S:
-                near.append(test)
-            elif cost < asked.most:
-                far.append(test)
-        return before, near, far
+        *tests, power_cuts = rounds_of(mutant, reached, asked.most)
+        return before, *tests, [] if asked.quick else power_cuts
 
     def heard(tried: Tried) -> None:
         nonlocal done
@@ -75,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = "/".join(map(str, mutant.key))
         print(f"{done}/{len(todo)} {tried.end} {tried.seconds:.1f} s {name}: {tried.test}", flush=True)
 
-    try_all(todo, rounds, heard, seconds_of=lambda test: reached.seconds.get(test, 1.0), workers=asked.workers)
+    try_all(todo, rounds, heard, seconds_of=lambda test: reached.seconds.get(test, 60.0), workers=asked.workers)
     return _listed(list(lines.values()))
 
 

@@ -18,7 +18,7 @@ from logdir.disk.recovery import recover_broker
 from logdir.formats import partition_metadata, replica_marker
 from logdir.formats.partition_metadata import PartitionMetadata
 from logdir.ids import TopicId
-from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, files_of, put, quick_path
+from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, OLD, files_of, put, quick_path
 from tests.logdir.disk.test_adopt import RESCUED, Host, Stop
 
 ANOTHER = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")
@@ -108,6 +108,18 @@ def test_a16_no_adoption_is_done_with_a_marker_of_another_id(fresh: Callable[[in
 
     assert host.adopt(changed).result is Result.UNDONE
     assert (host.calls, host.state()) == ([], "not adopted")
+
+
+def test_a16_no_topic_of_the_same_id_adopts(fresh: Callable[[int], Host]) -> None:
+    """Nothing was deleted: it is taken back as it is, and its indexes with it."""
+    host = fresh(0)
+    put(host.live(0), {"partition.metadata": FILES["partition.metadata"]})
+
+    def same(item: AdoptItem) -> AdoptItem:
+        return replace(item, topic_id=OLD, present_marker=replace(item.present_marker, topic_id=OLD))
+
+    assert host.adopt(same).result is Result.UNDONE
+    assert host.calls == []
 
 
 def test_a16_no_start_finishes_an_adoption_for_what_was_set_aside_with_another_id(fresh: Callable[[int], Host]) -> None:

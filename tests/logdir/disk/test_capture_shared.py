@@ -58,3 +58,19 @@ def test_a17_the_log_start_a_broker_says_is_not_overruled_by_its_checkpoint_file
     found = host.marker(WHOLE).checkpoints
     assert (found.log_start, found.recovery_point, found.high_watermark) == (5, 9, 9)
     assert DELETED in os.listdir(host.top)
+
+
+def test_a17_no_capture_has_its_name_before_its_files_are_durable(host: Host) -> None:
+    """Their broker need not have synced them, and its names for them may be gone at once."""
+    host.capture()
+    (named,) = [n for n, call in enumerate(host.calls) if call.name == "rename" and "/incoming/" in call.path]
+    synced = {os.path.basename(call.path) for call in host.calls[:named] if call.name == "fsync"}
+    assert set(FILES) <= synced
+
+
+def test_a17_no_part_of_a_capture_is_kept_before_its_files_are_durable(host: Host) -> None:
+    (host.top / DELETED / "partition.metadata").unlink()
+    (outcome,) = host.capture()
+    assert outcome.result is Result.UNDONE
+    synced = {os.path.basename(call.path) for call in host.calls if call.name == "fsync"}
+    assert set(FILES) - {"partition.metadata"} <= synced

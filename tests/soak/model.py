@@ -191,8 +191,9 @@ def _judge_replica(
     if was == "staged" and found.place == "live" and not replica.was_clean:
         replica.may_lack = replica.last_indexes
     if found.place == "staged" and action.kind in ("restore", "uninstall") and replica.inode in action.selected:
-        # Stopped after that and before the rename.
-        replica.may_lack = frozenset() if replica.was_clean else replica.last_indexes
+        # Stopped after that and before the rename. What was taken back once and staged again before a broker ran lacks
+        # them from before, however cleanly that log dir is closed by now.
+        replica.may_lack |= frozenset() if replica.was_clean else replica.last_indexes
     if found.place != "purging":
         wrong += [f"{where}: {line}" for line in _judge_files(replica, found, is_in_layout=model.in_layout)]
     ours = sorted(name for name in found.files if name.startswith(MARKER) and name not in replica.files)

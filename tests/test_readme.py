@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 from examples import demo
 from tests.tools.command_lines import require_parsable
+from tests.tools.ctl import ctl, ctl_json
+from tests.tools.test_command_lines import blocks_of
 from tools.cli import Exit
 
 ROOT = Path(__file__).parents[1]
@@ -91,10 +94,23 @@ def test_no_exit_status_is_missing_from_the_readme() -> None:
     assert rows == [str(status.value) for status in sorted(Exit)]
 
 
+def test_no_command_of_the_docs_fails_when_it_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = prepared(tmp_path) / "orders" / "broker-1"
+    monkeypatch.chdir(broker / "d1" / "__cluster_metadata-0")
+    count = 0
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        if path.name == "undo.md":
+            continue  # its replica is served by a broker in between: tests/kafka/test_undo_page.py types it
+        for line in blocks_of(path):
+            monkeypatch.setattr("sys.stdin", io.StringIO())
+            said = ctl(*shlex.split(line.replace("$K", f"--server-properties {broker}/server.properties")))
+            assert said.status == Exit.DONE, (path.name, line, said.err)
+            count += 1
+    assert count >= 6
+
+
 @pytest.mark.parametrize("folder", ["orders/broker-1", "orders/broker-2", "events/broker-1", "lab/broker-1"])
 def test_no_replica_of_the_demonstration_is_misplaced(folder: str, tmp_path: Path) -> None:
-    from tests.tools.ctl import ctl_json
-
     top = prepared(tmp_path)
     _, result = ctl_json("describe", "--server-properties", top / folder / "server.properties")
     states = [item["state"] for item in result["items"]]
@@ -103,8 +119,6 @@ def test_no_replica_of_the_demonstration_is_misplaced(folder: str, tmp_path: Pat
 
 
 def test_the_stray_of_the_demonstration_is_never_unproven(tmp_path: Path) -> None:
-    from tests.tools.ctl import ctl, ctl_json
-
     named = ["--server-properties", prepared(tmp_path) / "orders/broker-1/server.properties"]
     assert ctl("init", *named, "--apply").status == Exit.DONE
     status, result = ctl_json("strays", *named)
@@ -113,8 +127,6 @@ def test_the_stray_of_the_demonstration_is_never_unproven(tmp_path: Path) -> Non
 
 
 def test_a_broker_of_zookeeper_is_described_without_a_metadata_log(tmp_path: Path) -> None:
-    from tests.tools.ctl import ctl
-
     top = prepared(tmp_path)
     said = ctl("describe", "plain", "--server-properties", top / "billing/broker-1/server.properties")
     assert (said.status, said.err) == (Exit.DONE, "")

@@ -83,7 +83,13 @@ def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], ri
         right: Columns aligned to the right.
     """
     shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(header), *(len(row[i]) for row in shown), 0) for i, header in enumerate(headers)]
     if out.isatty():
+        import shutil
+
+        if shown and sum(widths) + 2 * (len(widths) - 1) > shutil.get_terminal_size().columns:
+            _stacked(out, headers, shown)
+            return
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -95,9 +101,18 @@ def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], ri
             made.add_row(*map(Text, row))
         Console(file=out).print(made)
         return
-    widths = [max(len(header), *(len(row[i]) for row in shown), 0) for i, header in enumerate(headers)]
     for row in [list(headers), *shown]:
         cells = (
             cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
         out.write("  ".join(cells).rstrip() + "\n")
+
+
+def _stacked(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write a table too wide for its terminal: one line per cell that says something, a blank line behind each row."""
+    width = max(map(len, headers))
+    for row in rows:
+        for header, cell in zip(headers, row, strict=True):
+            if cell not in ("", "-"):
+                out.write(f"{header.ljust(width)}  {cell}\n")
+        out.write("\n")

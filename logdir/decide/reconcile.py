@@ -24,7 +24,7 @@ from logdir.decide import brake
 from logdir.decide.deadline import DelayPolicy
 from logdir.decide.position import after_image
 from logdir.decide.reconcile_action import Action, GiveId, StageReplica
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.refusal import LOOK_AT_IT, Refusal, Why, refuse
 from logdir.decide.stage import UNTOUCHED, StageRequest, stage_one
 from logdir.decide.trust import Standing, check_image
 from logdir.decide.wanted import hold_what_is_wanted
@@ -238,7 +238,7 @@ def _against_giving(request: ReconcileRequest, known: Known, replica: Replica, s
         return refuse(*where, Why.CONFLICT, expected, "a partition.metadata that is broken", "repair it first")
     if not UNTOUCHED.isdisjoint(replica.problems):
         found = ", ".join(sorted(UNTOUCHED.intersection(replica.problems)))
-        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, "logdirctl doctor says why")
+        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, LOOK_AT_IT)
     wanted = replace(identity_of(replica), topic_id=None if said.other_id is None else TopicId(said.other_id))
     twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
     if twins:

@@ -12,6 +12,11 @@ from fnmatch import fnmatchcase
 
 from logdir.errors import Problem
 
+FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"
+"""What to do about a ``-future`` directory."""
+LOOK_AT_IT = "run as the owner of the log dirs, and look at the disk it lies on"
+"""What to do about a directory that cannot be read."""
+
 
 class Why(Enum):
     """What speaks against it."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from logdir.decide.assignment import Assigned, Assignment, ClusterState, assignment_of
-from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_as, refuse_closed
+from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, at, refuse, refuse_as, refuse_closed
 from logdir.errors import InvalidNameError
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
@@ -300,7 +300,7 @@ def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refus
     futures = known.replicas(identity, Kind.FUTURE)
     if futures:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in futures)
-        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, "logdirctl future clear")
+        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, FINISH_MOVE)
     coming = known.set_aside(identity, Kind.INCOMING)
     if coming:
         found = " and ".join(one.place for one in coming)

@@ -19,7 +19,7 @@ from logdir.clock import Instant
 from logdir.decide import brake
 from logdir.decide.assignment import ClusterState, Shared, Sharing, evidence_of, sharing_of
 from logdir.decide.deadline import DelayPolicy
-from logdir.decide.refusal import Refusal, Why, is_protected, refuse, refuse_as, refuse_closed
+from logdir.decide.refusal import FINISH_MOVE, LOOK_AT_IT, Refusal, Why, is_protected, refuse, refuse_as, refuse_closed
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Present, Removed, Unknown
 from logdir.formats.brake_file import Count
@@ -245,7 +245,7 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
         return refuse(*where, Why.NOT_THERE, "a live replica", f"a {replica.kind.value} directory")
     if not UNTOUCHED.isdisjoint(replica.problems):
         found = ", ".join(sorted(UNTOUCHED.intersection(replica.problems)))
-        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, "logdirctl doctor says why")
+        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, LOOK_AT_IT)
     if replica.inode is None:
         return refuse(*where, Why.NOT_THERE, "a replica that was looked at", "it was not", "look again")
     if replica.strangers:
@@ -275,7 +275,7 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
     futures = known.replicas(identity_of(replica), Kind.FUTURE)
     if futures:
         found = " and ".join(f"{future.log_dir}/{future.path}" for future in futures)
-        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, "logdirctl future clear")
+        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, FINISH_MOVE)
     if one.checkpoint_problem is not None:
         said = one.checkpoint_problem
         return Refusal(

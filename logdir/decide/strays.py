@@ -20,7 +20,7 @@ from typing import Final
 
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import Rule, StageReplica
-from logdir.decide.refusal import Refusal, Why, is_protected, refuse
+from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, is_protected, refuse
 from logdir.decide.trust import check_image
 from logdir.decide.wish import against_age, against_claim, against_log_dir, against_wish, wish_for
 from logdir.desired.claim import Claim, Says, claim
@@ -298,7 +298,7 @@ class _Judge:
         if said.says is Says.UNSPOKEN:
             return self._unknown(replica, said)
         expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
-        missing = refuse(replica.log_dir, replica.path, Why.FUTURE, expected, found, "logdirctl future clear")
+        missing = refuse(replica.log_dir, replica.path, Why.FUTURE, expected, found, FINISH_MOVE)
         row = self._row(replica, said, State.UNPROVEN)
         # Its partition may be gone, and a broker promotes the copy all the same (A13).
         return replace(row, missing=missing.problem, evidence=_without_proof(said.evidence))

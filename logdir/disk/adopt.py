@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from logdir.decide.refusal import FINISH_MOVE
 from logdir.disk.calls import Directory
 from logdir.disk.checkpoint import drop_entries, read_entries, set_entries
 from logdir.disk.entry import is_there
@@ -137,9 +138,7 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
             if parts is None or (parts.topic, parts.partition) != item.key:
                 continue
             if parts.form is DirForm.FUTURE:
-                raise RefusedError(
-                    f"{other.log_dir}/{name}", expected="no -future of it", found="one", fix="logdirctl future clear"
-                )
+                raise RefusedError(f"{other.log_dir}/{name}", expected="no -future of it", found="one", fix=FINISH_MOVE)
             if parts.form is DirForm.CURRENT:
                 live.append(other)
     if [other.log_dir for other in live] != [item.present.log_dir]:

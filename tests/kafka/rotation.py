@@ -21,11 +21,11 @@ BROKERS: Final = ("3.6.2", "3.8.1", "3.9.2", "4.2.1", "4.3.1")
 SEED_VARIABLE: Final = "LOGDIRD_CI_SEED"
 SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "rig": BROKERS,
-    "cluster": BROKERS,
-    "inventory": BROKERS,
+    "cluster": RELEASES,
+    "inventory": ("3.6.2", "3.8.1", "3.9.2", "4.3.1"),
     "capture": BROKERS,
-    "both captured": BROKERS,
-    "layout": BROKERS,
+    "both captured": RELEASES,
+    "layout": RELEASES,
     "recovery": RELEASES,
     "deleted": BROKERS,
     "deleted elsewhere": BROKERS,

@@ -85,7 +85,7 @@ KAFKA_LOG_DIRS: Final = Claim(
     key="kafka-log-dirs",
     text="our sizes are those of stock kafka-log-dirs, broker running, moving, stopped and killed",
     where=("tests/kafka/test_inventory_agrees.py::test_inventory_agrees_with_kafka_log_dirs",),
-    sizes={"releases": Sizes(full=5, ci=1)},
+    sizes={"releases": Sizes(full=4, ci=1)},
     needs="Java and Maven",
 )
 RANDOM_FLEETS: Final = Claim(

@@ -16,7 +16,7 @@ from tools.logdirctl.main import build_parser
 from tools.logdirctl.usage import UsageError
 
 _MENTION = re.compile(r"(?<![\w./-])logdirctl(?=[ \t]+[a-z-])")
-_ENDS = re.compile(r"[;,()`…|<>#\n]|\s{2,}|: |\. |\.$|$")
+_ENDS = re.compile(r"[;,()`…|<>#\n\"]|\s{2,}|: |\. |\.$|$")
 _OVERRIDE = re.compile(r"--even-|--confirm|--insist|--now\b")
 _WORD = re.compile(r"[a-z][a-z.'’]*")
 _PLACEHOLDERS = {"ls | restore | adopt": "ls"}
@@ -72,14 +72,16 @@ def require_mention(text: str) -> None:
     Raises:
         AssertionError: there is no such command or option.
     """
-    words = text.replace("{", "").replace("}", "").split()
+    words = text.split()
     if words[:1] == ["--help"] or words[:1] == ["--version"]:
         return
     at = parser()
     taken: list[str] = []
     while (below := _below(at)) is not None:
-        if not words:
+        if not words or not words[0].strip("X"):
             return  # a group of commands: there is one
+        if words[0] == "--help":
+            return
         name = words.pop(0)
         assert name in below, f"logdirctl {text}: {at.prog} has no {name}"
         taken.append(name)
@@ -87,7 +89,10 @@ def require_mention(text: str) -> None:
     if "--help" in words:
         return
     while words and not _WORD.fullmatch(words[0]):
-        taken.append(words.pop(0).strip("'\""))
+        word = words.pop(0).strip("'\"")
+        if not word.strip("X"):
+            continue  # what a source puts in at run time: a broker, a selector
+        taken.append(word)
         if taken[-1] in at._option_string_actions and at._option_string_actions[taken[-1]].nargs is None and words:
             taken.append(words.pop(0).strip("'\""))
     for _ in range(6):

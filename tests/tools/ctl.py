@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.builders import log_dir, partition
+from tests.tools.command_lines import require_parsable
 from tools.logdirctl.main import main
 
 HOME = Path(__file__).parents[2]
@@ -30,6 +31,9 @@ class Said(NamedTuple):
 def ctl(*argv: object) -> Said:
     out, err = io.StringIO(), io.StringIO()
     status = main([str(one) for one in argv], out, err)
+    # Whatever a test types: what is answered proposes only what can be typed.
+    for text in (out.getvalue(), err.getvalue()):
+        require_parsable(text)
     return Said(status, out.getvalue(), err.getvalue())
 
 

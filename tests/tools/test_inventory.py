@@ -212,7 +212,7 @@ def test_unread_disk_is_written_down_and_exit_is_1(disks: tuple[Path, Path], tmp
 def test_disk_without_identity_is_a_problem_but_was_read(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     status, value, _ = run_json("--log-dirs", tmp_path / "d", "-o", tmp_path / "out")
-    assert status == Exit.DONE
+    assert status == Exit.PROBLEMS
     assert [p["slug"] for p in value["problems"]] == ["meta-properties-missing"]
     assert os.listdir(tmp_path / "out")[0].startswith("unknown-")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import Said, ctl, ctl_json, tree
 from tests.tools.reconcile_rig import OTHER, PAY, Rig, age, is_in, raw
 from tools.cli import Exit
+from tools.logdirctl.broker import OpenBroker
 
 HOUR_MS = 60 * 60 * 1000
 ALONE = '{"leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
@@ -158,7 +161,7 @@ def test_a47_what_was_deleted_meanwhile_is_never_renamed_back(
     said = cluster.restore(*word)
     assert (said.status, slugs(said)) == (Exit.REFUSED, ["topic-gone"])
     assert "export" in said.err
-    assert "45 s" in said.err
+    assert "erases it" in said.err
     item = cluster.item()
     assert (item["assigned"], item["class"]) == ("gone", "b")
     said = ctl("uninstall", *cluster.named, "--restore", *word, "--apply")
@@ -178,6 +181,37 @@ def test_a47_the_only_voter_knows_and_says_its_kind_first(tmp_path: Path) -> Non
     assert tree(*cluster.rig.disks) == before
 
 
+def test_a47_uninstall_says_its_kind_first_too(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    assert cluster.stage().status == Exit.DONE
+    said = ctl("uninstall", *cluster.named, "--restore", "--apply")
+    assert (said.status, cluster.is_live()) == (Exit.DONE, True)
+    assert "pay-0: rename: it is assigned here at offset" in said.err
+
+
+def test_a47_a_broker_that_starts_while_its_log_is_read_makes_a_restore_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes its metadata log before it asks for the locks."""
+    cluster = Cluster(tmp_path)
+    assert cluster.stage().status == Exit.DONE
+    real = OpenBroker.batch
+    calls: list[int] = []
+
+    @contextmanager
+    def meanwhile(self: OpenBroker) -> Iterator[Any]:
+        calls.append(1)
+        if len(calls) == 2:  # the first is recovery's
+            cluster.log.append(remove(raw(PAY)))
+        with real(self) as held:
+            yield held
+
+    monkeypatch.setattr(OpenBroker, "batch", meanwhile)
+    said = cluster.restore()
+    assert (said.status, cluster.is_live()) == (Exit.REFUSED, False)
+    assert "it was written since" in said.err
+
+
 def test_a47_one_of_three_voters_knows_nothing_since_its_stop(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, quorum=THREE)
     cluster.log.snapshot(
@@ -194,7 +228,7 @@ def test_a47_one_of_three_voters_knows_nothing_since_its_stop(tmp_path: Path) ->
         said = cluster.restore(*words)
         assert (said.status, slugs(said)) == (Exit.REFUSED, ["assignment-unknown"]), words
         assert f"not known since offset {offset + (10_000 in words)}" in said.err
-        for text in ("-stray", "45 s", "--even-if-unknown"):
+        for text in ("-stray", "erases it", "--even-if-unknown"):
             assert text in said.err
     said = ctl("uninstall", *cluster.named, "--restore", "--apply")
     assert "assignment-unknown" in slugs(said)

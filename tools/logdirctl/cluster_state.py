@@ -56,6 +56,26 @@ def cluster_of(arguments: argparse.Namespace, broker: OpenBroker, facts: Sequenc
     return read_cluster(arguments, broker.named, facts, highest(controller.read_records(broker.sites)))
 
 
+Stamp = tuple[tuple[str, int, int], ...]
+"""Names, sizes and times of change of the files of a metadata log."""
+
+
+def stamp_of(broker: OpenBroker, facts: Sequence[LogDirFacts]) -> Stamp | None:
+    """Return what tells whether the broker wrote its own metadata log meanwhile, ``None`` if it has none.
+
+    A broker that starts writes it before it asks for Kafka's locks (design §8).
+    """
+    own = own_log(broker.named, facts)
+    try:
+        if own is None:
+            return None
+        with os.scandir(own) as entries:
+            found = [(entry.name, told.st_size, told.st_mtime_ns) for entry in entries if (told := entry.stat())]
+    except OSError:
+        return None
+    return tuple(sorted(found))
+
+
 def read_cluster(
     arguments: argparse.Namespace, named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None
 ) -> ClusterState:

@@ -24,7 +24,7 @@ from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from tools import render
 from tools.cli import Exit, Streams, envelope, problems_of, say
 from tools.logdirctl.desired_source import OWN_LOG, add_source, own_log, parse_uri, read_desired, source_words
-from tools.logdirctl.host import Host, look_at_host
+from tools.logdirctl.host import Host, look_at_host, unformatted
 from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
 from tools.logdirctl.report import nothing_selected
 from tools.logdirctl.source_report import against_blank, source_json, source_line
@@ -70,6 +70,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     disks = _disks_of(arguments, named)
     host = look_at_host(named)
     problems = [*host.problems, *(one.problem for one in host.facts if one.problem is not None)]
+    problems += unformatted(host.facts)
     # Stock tools ask brokers for this, and no cluster.
     image = None if arguments.kafka_json else _image(arguments, named, host, problems, streams)
     if arguments.kafka_json or arguments.kafka_topics:

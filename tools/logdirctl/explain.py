@@ -100,7 +100,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             fix = f"what to do: {entry.fix}\n" if entry.fix else ""
             for line in (f"{entry.slug} ({entry.section})\n", f"means: {entry.means}\n", fix):
                 render.wrapped(streams.out, line)
-    streams.out.write(f"next: logdirctl explain{following and f' {following}'}\n")
+    streams.out.write(f"next: logdirctl explain {following}".rstrip() + "\n")
     return Exit.DONE
 
 

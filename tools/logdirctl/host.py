@@ -9,6 +9,7 @@ Spec: design §2 laws 2, 6, §6, §8; attacks A20, A25, A38.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from logdir.disk.io import HostDisk
 from logdir.errors import LogDirError, Problem
 from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile
+from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts
 from tools.logdirctl.broker import look_at, told
 from tools.logdirctl.closed import closed_of
@@ -37,6 +39,16 @@ class Host(NamedTuple):
     """What the brake counted."""
     problems: tuple[Problem, ...]
     """Why log dirs may not be changed."""
+
+
+def unformatted(facts: Iterable[LogDirFacts]) -> list[Problem]:
+    """Return a problem for each log dir that can be read and was never formatted: no broker starts on it."""
+    fix = "kafka-storage format, or mount the right disk"
+    return [
+        Problem("not-formatted", f"{one.log_dir}/{META_PROPERTIES}", "a formatted log dir", "no such file", fix)
+        for one in facts
+        if one.problem is None and one.cluster_id is None and one.node_id is None
+    ]
 
 
 def look_at_host(named: Broker) -> Host:

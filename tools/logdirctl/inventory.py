@@ -24,7 +24,7 @@ _FIXES = {
     "absent": "mount it or take it out of log.dirs",
     "no-permission": "run as the broker's user",
     "io-error": "look at the kernel's log; do not restart the broker before you know more",
-    "meta-properties-missing": "a broker will not start on it; see docs/errors.md",
+    "meta-properties-missing": "no broker starts on it: format it, or mount the right disk",
     "meta-properties-malformed": "a broker takes it for offline, or will not start on it; see docs/errors.md",
 }
 
@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
         "inventory",
         help="scan the log dirs of one broker",
         description="Scan every log dir of one broker, one process per disk. Reads only, beside a running broker too.",
-        epilog="exit status: 0 every disk was read, 1 a disk could not be read, 2 usage or configuration",
+        epilog="exit status: 0 every disk was read, 1 a disk could not be read or is not formatted, 2 usage",
         allow_abbrev=False,
     )
     add_broker(parser)
@@ -65,7 +65,9 @@ def _problems(summaries: Sequence[Summary]) -> list[Problem]:
             found.append(Problem(slug, disk.log_dir, expected, slug.replace("-", " "), _FIXES.get(slug, "")))
         for slug, count in summary.problems.items():
             if slug not in ("plain-file", "partition-metadata-missing", "name-truncated"):
-                found.append(Problem(slug, disk.log_dir, "none such entry", f"{count} of them", "see docs/errors.md"))
+                found.append(
+                    Problem(slug, disk.log_dir, "none such entry", f"{count} of them", f"see logdirctl explain {slug}")
+                )
     return found
 
 
@@ -133,7 +135,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             variable = "a variable of config.providers"
             problems = [*problems, Problem("config-error", arguments.server_properties, "a value", variable, _NO_RACK)]
         unread = any(summary.disk.status != "ok" for summary in summaries)
-        status = Exit.PROBLEMS if unread else Exit.DONE
+        status = Exit.PROBLEMS if unread or any(summary.disk.problems for summary in summaries) else Exit.DONE
         if arguments.json:
             disks = ("".join(_disk_json(r, place.file)) for r, place in zip(results, found, strict=True))
             empty = envelope("inventory", status, problems, {"disks": []})

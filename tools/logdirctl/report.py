@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from logdir.decide.refusal import Refusal
@@ -53,8 +53,6 @@ def refused(refusals: Iterable[Refusal]) -> list[Row]:
 
 def after(row: Row, outcome: Outcome) -> Row:
     """Return a planned row as it was carried out."""
-    from dataclasses import replace
-
     problem = None if outcome.error is None else outcome.error.problem()
     state = DONE if outcome.result is Result.DONE else UNDONE
     return replace(row, state=state, place=outcome.place, problem=problem)
@@ -113,6 +111,7 @@ def finish(
     status: Exit | None = None,
     more: Mapping[str, object] | None = None,
     lines: Sequence[str] = (),
+    are_said: bool = False,
 ) -> Exit:
     """Print what became of every replica, and what to type next.
 
@@ -125,9 +124,10 @@ def finish(
         status: The exit status, where the rows do not say it.
         more: Keys of the result beside the rows.
         lines: For people, between the rows and what to type next.
+        are_said: What is done was said on standard error before; the table does not repeat it.
     """
     status = status_of(rows, problems) if status is None else status
-    listed = [*problems, *(row.problem for row in rows if row.problem is not None)]
+    listed = list(dict.fromkeys([*problems, *(row.problem for row in rows if row.problem is not None)]))
     for problem in listed:
         say(streams, f"logdirctl {arguments.title}: {problem.line()}")
     if arguments.json:
@@ -135,7 +135,7 @@ def finish(
         streams.out.write(envelope(arguments.title, status, listed, result))
         return status
     if rows:
-        _table(rows, streams)
+        _table([replace(row, says="") if are_said and row.state == DONE else row for row in rows], streams)
     for line in (*lines, f"next: {next_line}"):
         streams.out.write(render.printable(line) + "\n")
     return status

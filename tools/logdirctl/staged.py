@@ -33,6 +33,7 @@ from tools.cli import Exit, Streams, envelope, say
 from tools.logdirctl.broker import add_change, look_at, told
 from tools.logdirctl.closed import closed_of
 from tools.logdirctl.cluster_state import require_source
+from tools.logdirctl.host import unformatted
 from tools.logdirctl.naming import Broker, broker_of, words_of
 from tools.logdirctl.report import evidence_json, nothing_selected, utc
 from tools.logdirctl.root import open_true_root
@@ -275,7 +276,7 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     # Nothing staged asks nothing of the cluster.
     looked = look_again(arguments, named, facts, roots.used, is_past_needed=True) if items else None
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
-    problems = [*roots.problems, *(one.problem for one in facts if one.problem is not None)]
+    problems = [*roots.problems, *(one.problem for one in facts if one.problem is not None), *unformatted(facts)]
     # Of one whose removal was cut off the marker may be gone already.
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     status = Exit.PROBLEMS if problems else Exit.DONE

@@ -28,13 +28,13 @@ from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Exit, Streams, say
 from tools.logdirctl.broker import OpenBroker, next_words, opened, told
-from tools.logdirctl.cluster_state import cluster_of, require_source
+from tools.logdirctl.cluster_state import cluster_of, require_source, stamp_of
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import KEPT, PLANNED, Row, finish, nothing_selected, refused, utc
 from tools.logdirctl.source import named_words
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_purge import purge_all
-from tools.logdirctl.staged_restore import planned_restore, restore_all
+from tools.logdirctl.staged_restore import planned_restore, restore_all, say_kinds
 from tools.logdirctl.staged_unlocked import each
 from tools.render import quoted
 
@@ -104,6 +104,7 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
         items = chosen(arguments, selector, set_aside(facts, selector, Kind.STAGED, Kind.PURGING))
         if not items:
             return found_nothing(arguments, streams, facts, broker)
+        stamp = stamp_of(broker, facts)
         request = RestoreRequest(
             selected=tuple((item.log_dir, item.name) for item in items),
             cluster=cluster_of(arguments, broker, facts),
@@ -114,11 +115,10 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
         problems: list[Problem] = []
         rows = [*planned_restore(plan), *refused(plan.refusals)]
         if arguments.apply:
-            for action in plan.actions:
-                marker = action.marker
-                say(streams, f"logdirctl staged restore: {marker.topic}-{marker.partition}: {action.says}")
-            rows, problems = restore_all(broker, request, plan, streams)
-        return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))
+            say_kinds(arguments, plan, streams)
+            rows, problems = restore_all(broker, request, plan, streams, stamp)
+        line = next_line(arguments, rows)
+        return finish(arguments, streams, rows, [*broker.notes, *problems], line, are_said=arguments.apply)
 
 
 # Hold and purge.
@@ -206,6 +206,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
             next_line(arguments, rows),
             more={"next_due_ms": due},
             lines=(line if items else "nothing is set aside",),
+            are_said=arguments.apply,
         )
 
 

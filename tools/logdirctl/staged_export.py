@@ -11,6 +11,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from logdir.decide.refusal import Why, at, refuse
 from logdir.decide.selector import parse
@@ -22,10 +23,12 @@ from logdir.formats.inventory import Kind
 from logdir.observe.facts import SetAside
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, opened
-from tools.logdirctl.report import PLANNED, Row, finish, refused
+from tools.logdirctl.report import DONE, PLANNED, Row, finish, refused
 from tools.logdirctl.staged import none_closely, set_aside
 from tools.logdirctl.staged_change import chosen, found_nothing, next_line, row_of
 from tools.logdirctl.staged_unlocked import each
+
+_UNDONE = "no copy was made"
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -39,13 +42,14 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             return found_nothing(arguments, streams, facts, broker)
         good, rows = _sorted_out(items)
         planned = [
-            row_of(item, PLANNED, f"copied to {_destination(into, item)}, {item.log_bytes} bytes in its segments")
+            row_of(item, PLANNED, f"copy at {_destination(into, item)}, {item.log_bytes} bytes in its segments")
             for item in good
         ]
         problems = [one.problem for one in facts if one.problem is not None]
         if arguments.apply:
             calls = [(row, _exporting(broker, into, item)) for row, item in zip(planned, good, strict=True)]
-            planned, more = each(broker, calls, streams)
+            done_rows, more = each(broker, calls, streams)
+            planned = [row if row.state == DONE else replace(row, says=_UNDONE) for row in done_rows]
             problems += more
         rows = [*planned, *rows]
         return finish(arguments, streams, rows, [*broker.notes, *problems], next_line(arguments, rows))

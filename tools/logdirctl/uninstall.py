@@ -25,12 +25,12 @@ from logdir.observe.facts import LogDirFacts, SetAside
 from tools.cli import Streams
 from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, told
 from tools.logdirctl.closed import require_none_closed
-from tools.logdirctl.cluster_state import cluster_of, require_source
+from tools.logdirctl.cluster_state import cluster_of, require_source, stamp_of
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.report import DONE, PLANNED, REFUSED, WAITING, Row, finish, refused
 from tools.logdirctl.source import add_source, named_words
 from tools.logdirctl.staged import none_closely, set_aside
-from tools.logdirctl.staged_restore import planned_restore, restore_all
+from tools.logdirctl.staged_restore import planned_restore, restore_all, say_kinds
 
 _KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
 
@@ -130,6 +130,7 @@ def _staged(
     ]
     if not arguments.restore:
         return rows, []
+    stamp = stamp_of(broker, facts)
     request = RestoreRequest(
         selected=tuple((item.log_dir, item.name) for item in items if item.kind is not Kind.INCOMING),
         cluster=cluster_of(arguments, broker, facts),
@@ -137,7 +138,8 @@ def _staged(
     )
     plan = plan_restore(request, facts)
     if arguments.apply:
-        done, problems = restore_all(broker, request, plan, streams)
+        say_kinds(arguments, plan, streams)
+        done, problems = restore_all(broker, request, plan, streams, stamp)
         return [*rows, *done], problems
     return [*rows, *planned_restore(plan), *refused(plan.refusals)], []
 

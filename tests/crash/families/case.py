@@ -26,6 +26,8 @@ def loud(call: Call) -> bool:
 
 Do = Callable[[ModelHost], None]
 DONE = "done"
+UNTOLD = "untold"
+"""A sync failed in a process that was killed before it could tell anybody (reliability §4.3)."""
 
 
 class Case(NamedTuple):
@@ -66,6 +68,8 @@ def resumed(do: Do, at: int) -> Run:
             do(host)
         except Killed:
             host.kill_at, host.is_dead = None, False
+            if any(made.errno and made.call.name in SYNCS for made in host.records):
+                acks.ack(UNTOLD)
             do(host)
         host.kill_at = None
         if not any(made.errno and made.call.name in SYNCS for made in host.records):

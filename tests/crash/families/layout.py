@@ -19,7 +19,18 @@ from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.formats import bar_file, layout_file
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import DONE, Case, Do, acknowledged, below, is_whole, resumed, unchanged, with_missing
+from tests.crash.families.case import (
+    DONE,
+    UNTOLD,
+    Case,
+    Do,
+    acknowledged,
+    below,
+    is_whole,
+    resumed,
+    unchanged,
+    with_missing,
+)
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
@@ -171,6 +182,9 @@ def _set_and_lifted(name: str) -> Case:
         barred, kept = _barred_and_kept(state.crashed.files())
         if any(is_barred and not is_kept for is_barred, is_kept in zip(barred, kept, strict=True)):
             wrong.append(f"lost: barred are {barred}, what is true is kept in {kept}")
+        told = [f"/d{number}/k/logdird-bar.txt" in state.crashed.files() for number in (1, 2)]
+        if any(is_barred and not is_told for is_barred, is_told in zip(barred, told, strict=True)):
+            wrong.append(f"half: barred are {barred}, a text says why in {told}")
         if "open" in acks:
             wrong += rig.differences(rig.seen(first.world()), rig.seen(state.crashed))
         return wrong
@@ -324,7 +338,7 @@ def _finalize(name: str, *, at: int = -1) -> Case:
     end = rig.judge_end(rig.ended(start, rig.finalized).world())
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        return [*end(before, state, acks), *_too_early(state.crashed)]
+        return [*end(before, state, acks), *([] if UNTOLD in acks else _too_early(state.crashed))]
 
     run = acknowledged(rig.finalized) if at < 0 else resumed(rig.finalized, at)
     judged = _judged(judge, start.world(), end=rig.ended(start, rig.finalized).world(), has_bar=False)

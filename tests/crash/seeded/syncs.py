@@ -42,6 +42,7 @@ TRIED: dict[str, tuple[str, ...]] = {
     "adopt_recovery._finish": _STARTS,
     "bar.bar": _BARS_TAKEN_UP,
     "bar._keep": (*_BARS, *_BARS_TAKEN_UP),
+    "bar._explain": _BARS,
     "bar._put": _BARS,
     "bar._lift": (*_BARS, *_LIFTINGS_TAKEN_UP),
     "capture._capture": ("capture of a part", "capture after a killed one, then removed by its broker"),

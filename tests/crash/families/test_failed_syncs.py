@@ -13,7 +13,7 @@ from tests.crash.recording import Acks, record
 from tests.proof.sizes import SIZE, Size
 
 SYNCS = ("fsync", "fsync-dir", "syncfs")
-LAYOUT = ("layout of three", "layout over", "way back of", "way back over", "finalize")
+LAYOUT = ("layout of three", "layout over", "way back", "finalize")
 """These note the disk and go on with the others; their rig misses what was to be done."""
 TAKEN = tuple(
     name

@@ -60,7 +60,9 @@ WRITERS = {
 """The writers of files that lie elsewhere: a temporary name, a sync, a rename."""
 ELSEWHERE = {
     ("logdir/disk/kernel_clock.py", "import ctypes"): "adjtimex(2) with modes 0: asks the kernel, changes nothing",
-    ("tools/entry.py", "os.O_WRONLY"): "the null device, where nobody reads the output",
+    ("tools/render.py", "import shutil"): "get_terminal_size: asks how wide the terminal is, changes nothing",
+    ("tools/streams.py", "os.O_RDWR"): "the null device, in place of a standard stream that is closed",
+    ("tools/streams.py", "os.O_WRONLY"): "the null device, when the reader of the output is gone",
     ("logdir/observe/share.py", "os.write"): "a pipe to another process of this program",
 }
 """What looks like a change and is none of a disk."""

@@ -92,6 +92,8 @@ class Host:
             began = time.monotonic()
             changes = self._wait(watch, pid, self._out.fileno(), kill, began)
             took = time.monotonic() - began
+            self._hear()
+            self._say({})
             ended = self._hear()
             status, cpu = int(ended["status"]), ended["cpu"]
         finally:

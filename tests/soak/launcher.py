@@ -58,7 +58,7 @@ def warm(commands: list[list[str]]) -> None:
 
 def main() -> None:
     """Serve until standard input ends."""
-    for line in sys.stdin:
+    for line in iter(sys.stdin.readline, ""):
         asked = json.loads(line)
         if "warm" in asked:
             warm(asked["warm"])
@@ -74,6 +74,10 @@ def main() -> None:
             finally:
                 os._exit(status)
         print(json.dumps({"pid": child}), flush=True)
+        # Its number is nobody else's until whoever may still kill it has heard of its end.
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        print("{}", flush=True)
+        sys.stdin.readline()
         _, status, used = os.wait4(child, 0)
         code = os.waitstatus_to_exitcode(status)
         print(json.dumps({"status": code, "cpu": used.ru_utime + used.ru_stime}), flush=True)

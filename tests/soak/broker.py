@@ -165,7 +165,9 @@ class Broker:
                     key: offset + self._chance.randrange(3) for key, offset in sorted(known.items()) if key in live
                 }
                 self.model.checkpoints[disk][name] = entries
-                self._write(log_dir / name, render_checkpoint(entries))
+                # As Kafka does it.
+                self._write(log_dir / f"{name}.tmp", render_checkpoint(entries))
+                (log_dir / f"{name}.tmp").rename(log_dir / name)
             if is_clean:
                 self._write(log_dir / CLEAN, b'{"version":0,"brokerEpoch":7}')
             self.model.tops[disk] = {

@@ -296,7 +296,8 @@ def _judge_tops(model: Model, seen: Seen, *, is_settled: bool) -> list[str]:
                 wrong.append(f"disk {disk}: {name} changed")
         known = {*CHECKPOINTS, META, CLEAN, STRANGER}
         if is_settled and not model.in_layout:
-            kept = {f"{name}.old" for name in (*CHECKPOINTS, META)}
+            # A checkpoint's ``.tmp`` is Kafka's name, too: whoever writes the file next takes it away.
+            kept = {f"{name}{tail}" for name in (*CHECKPOINTS, META) for tail in (".old", ".tmp")}
             wrong += [f"disk {disk}: left behind {name}" for name in sorted(set(after) - known - kept)]
     return wrong
 

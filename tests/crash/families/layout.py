@@ -19,18 +19,7 @@ from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.formats import bar_file, layout_file
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import (
-    DONE,
-    UNTOLD,
-    Case,
-    Do,
-    acknowledged,
-    below,
-    is_whole,
-    resumed,
-    unchanged,
-    with_missing,
-)
+from tests.crash.families.case import DONE, UNTOLD, Case, Do, acknowledged, below, resumed, unchanged, with_missing
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
@@ -52,11 +41,12 @@ def _recovered(do: Do, back: Do | None = None) -> Do:
     def recovering(host: ModelHost) -> None:
         if any(system.status == "read-only" for system in host.systems):
             return
-        verb = do if is_whole(host) else back
+        is_whole = len(rig.log_dirs(host)) == len(host.systems)
+        verb = do if is_whole else back
         if verb is None or not rig.log_dirs(host):
             return
         with opened(host, rig.log_dirs(host)) as sites:
-            assert not recover_broker(sites, is_whole=is_whole(host)).troubled
+            assert not recover_broker(sites, is_whole=is_whole).troubled
         verb(host)
 
     return recovering

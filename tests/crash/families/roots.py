@@ -31,6 +31,7 @@ from tests.crash.families.case import (
     killed,
     resumed,
     seen,
+    unless_missing,
     with_missing,
 )
 from tests.crash.model import Failure, ModelHost
@@ -200,7 +201,7 @@ def _put_back(name: str) -> Case:
         with host.open_top(_WORK["beside"]) as work:
             assert put_back(work, work.own_stat().owner.for_file(), _WITH_SPARES) is None
 
-    return Case(name, start, acknowledged(make), make, _ends_as(end), is_probe)
+    return Case(name, start, acknowledged(make), unless_missing(make), _ends_as(end), is_probe)
 
 
 def _elsewhere(name: str) -> Case:

@@ -47,10 +47,9 @@ def quoted(text: str) -> str:
 
     if text.isprintable():
         return shlex.quote(text)
-    # Three octal digits each: a shell that takes more of hexadecimal ones would read the next letter too.
-    shown = (
-        f"\\{char}" if char in "\\'" else char if char.isprintable() else _octal(os.fsencode(char)) for char in text
-    )
+    # Three octal digits each: a shell that takes more of hexadecimal ones would read the next letter too. No quote
+    # within the quotes: what reads words as POSIX has them would take it for the last one.
+    shown = (char if char.isprintable() and char not in "\\'" else _octal(os.fsencode(char)) for char in text)
     return f"$'{''.join(shown)}'"
 
 

@@ -261,7 +261,7 @@ def test_nothing_is_changed_beside_a_log_dir_whose_meta_properties_cannot_be_rea
     one, two = two_disks(tmp_path)
     named = ("--log-dirs", f"{one},{two}")
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert ctl("stage", "pay-0", *named, "--apply", "--even-over-limit").status == Exit.DONE
+    assert ctl("stage", "pay-0", *named, "--apply", "--even-over-limit", "--even-if-unknown").status == Exit.DONE
     _directory(two / "meta.properties")
     before = tree(tmp_path)
     assert ctl(*verb.split(), "pay", *named, "--apply").status in (Exit.PROBLEMS, Exit.REFUSED)

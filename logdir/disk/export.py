@@ -1,16 +1,19 @@
 """A verified copy of a set aside replica outside the log dirs: what is left when its topic cannot be made again.
 
 Each file is copied, synced, digested on the way in, read back past the page cache and compared; the source must be
-unchanged at the end. ``SHA256SUMS`` is written last (``sha256sum -c`` reads it), then one rename gives the directory
-its name. What was interrupted has a name ending in ``.partial``, which nobody reads.
+unchanged at the end. The indexes of the last segment stay behind: as preallocated they are full of zeros, by which a
+broker removes the whole log. ``COPY-BY-HAND.txt`` says which id the copy had and what a copy by hand must change;
+``SHA256SUMS`` is written last (``sha256sum -c`` reads it), then one rename gives the directory its name. What was
+interrupted has a name ending in ``.partial``, which nobody reads.
 
 The source is only read. Not here: what becomes of the source, and the bytes of Kafka's log.
 
-Spec: design §3.3 "Restore" class (c); issue "one writer for files elsewhere"; reliability §3.2, §4.2.
+Spec: design §3.3 "Restore" class (c); kafka-behaviour §10.5, §10.6; attacks A36; reliability §3.2, §4.2.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from logdir.disk.captured_files import Files, look
 from logdir.disk.elsewhere import NewDirectory, new_directory
 from logdir.disk.io import HostDirectory
-from logdir.disk.replica_dir import require_marker, require_plain
+from logdir.disk.replica_dir import last_indexes, require_marker, require_plain
 from logdir.disk.site import Site
 from logdir.errors import DiskError, RefusedError
 from logdir.formats.replica_marker import Intent, ReplicaMarker
@@ -26,6 +29,7 @@ from logdir.names import parse_work_dir
 from logdir.observe.classify import DELETING, INCOMING
 
 MANIFEST = "SHA256SUMS"
+NOTE = "COPY-BY-HAND.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,9 @@ class Exported:
     destination: str
     marker: ReplicaMarker
     files: int
+    """Of the replica, in the copy."""
     size_bytes: int
+    """Of those files."""
     is_whole: bool
     """Not so of a capture that stayed *partial*."""
 
@@ -85,17 +91,53 @@ def _export(
 ) -> Exported:
     names = require_plain(source)
     before = _state(source, names)
+    left_out = last_indexes(names)
+    taken = [name for name in names if name not in left_out]
     size = 0
     lines = []
     with new_directory(destination, forbidden) as target:
-        for name in names:
+        for name in taken:
             copied, digest = _copy(source, name, target)
             size += copied
             lines.append(_line(name, digest))
         if require_plain(source) != names or _state(source, names) != before:
             raise DiskError(source.path, expected="files that hold still", found="others by now", fix="export again")
+        note = note_of(marker, left_out).encode()
+        target.write(NOTE, note)
+        lines.append(_line(NOTE, hashlib.sha256(note).hexdigest()))
         target.write(MANIFEST, "".join(lines).encode("utf-8", "surrogateescape"))
-    return Exported(destination=target.destination, marker=marker, files=len(names), size_bytes=size, is_whole=is_whole)
+    return Exported(destination=target.destination, marker=marker, files=len(taken), size_bytes=size, is_whole=is_whole)
+
+
+def note_of(marker: ReplicaMarker, left_out: Sequence[str]) -> str:
+    """Return what stands beside a copy: whose it is, and what a copy by hand must change.
+
+    Args:
+        marker: Of the replica.
+        left_out: Index files that were not copied.
+    """
+    start = marker.checkpoints.log_start
+    entry = f"{marker.topic} {marker.partition} {start}"
+    return f"""\
+Topic {marker.topic}, partition {marker.partition}.
+Topic id: {marker.topic_id or "not known"}
+Log start: {"no entry: it is the base offset of the first segment" if start is None else start}
+Not copied: {", ".join(left_out) or "nothing"}
+
+To copy it by hand into a topic that was created again, or that a start served empty:
+1. Stop every broker that has a replica of the partition.
+2. Keep the partition.metadata of the live directory: it has the topic id of today. With another id in it a broker
+   of 3.7 or later renames the directory to -stray, and one of 3.6 or earlier erases it.
+3. Move every other file of the live directory away, then copy *.log, *.snapshot and leader-epoch-checkpoint into it.
+   Copy no index: a broker makes them from the log. Give the files the owner of the others.
+4. {
+        "Leave log-start-offset-checkpoint as it is, without an entry of the partition."
+        if start is None
+        else f'Write the entry "{entry}" into log-start-offset-checkpoint of the log dir, and its count.'
+    }
+5. Start the brokers. Replicas on other brokers need the same, before any of them is started.
+The commands are in docs/undo.md, "Back by a copy".
+"""
 
 
 def _state(source: HostDirectory, names: Sequence[str]) -> tuple[Files, tuple[int, ...]]:

@@ -7,20 +7,24 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from logdir.disk import elsewhere
 from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.export import MANIFEST, Exported, export
+from logdir.disk.export import MANIFEST, Exported, export, note_of
 from logdir.disk.io import HostDisk
+from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
 from logdir.errors import DiskError, LogDirError, RefusedError
-from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, instant, make_root, meta, open_site, put
+from logdir.formats.replica_marker import Checkpoints
+from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
 PLACE = f"deleting/{OLD}_0"
-HARD = {"name\nwith\\all": b"x", "00000000000000000009.index": bytes(3 << 20) + b"tail", "empty": b""}
+HARD = {"name\nwith\\all": b"x", f"{SEGMENT}.timeindex": bytes(3 << 20) + b"tail", "empty": b""}
+PREALLOCATED = {"00000000000000000009.index": bytes(10 << 20), "00000000000000000009.timeindex": bytes(10 << 20)}
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def log_dir(tmp_path: Path) -> Path:
     path = tmp_path / "kafka"
     put(path, {"meta.properties": meta(0)})
     make_root(HostDisk(), str(path))
-    put(path / DELETED, {**FILES, "00000000000000000009.log": b"third", **HARD})
+    put(path / DELETED, {**FILES, "00000000000000000009.log": b"third", **HARD, **PREALLOCATED})
     with opened(path) as site:
         assert capture(site, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)[0].place == PLACE
     return path
@@ -56,16 +60,44 @@ def test_a_copy_holds_every_byte_and_its_manifest_agrees(log_dir: Path, tmp_path
     done = run(log_dir, destination)
     found = content(destination)
     manifest = found.pop(MANIFEST)
-    assert found == source
-    assert (done.files, done.size_bytes, done.is_whole) == (len(source), sum(map(len, source.values())), True)
+    del found["COPY-BY-HAND.txt"]
+    copied = {name: data for name, data in source.items() if name not in PREALLOCATED}
+    assert found == copied
+    assert (done.files, done.size_bytes, done.is_whole) == (len(copied), sum(map(len, copied.values())), True)
     checked = subprocess.run(["sha256sum", "-c", "--strict", MANIFEST], cwd=destination, capture_output=True, text=True)
-    assert (checked.returncode, checked.stdout.count(": OK")) == (0, len(source))
+    assert (checked.returncode, checked.stdout.count(": OK")) == (0, len(copied) + 1)
     assert manifest.endswith(b"\n")
     assert os.listdir(destination.parent) == ["rescued"]
     assert {p.stat().st_mode & 0o777 for p in destination.iterdir()} == {0o600}
-    sparse = destination / "00000000000000000009.index"
+    sparse = destination / f"{SEGMENT}.timeindex"
     assert sparse.stat().st_blocks * 512 < sparse.stat().st_size
     assert content(log_dir.with_name("kafka.logdird") / PLACE) == source
+
+
+def test_a36_no_index_of_the_last_segment_is_exported_and_a_note_says_so(log_dir: Path, tmp_path: Path) -> None:
+    run(log_dir, tmp_path / "out")
+    found = content(tmp_path / "out")
+    assert not found.keys() & PREALLOCATED.keys()
+    assert {"00000000000000000005.index", f"{SEGMENT}.timeindex"} <= found.keys()
+    note = found["COPY-BY-HAND.txt"].decode()
+    assert f"Topic id: {OLD}\n" in note
+    assert all(name in note for name in PREALLOCATED)
+    # What a copy by hand must change (kafka-behaviour 10.5): the id, the indexes, the log start, every replica.
+    assert all(
+        word in note for word in ("partition.metadata", "no index", "log-start-offset-checkpoint", "every broker")
+    )
+    assert max(map(len, note.splitlines())) <= 120
+
+
+def test_the_note_of_a_copy_has_the_entry_of_its_log_start(log_dir: Path, tmp_path: Path) -> None:
+    topic = DELETED.partition("-")[0]
+    with opened(log_dir) as site, site.deleting.open(f"{OLD}_0") as source:
+        marker = require_marker(site, source)
+    known = replace(marker, checkpoints=replace(marker.checkpoints, log_start=17))
+    assert f'"{topic} 0 17"' in note_of(known, ())
+    unknown = note_of(replace(known, checkpoints=Checkpoints(), topic_id=None), ())
+    assert "without an entry" in unknown
+    assert "Topic id: not known\n" in unknown
 
 
 def test_a17_a_partial_capture_can_be_exported_and_says_so(log_dir: Path, tmp_path: Path) -> None:
@@ -170,8 +202,9 @@ def test_what_is_interrupted_has_a_name_that_ends_in_partial_or_is_gone(
     out = tmp_path / "out"
     out.mkdir()
     files = len(os.listdir(log_dir.with_name("kafka.logdird") / PLACE))
-    # Each file, the manifest, the directory; the last sync is that of the new name, under which all is durable.
-    for count in range(files + 2):
+    files -= len(PREALLOCATED)
+    # Each file, the note, the manifest, the directory; the last sync is that of the new name: all is durable under it.
+    for count in range(files + 3):
         calls.clear()
         allowed = count
         with pytest.raises((Stop, DiskError)):
@@ -179,7 +212,7 @@ def test_what_is_interrupted_has_a_name_that_ends_in_partial_or_is_gone(
         assert all(name.endswith(".partial") for name in os.listdir(out))
     assert (os.listdir(out) != []) == is_kill
     calls.clear()
-    allowed = files + 3
+    allowed = files + 4
     run(log_dir, out / "rescued")
-    assert len(calls) == files + 3
-    assert len(content(out / "rescued")) == files + 1
+    assert len(calls) == files + 4
+    assert len(content(out / "rescued")) == files + 2

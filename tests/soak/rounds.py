@@ -114,9 +114,18 @@ class Episode:
         text, selected = self._select(live)
         delay = self._chance.choice((None, *_DELAYS_MS))
         more = ("--hold",) if delay is None else ("--delay", f"{delay}ms")
-        # What an operator stages and is known to be wanted, or of which nothing is known, may be held instead.
-        argv = self._named("stage", text, *more)
-        return Action(kind="stage", argv=argv, selected=selected, delays=frozenset((delay, None)))
+        source: tuple[str, ...] = ()
+        match self._chance.choice(("nothing", "another", "last", "gone")):
+            case "nothing":
+                delay = None
+            case "another":
+                source = self._znodes(isr=(1, 2))
+            case "last":
+                source, delay = self._znodes(isr=(1,)), None
+            case "gone":
+                source = self._znodes(without=selected)
+        argv = self._named("stage", text, *more, *source)
+        return Action(kind="stage", argv=argv, selected=selected, delays=frozenset((delay,)))
 
     def _of_staged(self, kind: str) -> Action | None:
         staged = self._model.at("staged")
@@ -187,12 +196,17 @@ class Episode:
         path.write_text(json.dumps(document))
         return "--from", f"request:{path}"
 
-    def _znodes(self) -> tuple[str, str]:
-        """Write what ZooKeeper would say of all that lives; return how it is named."""
+    def _znodes(self, isr: tuple[int, ...] = (1, 2), without: frozenset[int] = frozenset()) -> tuple[str, str]:
+        """Write what ZooKeeper would say of what lives, less some; return how it is named."""
         topics: dict[tuple[str, str], dict[str, list[int]]] = {}
+        document: dict[str, object] = {}
         for one in self._model.at("live"):
-            topics.setdefault((one.topic, one.topic_id), {})[str(one.partition)] = [1, 2]
-        document = {
+            if one.inode not in without:
+                topics.setdefault((one.topic, one.topic_id), {})[str(one.partition)] = [1, 2]
+                document[f"/brokers/topics/{one.topic}/partitions/{one.partition}/state"] = {
+                    "controller_epoch": 1, "leader": isr[0], "version": 1, "leader_epoch": 0, "isr": list(isr),
+                }  # fmt: skip
+        document |= {
             f"/brokers/topics/{topic}": {
                 "version": 3, "topic_id": topic_id, "partitions": partitions, "adding_replicas": {},
                 "removing_replicas": {},
@@ -290,7 +304,11 @@ class Episode:
             if not self._model.in_layout and self._chance.random() < 0.3:
                 self._work(number)
             action = self._next()
-            self._judged(number, action, self._a_kill(action), is_running=False)
+            kill = self._a_kill(action)
+            if number == rounds - 1 and self._model.is_rooted is True and not self._model.in_layout:
+                # The last word of an episode: all of it is put back and taken away, and is let end.
+                action, kill = self._uninstall(), Kill()
+            self._judged(number, action, kill, is_running=False)
             self._report.rounds += 1
 
     def _work(self, number: int) -> None:

@@ -252,6 +252,7 @@ def test_walking_is_refused_by_the_task_itself(spark: object, tmp_path: Path) ->
     assert "take inventories on the brokers, or say --shared-paths" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_data_source_is_not_lost_on_a_script_that_no_activated_environment_runs(
     spark: object, tmp_path: Path

@@ -287,7 +287,7 @@ def test_order_and_repetition_change_nothing(respect_racks: bool, record_proof: 
     record_proof(WAVES_IN_ANY_ORDER, {"shuffled fleets": len(seeds)}, seeds=seeds)
 
 
-@pytest.mark.parametrize(("r", "min_insync"), [(3, 2), (3, 1), (5, 3)])
+@pytest.mark.parametrize(("r", "min_insync"), [(3, 2), (3, 1), pytest.param(5, 3, marks=pytest.mark.slow)])
 def test_order_changes_nothing_where_the_search_is_long(r: int, min_insync: int) -> None:
     clean: dict[int, str | None] = dict.fromkeys(range(50))
     groups = replicas(3, brokers=50, partitions=200, r=r, min_insync=min_insync)

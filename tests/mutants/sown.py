@@ -7,6 +7,7 @@ Not here: how a change is made (``operators``), what catches it (``runner``).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
@@ -100,9 +101,10 @@ def mutants_of(file: str) -> list[Mutant]:
     return [one for one in found if not _SHOWN & set(one.function.split("."))]
 
 
-def every() -> list[Mutant]:
-    """Return every change there is."""
-    return [one for file in files() for one in mutants_of(file)]
+@functools.cache
+def every() -> tuple[Mutant, ...]:
+    """Return every change there is; the source is read once."""
+    return tuple(one for file in files() for one in mutants_of(file))
 
 
 def rank(mutant: Mutant) -> float:

@@ -59,6 +59,7 @@ def test_every_damage_is_counted_as_the_text_says(spark: SparkSession, tmp_path:
     assert differences(spark, case, tmp_path / "plan") == ""
 
 
+@pytest.mark.slow
 def test_ids_of_a_former_plan_come_first_unless_somebody_holds_them(spark: SparkSession, tmp_path: Path) -> None:
     seed = first_seed_that_mints(tmp_path)
     assert differences(spark, make_fleet(seed, tmp_path / "first"), tmp_path / "plan1") == ""
@@ -71,6 +72,7 @@ def test_ids_of_a_former_plan_come_first_unless_somebody_holds_them(spark: Spark
     assert differences(spark, taken, tmp_path / "plan3", tmp_path / "plan1") == ""
 
 
+@pytest.mark.slow
 def test_an_id_that_would_start_with_a_dash_is_drawn_again(spark: SparkSession, tmp_path: Path) -> None:
     tiny = Tiny(tmp_path)
     tiny.cluster("k")

@@ -62,6 +62,7 @@ def test_topic_glob_without_a_match_is_one_line_of_warning_and_exit_0(spark: Spa
     assert value["result"]["summary"] == json.loads((tmp_path / "plan" / "summary.json").read_bytes())
 
 
+@pytest.mark.slow
 def test_a_plan_from_a_snapshot_warns_alike(spark: SparkSession, tmp_path: Path) -> None:
     file = fleet_file(tmp_path, "{'audit-*': {min.insync.replicas: 2}}")
     snapshot = tmp_path / "snapshot"

@@ -419,6 +419,7 @@ def test_progress_is_for_a_terminal_only(broker: Planned, monkeypatch: pytest.Mo
     assert "\r" not in said.err + said.out
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_plan_of_spark_is_the_oracles_and_applies(spark: object, tmp_path: Path) -> None:
     fleet = fleet_of(tmp_path)

@@ -3,6 +3,9 @@
 ``--only TEXT`` takes those whose name holds a text, ``--survivors`` those that survived before, ``--new`` those of
 which nothing is written down, ``--workers N`` so many side by side. ``--quick`` leaves out
 the tests that cut the power. ``--list`` only prints the survivors of the record.
+
+What a test caught before is tried on that test alone; only where it catches it no more, and for what is new, is it
+measured which tests reach the change. A survivor with a reason is not tried unless ``--survivors`` asks for it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pathlib import Path
 
 from tests.mutants import record
 from tests.mutants.record import Line
-from tests.mutants.runner import WORKERS, Tried, rounds_of, survey, surveyed, try_all
+from tests.mutants.runner import WORKERS, Asked, Tried, ask_all, rounds_of, survey, surveyed, try_all
 from tests.mutants.sown import Mutant, drawn, rank
 
 
@@ -43,33 +46,62 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.only in "/".join(map(str, one.key))
         and not (asked.survivors and (one.key not in lines or lines[one.key].killed_by))
         and not (asked.new and one.key in lines)
+        # Why nothing can catch it is written down: that is read again, not tried again.
+        and (asked.survivors or one.key not in lines or not lines[one.key].reason)
     ]
     # What guards data first, the others in the order of their names' digests: what is cut off is a sample, too.
     todo.sort(key=lambda one: (not one.is_guard, rank(one)))
-    with tempfile.TemporaryDirectory() as folder:
-        reached = surveyed(asked.survey) if asked.survey else survey(Path(folder), asked.workers)
-    done = 0
+    run = _Run(lines, len(todo))
+    left = run.again(todo, asked.workers)
+    if left:
+        with tempfile.TemporaryDirectory() as folder:
+            reached = surveyed(asked.survey) if asked.survey else survey(Path(folder), asked.workers)
 
-    def rounds(mutant: Mutant) -> Sequence[Sequence[str]]:
-        line = lines.get(mutant.key)
-        before = [line.killed_by] if line and line.killed_by and line.is_by_test else []
-        *tests, power_cuts = rounds_of(mutant, reached, asked.most)
-        return before, *tests, [] if asked.quick else power_cuts
+        def rounds(mutant: Mutant) -> Sequence[Sequence[str]]:
+            *tests, power_cuts = rounds_of(mutant, reached, asked.most)
+            return *tests, [] if asked.quick else power_cuts
 
-    def heard(tried: Tried) -> None:
-        nonlocal done
-        done += 1
+        seconds = reached.seconds
+        try_all(left, rounds, run.heard, seconds_of=lambda test: seconds.get(test, 60.0), workers=asked.workers)
+    return _listed(list(lines.values()))
+
+
+class _Run:
+    """What was tried so far, written down after each."""
+
+    def __init__(self, lines: dict[tuple[str, str, str, int], Line], count: int) -> None:
+        self._lines, self._count, self._done = lines, count, 0
+
+    def again(self, todo: Sequence[Mutant], workers: int) -> list[Mutant]:
+        """Try what a test caught before on that test alone; return the others, and what it catches no more."""
+        by_name = {"/".join(map(str, one.key)): one for one in todo if self._test_of(one)}
+        left = [one for one in todo if not self._test_of(one)]
+
+        def heard(asked: Asked, end: str, test: str) -> None:
+            mutant = by_name[asked.name]
+            if end == "caught":
+                self.heard(Tried(mutant, end, test, 0.0))
+            else:
+                left.append(mutant)
+
+        ask_all([Asked(n, one.file, one.text(), (self._test_of(one),)) for n, one in by_name.items()], heard, workers)
+        return left
+
+    def _test_of(self, mutant: Mutant) -> str:
+        line = self._lines.get(mutant.key)
+        return line.killed_by or "" if line is not None and line.is_by_test else ""
+
+    def heard(self, tried: Tried) -> None:
+        """Write down what became of one."""
+        self._done += 1
         mutant = tried.mutant
-        former = lines.get(mutant.key)
+        former = self._lines.get(mutant.key)
         if tried.end != "unknown":
             reason = former.reason if former and tried.end == "survived" else None
-            lines[mutant.key] = Line(*mutant.key, mutant.was, tried.test or None, reason)
-            record.write(lines.values())
+            self._lines[mutant.key] = Line(*mutant.key, mutant.was, tried.test or None, reason)
+            record.write(self._lines.values())
         name = "/".join(map(str, mutant.key))
-        print(f"{done}/{len(todo)} {tried.end} {tried.seconds:.1f} s {name}: {tried.test}", flush=True)
-
-    try_all(todo, rounds, heard, seconds_of=lambda test: reached.seconds.get(test, 60.0), workers=asked.workers)
-    return _listed(list(lines.values()))
+        print(f"{self._done}/{self._count} {tried.end} {tried.seconds:.1f} s {name}: {tried.test}", flush=True)
 
 
 def _listed(lines: Sequence[Line]) -> int:

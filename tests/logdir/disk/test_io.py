@@ -20,6 +20,12 @@ from logdir.disk.work_root import locate
 MINE = Owner(os.geteuid(), os.getegid(), 0o644)
 WIDE = MINE._replace(mode=0o777)
 
+
+def _entered(top: HostDirectory) -> None:
+    with top.open("d") as inner:
+        inner.names()
+
+
 CALLS: dict[str, Callable[[HostDirectory], object]] = {
     "make": lambda top: top.make("made", MINE._replace(mode=0o755)),
     "make, taken": lambda top: top.make("d", MINE),
@@ -28,7 +34,7 @@ CALLS: dict[str, Callable[[HostDirectory], object]] = {
     "read": lambda top: top.read("f", 100),
     "read, of no file": lambda top: top.read("d", 100),
     "open": lambda top: top.open("d").close(),
-    "open, with": lambda top: _entered(top),
+    "open, with": _entered,
     "truncate": lambda top: top.truncate("f", 1),
     "truncate, longer": lambda top: top.truncate("f", 1000),
     "adopt": lambda top: top.adopt("f", MINE._replace(mode=0o600)),
@@ -36,11 +42,6 @@ CALLS: dict[str, Callable[[HostDirectory], object]] = {
     "a lock that is taken meanwhile": lambda top: os.close(top.open_lock(".lock", MINE)),
     "locate": lambda top: locate(HostDisk(), top.path, top),
 }
-
-
-def _entered(top: HostDirectory) -> None:
-    with top.open("d") as inner:
-        inner.names()
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def _may_lack_one(document: RequestDocument, used: ControllerFile) -> bool:
     if document.sequence != known.sequence + 1:
         return True
     # A new registration of the broker is told everything first, too.
-    return document.broker_epoch >= 0 and used.broker_epoch is not None and document.broker_epoch > used.broker_epoch
+    return used.broker_epoch is not None and document.broker_epoch > used.broker_epoch
 
 
 def _against_address(document: RequestDocument, node_id: int) -> Problem | None:

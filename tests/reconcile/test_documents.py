@@ -139,12 +139,25 @@ def test_a_request_the_brake_holds_is_not_used_up() -> None:
     assert one.used.broker_epoch == 40
 
 
+def test_a38_no_staging_goes_without_a_record_and_no_record_is_written_without_a_staging() -> None:
+    one = broker()
+    decided = one.receives(document(listed(a=(A, BOTH), b=(B, BOTH)), type=FULL, sequence=1))
+    assert decided.plan is not None
+    assert (staged(decided.plan), decided.plan.record) == ([], None)
+    decided = one.receives(document(listed(a=(A, BOTH)), type=FULL, sequence=2))
+    assert decided.plan is not None
+    assert decided.plan.record is not None
+    assert [(count.partitions, count.topics) for count in decided.plan.record] == [(2, 1)]
+
+
 def test_the_same_again_is_answered_as_before() -> None:
     one = Broker(disk(live("a", A0), live("a", A, 1), live("b", B)))
     first = document(listed(a=(A, BOTH)), type=INCREMENTAL, sequence=1)
     assert codes(one.receives(first)) == [103, 0]
     assert codes(one.receives(first)) == [103, 0]
     assert one.receives(first).plan is None
+    # A new one is answered by what lies on the disk now, not by what was set aside for the last.
+    assert codes(one.receives(document(listed(a=(A, BOTH)), type=INCREMENTAL, sequence=2))) == [0, 0]
 
 
 def test_a_topic_that_gets_its_id_is_known_by_it_alone() -> None:

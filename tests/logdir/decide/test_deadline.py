@@ -74,6 +74,8 @@ def test_a_delay_that_looks_like_seconds_draws_a_question(delay_ms: int, asks: b
     assert (problem is not None) is asks
     if problem is not None and delay_ms > 0:
         assert "milliseconds?" in problem.line()
+        # What it would be, if seconds were meant.
+        assert f"{delay_ms}000" in problem.fix
 
 
 def test_every_pattern_is_asked_about() -> None:

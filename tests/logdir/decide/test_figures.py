@@ -46,6 +46,16 @@ def test_a_staging_is_not_counted_for_longer_than_24_hours() -> None:
     assert recent((count(86_400_000, 100),), NOW) == ()
 
 
+@pytest.mark.parametrize(("uptime_ms", "is_dated"), [(899_999, False), (900_000, True)])
+def test_no_staging_is_dated_or_forgotten_in_the_first_15_minutes_of_uptime(uptime_ms: int, is_dated: bool) -> None:
+    now = NOW._replace(boottime_ms=uptime_ms)
+    record = (count(2 * 86_400_000, 100),)
+    assert recent(record, now) == (() if is_dated else record)
+    verdict = judge(wish(1, live=1000), (), now)
+    assert isinstance(verdict, Released)
+    assert [one.instant_ms for one in verdict.record] == [WALL_MS if is_dated else 0]
+
+
 def test_no_partition_more_than_a_tenth_goes_unasked() -> None:
     assert isinstance(judge(wish(100, live=1000), (), NOW), Released)
     assert isinstance(judge(wish(101, live=1000), (), NOW), Braked)

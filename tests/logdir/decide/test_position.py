@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdir.decide.position import highest, until_done
+from logdir.decide.position import highest, mark_of, until_done
+from logdir.desired.image import Image, Source
 from logdir.formats import controller_file
 from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
 
@@ -70,6 +71,15 @@ def test_until_a_document_is_done_it_may_be_given_again_and_nothing_older_may() 
     assert until_done(asked(1), FIRST).requests == RequestMark(controller_epoch=5, sequence=0)
     parsed = controller_file.parse(controller_file.render(until_done(asked(1), FIRST)))
     assert parsed.requests == RequestMark(controller_epoch=5, sequence=0)
+
+
+def test_no_image_of_the_metadata_log_is_without_a_mark_but_the_empty_one() -> None:
+    """An empty image has epoch -1; the first leader may have epoch 0."""
+    image = Image(source=Source.METADATA_LOG, origin="/m", node_id=1, cluster_id=FIRST.cluster_id, epoch=-1)
+    assert mark_of(image) is None
+    for epoch in (0, 1, 7):
+        assert mark_of(replace(image, epoch=epoch, offset=5)) == MetadataMark(epoch=epoch, offset=5)
+    assert mark_of(replace(image, source=Source.ZNODES, epoch=7, offset=5)) is None
 
 
 def test_an_image_counts_at_once() -> None:

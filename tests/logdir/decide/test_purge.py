@@ -68,6 +68,15 @@ def test_early_is_for_what_an_operator_staged_alone() -> None:
         assert "--even-if-early" not in refused.problem.fix
 
 
+@pytest.mark.parametrize(("log_bytes", "says"), [(None, "unknown"), (0, " 0 bytes"), (1234, " 1234 bytes")])
+@pytest.mark.parametrize("kind", [Kind.STAGED, Kind.PURGING])
+def test_no_size_is_made_up_or_left_out_of_what_goes_for_good(kind: Kind, log_bytes: int | None, says: str) -> None:
+    item = set_aside(MARKER, kind=kind, log_bytes=log_bytes)
+    plan = plan_purge(PurgeRequest(now=LATER, heartbeats={"/d1": BEAT}, look=LOOK), [item])
+    assert says in plan.actions[0].loses
+    assert "None" not in plan.actions[0].loses
+
+
 @pytest.mark.parametrize("marker", [HELD, ABSENT])
 def test_what_has_no_deadline_waits_until_that_is_named_too(marker: ReplicaMarker) -> None:
     for asked in ({}, {"now": LATER}, {"is_early": True}, {"includes_held": True}):

@@ -190,6 +190,17 @@ class TestSetAsideByBrokers:
         found = only(up_to(log), *pair(one, live("b", B)))
         assert (found.state, found.evidence) == (State.UNKNOWN, Unknown())
 
+    def test_an_id_that_cannot_be_read_is_not_called_silence_nor_silence_an_id(self, log: LogDir) -> None:
+        one = live("a", None, problems=("partition-metadata-broken",))
+        found = only(request_image(silent=False), disk(one))
+        assert (found.state, found.missing is not None and "id cannot be read" in found.missing.found) == (
+            State.UNKNOWN,
+            True,
+        )
+        found = only(request_image(silent=False), disk(live("a", A)))
+        assert found.missing is not None
+        assert "id cannot be read" not in found.missing.found
+
     def test_a_stray_younger_than_the_image_allows_is_not_proven(self, log: LogDir) -> None:
         one = renamed(Kind.STRAY, "a", A)
         found = only(gone(log, A), *pair(one), births={})

@@ -183,6 +183,7 @@ def _give_topic(site: Site, item: ToIds) -> None:
 
 
 def _make_prefix(site: Site, prefix: str, made: set[str]) -> None:
+    """Make a prefix directory once; one that a failure left goes with what could not be moved into it."""
     if prefix in made:
         return
     try:
@@ -196,10 +197,6 @@ def _make_prefix(site: Site, prefix: str, made: set[str]) -> None:
         if found.owner != site.owner:
             # Of a run that was killed before it had given it away.
             site.top.adopt(prefix, site.owner)
-    except OSError as error:
-        if not is_sick(error):
-            _remove_empty(site, prefix)
-        raise
     made.add(prefix)
 
 

@@ -24,6 +24,8 @@ NEW_METADATA = "partition.metadata.new.json"
 """Where a ``partition.metadata`` is written before it gets its name."""
 KEPT = relayout_file.FILE_NAME
 _LIMIT = 1 << 16
+_KEPT_LIMIT = 2 * _LIMIT
+"""Of ``relayout.json``, which holds such a file in base64."""
 _AGAIN = "take the inventory and plan again"
 
 
@@ -75,13 +77,13 @@ def read_bytes(directory: Directory) -> bytes | None:
     return _read(directory, METADATA_FILE)
 
 
-def _read(directory: Directory, name: str) -> bytes | None:
+def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
     try:
-        data = directory.read(name, _LIMIT)
+        data = directory.read(name, limit)
     except FileNotFoundError:
         return None
-    if len(data) > _LIMIT:
-        raise RefusedError(f"{directory.path}/{name}", expected=f"at most {_LIMIT} bytes", found="more")
+    if len(data) > limit:
+        raise RefusedError(f"{directory.path}/{name}", expected=f"at most {limit} bytes", found="more")
     return data
 
 
@@ -120,7 +122,7 @@ def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_
         FormatError: that one is torn, altered, or newer than we know.
         OSError: it cannot be read.
     """
-    if is_kept and (data := _read(directory, KEPT)) is not None:
+    if is_kept and (data := _read(directory, KEPT, _KEPT_LIMIT)) is not None:
         return relayout_file.parse(data, f"{directory.path}/{KEPT}")
     return RelayoutFile(Original(plain(topic_id), found.mtime_ns or 0))
 

@@ -11,12 +11,12 @@ import pytest
 
 from logdir.decide.layout_action import ToIds, ToNames
 from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.outcome import Outcome
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.disk.relayout_metadata import NEW_METADATA
 from logdir.disk.site import Site
-from logdir.errors import ReadOnlyDiskError
+from logdir.errors import DiskFullError, ReadOnlyDiskError
 from logdir.formats import partition_metadata, relayout_file
 from logdir.formats.relayout_file import Original, RelayoutFile
 from logdir.ids import TopicId
@@ -213,6 +213,74 @@ def test_what_is_kept_but_torn_holds_the_replica(top: Path, site: Site) -> None:
     assert snapshot(top) == before
 
 
+def test_what_is_kept_but_torn_is_not_moved_to_where_it_could_not_come_back_from(top: Path, site: Site) -> None:
+    path = partition(top / "a-0", topic_id=None)
+    (path / "partition.metadata").write_bytes(PLAIN + b"\ntopic_name: a")
+    (path / "relayout.json").write_bytes(b"{}\n")
+    before = snapshot(top)
+    assert "relayout.json" in why(to_ids(site, [item()])[0])
+    assert snapshot(top) == before
+
+
+@pytest.mark.parametrize("size", [65536, 65537])
+def test_no_file_is_kept_that_is_too_large_to_be_read_again(top: Path, site: Site, size: int) -> None:
+    path = partition(top / "a-0", topic_id=None)
+    (path / "partition.metadata").write_bytes((PLAIN + b"\nmore: ").ljust(size, b"x"))
+    before = snapshot(top)
+    (outcome,) = to_ids(site, [item()])
+    if size > 65536:
+        assert "at most 65536 bytes" in why(outcome)
+    else:
+        assert outcome.error is None
+        assert to_names(site, [back(item())])[0].place == "a-0"
+        assert remove_empty_prefixes(site) == ()
+    assert snapshot(top) == before
+
+
+@pytest.mark.parametrize("mtime_ns", [-1, 0])
+def test_no_time_of_change_is_lost_for_lying_in_1970(top: Path, site: Site, mtime_ns: int) -> None:
+    path = partition(top / "a-0")
+    os.utime(path / "partition.metadata", ns=(mtime_ns, mtime_ns))
+    before = snapshot(top)
+    (outcome,) = to_ids(site, [item()])
+    assert (outcome.error is None) == (mtime_ns == 0)
+    if mtime_ns == 0:
+        assert (top / item().place / "partition.metadata").stat().st_mtime_ns == 0
+        to_names(site, [back(item())])
+        remove_empty_prefixes(site)
+    assert snapshot(top) == before
+
+
+def test_a44_what_came_into_a_replica_under_its_id_keeps_it_there(top: Path, site: Site) -> None:
+    partition(top / "a-0")
+    to_ids(site, [item()])
+    (top / item().place / "inner").mkdir()
+    before = snapshot(top)
+    assert "inner: expected only regular files" in why(to_names(site, [back(item())])[0])
+    assert snapshot(top) == before
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["to ids", "to names"])
+def test_a09_what_does_not_read_back_never_gets_the_name(
+    top: Path, site: Site, monkeypatch: pytest.MonkeyPatch, is_back: bool
+) -> None:
+    partition(top / "a-0")
+    if is_back:
+        to_ids(site, [item()])
+    place = top / (item().place if is_back else "a-0")
+    before = (place / "partition.metadata").read_bytes()
+    read = HostDirectory.read
+
+    def flipped(directory: HostDirectory, name: str, limit: int) -> bytes:
+        data = read(directory, name, limit)
+        return data[:-1] + b"?" if name == NEW_METADATA else data
+
+    monkeypatch.setattr(HostDirectory, "read", flipped)
+    (outcome,) = to_names(site, [back(item())]) if is_back else to_ids(site, [item()])
+    assert "expected the bytes just written" in why(outcome)
+    assert (place / "partition.metadata").read_bytes() == before
+
+
 def test_replicas_under_their_names_are_not_written_to(top: Path) -> None:
     partition(top / "a-0")
     partition(top / "b-0", topic_id=None)
@@ -340,6 +408,26 @@ def test_nothing_is_written_after_a_sync_failed() -> None:
             with opened(host, ["/d1/k"]) as (site,), pytest.raises(ReadOnlyDiskError):
                 to_ids(site, ITEMS)
             assert len(host.records) == at + 1
+
+
+def test_nothing_is_moved_after_a_disk_said_that_it_is_sick() -> None:
+    """What was begun and means nothing may be taken away, as far as that goes; no other item is begun."""
+    whole = start("a-0", "b-0")
+    with opened(whole, ["/d1/k"]) as (site,):
+        to_ids(site, ITEMS)
+    for at, record in enumerate(whole.records):
+        host = start("a-0", "b-0").fail(Failure(at, errno.EROFS, for_ever=True))
+        with opened(host, ["/d1/k"]) as (site,), pytest.raises(ReadOnlyDiskError):
+            to_ids(site, ITEMS)
+        assert {made.call.name for made in host.records[at:]} <= {record.call.name, "unlink"}
+
+
+def test_of_two_errors_the_one_that_ended_it_is_told() -> None:
+    host = start("a-0", "b-0").fail(Failure(1, errno.ENOSPC, name="write", for_ever=True))
+    host.fail(Failure(0, errno.EPERM, name="unlink", for_ever=True))
+    with opened(host, ["/d1/k"]) as (site,):
+        outcomes = to_ids(site, [ITEMS[1]])
+    assert isinstance(outcomes[0].error, DiskFullError)
 
 
 def test_a10_a_full_disk_gives_up_its_reserve() -> None:

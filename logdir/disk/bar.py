@@ -107,7 +107,7 @@ def bar(sites: Sequence[Site]) -> None:
         ReadOnlyDiskError: a disk takes no changes. The other log dirs are as they were before.
         LogDirError: as ``state``, or it cannot be done; then it is done in none.
     """
-    found = [_look(site.top) for site in sites]
+    found = _look_all(sites)
     changes = [_change(site, each) for site, each in zip(sites, found, strict=True)]
     touched: list[Site] = []
     try:
@@ -161,15 +161,13 @@ def _change(site: Site, found: _Found) -> _Change | None:
     if found.is_barred:
         return None
     path = f"{site.log_dir}/{META_PROPERTIES}"
-    mtime_ns = site.top.stat(META_PROPERTIES).mtime_ns
+    with _told(site):
+        mtime_ns = site.top.stat(META_PROPERTIES).mtime_ns
+        has_file = read_file(site.top, FILE_NAME) if found.has_file else None
     if mtime_ns < 0:
         raise RefusedError(path, expected="a time of change since 1970", found=mtime_ns, fix="touch it")
     node_id = meta_properties.parse(found.data, path).node_id
-    return _Change(
-        bar_file.barred(found.data, path),
-        BarFile(found.data, mtime_ns, node_id),
-        read_file(site.top, FILE_NAME) if found.has_file else None,
-    )
+    return _Change(bar_file.barred(found.data, path), BarFile(found.data, mtime_ns, node_id), has_file)
 
 
 def _look(top: Directory) -> _Found:
@@ -268,8 +266,16 @@ def _put(site: Site, data: bytes, mtime_ns: int | None, *, before: bytes) -> Non
         top.sync()
 
 
+def _look_all(sites: Sequence[Site]) -> list[_Found]:
+    found = []
+    for site in sites:
+        with _told(site):
+            found.append(_look(site.top))
+    return found
+
+
 def _lift(sites: Sequence[Site]) -> None:
-    found = [_look(site.top) for site in sites]
+    found = _look_all(sites)
     for site, each in zip(sites, found, strict=True):
         if each.is_barred and each.file is not None:
             with _told(site):

@@ -49,7 +49,8 @@ def beat(site: Site, now: Instant) -> Heartbeat | None:
         DiskFullError: the disk has no room for it.
         OSError: another error; it is as it was.
     """
-    known = read(site)
+    with recording(site.work, FILE_NAME):
+        known = read(site)
     return None if known is None else _write(site, deadline.beat(known, now))
 
 

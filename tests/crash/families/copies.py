@@ -20,7 +20,7 @@ from unittest import mock
 from logdir.disk import elsewhere
 from logdir.disk.calls import Owner
 from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.export import MANIFEST, export
+from logdir.disk.export import MANIFEST, NOTE, export
 from logdir.disk.io import Call, HostDisk
 from tests.crash.enumerate import State
 from tests.crash.families.case import DONE, Case, readable
@@ -102,7 +102,7 @@ def heard() -> tuple[Heard, ...]:
                 mock.patch.object(elsewhere, "HostDisk", return_value=HostDisk(tell)),
             ):
                 export(root.site, f"deleting/{OLD}_0", str(base / "out" / _NAME), ())
-        assert sorted(os.listdir(base / "out" / _NAME)) == sorted([*_FILES, MANIFEST, "replica.json"])
+        assert sorted(os.listdir(base / "out" / _NAME)) == sorted([*_FILES, MANIFEST, NOTE, "replica.json"])
     assert [one.call for one in found].count("rename") == 1, found
     return tuple(found)
 

@@ -80,24 +80,27 @@ def planned(host: ModelHost) -> PlanDocument:
         return plan_of(sites)
 
 
+def _finished(report: layout.Report) -> None:
+    for error in report.failed.values():
+        raise error
+    assert report.is_finished, report.refused
+
+
 def apply(host: ModelHost, plan: PlanDocument) -> None:
     with opened(host, log_dirs(host)) as sites:
         report = layout.apply(sites, plan, unlocked)
-        assert not report.failed, report.failed
-        assert not report.refused, report.refused
-        assert report.is_finished
+        assert report.failed or not report.refused, report.refused
+        _finished(report)
 
 
 def rollback(host: ModelHost) -> None:
     with opened(host, log_dirs(host)) as sites:
-        report = layout.rollback(sites, unlocked)
-        assert report.is_finished, (report.failed, report.refused)
+        _finished(layout.rollback(sites, unlocked))
 
 
 def finalized(host: ModelHost) -> None:
     with opened(host, log_dirs(host)) as sites:
-        report = layout.finalize(sites, "kafka 9", unlocked)
-        assert report.is_finished, (report.failed, report.refused)
+        _finished(layout.finalize(sites, "kafka 9", unlocked))
 
 
 def differences(expected: Mapping[str, object], found: Mapping[str, object]) -> list[str]:

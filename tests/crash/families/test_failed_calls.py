@@ -1,0 +1,137 @@
+"""A call that fails with EIO ends every operation as *read-only*, whichever call it is, and the disk is left alone.
+
+Not here: a sync that fails for want of room (``test_failed_syncs``), what is left on the disk then
+(``tests.crash.test_operations``, and the judges of each family under model F).
+
+Spec: design §3.4, law 6; reliability §4.3.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logdir
+from logdir.errors import LogDirError, ReadOnlyDiskError
+from tests.crash.directory import ModelDirectory
+from tests.crash.enumerate import Run
+from tests.crash.families import CASES, case
+from tests.crash.filesystem import failure
+from tests.crash.model import Failure, ModelHost
+from tests.crash.operations import CUT_SHORT, FACTORIES, operation
+from tests.crash.recording import Acks, record
+from tests.logdir.disk.rescue import DELETED
+from tests.proof.sizes import SIZE, Size
+
+BEGUN = (
+    *CUT_SHORT,
+    "restore into a prefix somebody began",
+    "restore what no checkpoint named",
+    "stage decided before it was made anew",
+)
+"""What makes a call of somebody else first, and goes on without it."""
+ELSEWHERE = "init where beside does not do"
+"""What cannot be taken back in one place keeps it from no other."""
+LONG = ("purge", "purge in steps on two disks", "layout of three", "way back of three", "way back over two disks")
+TAKEN = tuple(
+    name
+    for name in (*CASES, *FACTORIES)
+    # An export writes outside of log dirs. What is cut off, or raced, makes the same calls as what is not.
+    if name not in ("export", "capture, then removed by its broker")
+    and not name.endswith(("where it is cut off", "named at once", "nobody takes up"))
+    and not name.startswith("race: ")
+    and "taken up" not in name
+    and (SIZE is not Size.SAMPLE or name not in LONG)
+    and (SIZE is not Size.SAMPLE or name in ("init inside", ELSEWHERE) or not name.startswith("init "))
+)
+PRODUCT = frozenset(str(path) for path in Path(logdir.__file__).parent.rglob("*.py"))
+LOOKS = ("names", "types", "stat", "read", "open")
+ASKED_FIRST = frozenset({"open_root", "plan_init", "true_properties", "state", "read", "read_marker", "parent_of"})
+"""What is asked before anything is decided, and says the error of the kernel as it is."""
+
+
+def _begin(name: str) -> tuple[ModelHost, Run]:
+    one = case(name) if name in CASES else operation(name)
+    return one.start, one.run
+
+
+def _left_by(path: str) -> tuple[str, ...]:
+    """Return what a call that failed may have left half made: where it was, and the directory made for it."""
+    return path, path.rpartition("/")[0]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_sick_disk_is_called_read_only_and_nothing_new_is_written_to_it(name: str) -> None:
+    start, run = _begin(name)
+    for at, made in enumerate(record(start.world(), run).records):
+        if DELETED in made.call.path and made.call.name != "link":
+            continue  # its broker's
+        host = ModelHost(start.world()).fail(Failure(at, errno.EIO))
+        if name in BEGUN or (name == ELSEWHERE and made.call.name == "rmdir"):
+            _ends_as_ours(host, run)
+            continue
+        with pytest.raises(ReadOnlyDiskError):
+            run(host, Acks())
+        later = [one.call for one in host.records[at + 1 :] if one.call.path[:3] == made.call.path[:3]]
+        if made.call.name == "rename":  # of a probe, which goes back
+            assert [(one.name, one.path) for one in later] in ([], [("rename", made.call.path)]), made.call
+        else:
+            assert {one.name for one in later} <= {"unlink", "rmdir", "fsync-dir"}, made.call
+            wanted = (*_left_by(made.call.path), _left_by(made.call.path)[1].rpartition("/")[0])
+            assert {one.path for one in later} <= set(wanted), made.call
+
+
+def _ends_as_ours(host: ModelHost, run: Run) -> None:
+    try:
+        run(host, Acks())
+    except LogDirError:
+        return
+
+
+class Looks:
+    """Looks at the model disk that operations make, one of which fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self.at = -1
+        for name in LOOKS:
+            monkeypatch.setattr(ModelDirectory, name, self._counted(getattr(ModelDirectory, name)))
+
+    def _counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def look(directory: ModelDirectory, *arguments: Any) -> Any:
+            if sys._getframe(1).f_globals["__name__"].startswith("logdir."):
+                self.count += 1
+                if self.count == self.at:
+                    raise failure(errno.EIO, directory.path)
+            return real(directory, *arguments)
+
+        return look
+
+    def failing(self, start: ModelHost, run: Run) -> Iterator[None]:
+        """Run it as it is, then yield before each run in which one look fails."""
+        run(ModelHost(start.world()), Acks())
+        for at in range(1, self.count + 1):
+            self.count, self.at = 0, at
+            yield
+
+
+@pytest.mark.parametrize("name", [name for name in TAKEN if name not in BEGUN])
+def test_an_operation_that_cannot_look_does_not_end_in_an_error_of_the_kernel(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, run = _begin(name)
+    for _ in Looks(monkeypatch).failing(start, run):
+        host = ModelHost(start.world())
+        try:
+            run(host, Acks())
+        except LogDirError:
+            continue
+        except OSError as error:
+            frames = [frame.name for frame in traceback.extract_tb(error.__traceback__) if frame.filename in PRODUCT]
+            assert frames[0] in ASKED_FIRST, frames

@@ -55,6 +55,15 @@ def test_bytes_and_files_take_their_time_and_none_is_saved_up() -> None:
     assert 1000 <= time.ms - before <= 1010
 
 
+def test_a_purge_that_is_asked_nothing_else_takes_no_more_than_256_mib_and_500_files_a_second() -> None:
+    time = Time()
+    pace = Pace(clock_ms=time.now, sleep=time.sleep)
+    pace(512 << 20, 1)
+    assert 3000 <= time.ms <= 3010
+    pace(1, 1000)
+    assert 5000 <= time.ms <= 5020
+
+
 def test_without_a_limit_nothing_waits() -> None:
     time = Time()
     pace = Pace(0, 0, clock_ms=time.now, sleep=time.sleep)

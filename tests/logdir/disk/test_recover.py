@@ -12,6 +12,9 @@ import pytest
 
 from logdir.disk.io import HostDirectory
 from logdir.disk.recover import Recovered, recover
+from logdir.disk.replica_dir import read_marker, require_marker
+from logdir.errors import MalformedFileError, RefusedError
+from logdir.formats import own_json
 from logdir.formats.replica_marker import FILE_NAME, Intent, render
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.disk.staged_rig import BY_ID, make_log_dir, marker_of, opened, seen, set_aside
@@ -103,6 +106,25 @@ def test_what_a_replica_was_before_its_layout_changed_is_not_taken_away(d1: Path
     before = seen(d1.parent, markers=True)
     assert recovered(d1) == NOTHING
     assert seen(d1.parent, markers=True) == before
+
+
+@pytest.mark.parametrize("size", [4096, 4097])
+def test_no_marker_larger_than_a_block_is_believed(d1: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours fits in one: what is larger is none of ours, whatever it says."""
+    with opened(d1) as site:
+        with monkeypatch.context() as larger:
+            larger.setattr(own_json, "MAX_BYTES", 5000)
+            room = size - len(render(marker_of(site, "a-0", path="")))
+            (d1 / "a-0" / FILE_NAME).write_bytes(render(marker_of(site, "a-0", path="p" * room)))
+        assert (d1 / "a-0" / FILE_NAME).stat().st_size == size
+        with site.top.open("a-0") as directory:
+            if size == 4096:
+                assert require_marker(site, directory).path == "p" * room
+            else:
+                with pytest.raises(MalformedFileError, match="at most 4096 bytes"):
+                    read_marker(directory)
+                with pytest.raises(RefusedError, match="held: look at it"):
+                    require_marker(site, directory)
 
 
 def test_what_is_claimed_is_left_to_the_sweep(d1: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from logdir.disk.calls import Owner, Space
 from logdir.disk.failure import give_up_reserve
 from logdir.disk.io import HostDisk
-from logdir.disk.reserve import content, has_room, is_full_size, put_reserve, refill_reserve
+from logdir.disk.reserve import content, has_room, is_full_size, put_reserve, refill_reserve, spare_names
 
 OWNER = Owner(0, 0, 0o640)
 
@@ -19,6 +20,13 @@ def test_it_cannot_be_stored_in_fewer_bytes() -> None:
     data = content(1 << 16, "/d1")
     assert len(zlib.compress(data)) > len(data) * 0.99
     assert data != content(1 << 16, "/d2")
+
+
+def test_no_work_root_has_less_than_4_mib_and_64_inodes_for_the_day_the_disk_is_full(tmp_path: Path) -> None:
+    with HostDisk().open_top(str(tmp_path)) as root:
+        put_reserve(root, OWNER._replace(uid=os.geteuid(), gid=os.getegid()))
+    assert (tmp_path / "reserve").stat().st_size == 4_194_304
+    assert len(spare_names(4_194_304)) == 64
 
 
 def test_it_is_given_up_and_put_back(tmp_path: Path) -> None:

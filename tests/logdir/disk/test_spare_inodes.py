@@ -14,9 +14,9 @@ from unittest import mock
 import pytest
 
 from logdir.disk import reserve
-from logdir.disk.calls import Owner
+from logdir.disk.calls import Owner, Space
 from logdir.disk.failure import give_up_inode, with_reserve
-from logdir.disk.io import HostDisk
+from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.reserve import put_inodes, spare_names
 from logdir.disk.work_root_init import init
 from logdir.disk.work_root_plan import plan_init
@@ -143,6 +143,21 @@ def test_where_no_inode_is_free_one_is_given_up_and_the_room_is_kept() -> None:
         with pytest.raises(OSError, match="No space"):
             with_reserve(top, lambda: top.write("third", b"1", FILE))
         assert top.stat("reserve").size_bytes == 0
+
+
+@pytest.mark.parametrize("late", range(9))
+def test_no_inode_counts_as_free_before_the_file_system_says_so(
+    d1: Path, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    """XFS frees it a moment later: it is waited for twice as long each time, an eighth of a second in all."""
+    work = made(d1, PER_INODE)
+    free = iter([0] * late + [1] * 9)
+    slept: list[float] = []
+    monkeypatch.setattr(HostDirectory, "space", lambda self: Space(1, next(free), 1, 1))
+    monkeypatch.setattr("logdir.disk.failure.time.sleep", slept.append)
+    with HostDisk().open_top(str(work)) as root:
+        assert give_up_inode(root)
+    assert slept == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064][:late]
 
 
 def test_where_bytes_are_short_no_inode_is_given_up() -> None:

@@ -17,7 +17,7 @@ from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
 from logdir.errors import MalformedFileError, NameTooLongError, RefusedError
 from logdir.formats import offset_checkpoint
 from logdir.formats.offset_checkpoint import TopicPartition
-from logdir.formats.replica_marker import FILE_NAME, Checkpoints, render
+from logdir.formats.replica_marker import FILE_NAME, Checkpoints, Intent, render
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.disk.staged_rig import (
     BY_ID,
@@ -177,6 +177,32 @@ def test_a36_restore_drops_the_last_indexes_only_if_asked(d1: Path) -> None:
     left = seen(d1 / "a-0")
     assert set(before) - set(left) == {LAST[0]}
     assert all(before[name] == facts for name, facts in left.items())
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a36_no_replica_is_renamed_back_before_it_is_durable_that_its_last_indexes_are_gone(
+    d1: Path, drop: bool
+) -> None:
+    """A power cut could bring them back under a live name: the broker would trust their zeros."""
+    calls: list[Call] = []
+    with opened(d1, HostDisk(calls.append)) as site:
+        set_aside(site, "a-0")
+        del calls[:]
+        assert take_back(site, f"{TOPIC_ID}_0", "a-0", drop=drop).result is Result.DONE
+    names = [call.name for call in calls]
+    assert names[: names.index("rename")] == (["unlink", "fsync-dir"] if drop else [])
+    if drop:
+        assert calls[1].path == str(deleting(d1) / f"{TOPIC_ID}_0")
+
+
+def test_what_is_on_its_way_in_is_not_restored(d1: Path) -> None:
+    with opened(d1) as site:
+        set_aside(site, "a-0", intent=Intent.INCOMING)
+        before = seen(d1.parent, markers=True)
+        found = take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
+    assert isinstance(found.error, RefusedError)
+    assert "found incoming" in str(found.error)
+    assert seen(d1.parent, markers=True) == before
 
 
 def test_a30_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: Path) -> None:

@@ -115,6 +115,31 @@ def test_a_second_one_is_added_and_another_boot_begins_anew() -> None:
         assert {path: one.found for path, one in read_suspects(three, "next").items()} == {three[1].log_dir: "again"}
 
 
+def test_no_word_of_a_disk_is_lost_that_another_process_said_in_this_boot() -> None:
+    """The first one answers no more when the second one fails; the third one keeps both, and none of another boot."""
+    with Sites(_three()) as found:
+        three = tuple(found.at(f"/d{number}/kafka") for number in range(3))
+        devices = [site.top.identity().device for site in three]
+        tell_suspects(three, {devices[0]: "first"}, NOW)
+        tell_suspects(three[1:], {devices[1]: "second"}, NOW)
+        told = suspect_file.parse(three[2].work.read("suspect.json", 4096))
+        assert [(one.log_dir, one.found) for one in told.disks] == [
+            (three[0].log_dir, "first"),
+            (three[1].log_dir, "second"),
+        ]
+        tell_suspects(three[1:], {devices[1]: "again"}, NOW._replace(boot_id="next"))
+        told = suspect_file.parse(three[2].work.read("suspect.json", 4096))
+        assert [(one.log_dir, one.found) for one in told.disks] == [(three[1].log_dir, "again")]
+
+
+@pytest.mark.parametrize("wall_ms", [-1, 0, 1])
+def test_a_clock_before_1970_keeps_no_disk_from_being_named(
+    host: ModelHost, sites: tuple[Site, Site], wall_ms: int
+) -> None:
+    tell_suspects(sites, {sites[0].top.identity().device: "no sync"}, NOW._replace(wall_ms=wall_ms))
+    assert [one.at_ms for one in read_suspects(sites, "this").values()] == [max(0, wall_ms)]
+
+
 def test_a_disk_put_in_its_place_is_another(host: ModelHost, sites: tuple[Site, Site]) -> None:
     one, two = sites
     tell_suspects(sites, {one.top.identity().device: "no sync"}, NOW)

@@ -103,6 +103,16 @@ def test_a10_the_reserve_is_really_written(d1: Path) -> None:
     assert found.st_blocks * 512 >= found.st_size
 
 
+def test_a10_no_pid_is_too_long_for_what_the_lock_has_room_for(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written over what is there, so that a full disk has room for it."""
+    lock = Path(made(d1).path) / "owner.lock"
+    assert lock.read_bytes() == b" " * 20 + b"\n"
+    monkeypatch.setattr(os, "getpid", lambda: 2**63 - 1)
+    with HostDisk().open_top(str(lock.parent)) as root:
+        OwnerLock.take(root).release()
+    assert lock.read_bytes() == b"9223372036854775807 \n"
+
+
 @pytest.mark.parametrize("kind", list(WorkRootKind), ids=lambda kind: kind.value)
 def test_a_root_opens_proves_and_is_owned_once(d1: Path, kind: WorkRootKind) -> None:
     made(d1, kind)
@@ -147,6 +157,29 @@ def test_what_is_staged_outlives_a_lost_file(d1: Path) -> None:
     made(d1)
     with open_root(HostDisk(), str(d1)) as opened:
         assert opened.site.deleting.names() == [f"{TOPIC_ID}_0"]
+
+
+@pytest.mark.parametrize("name", ["deleting", "incoming"])
+def test_no_root_is_opened_that_lacks_a_directory(d1: Path, name: str) -> None:
+    root = Path(made(d1).path)
+    (root / name).rmdir()
+    with pytest.raises(NoWorkRootError, match=r"deleting/ and incoming/, found one of them missing.*logdirctl init"):
+        open_root(HostDisk(), str(d1))
+    assert name not in listing(root)
+
+
+@pytest.mark.parametrize("name", ["deleting", "incoming", "probe", "spare-inodes"])
+def test_a_file_that_has_the_name_of_a_directory_of_ours_is_not_touched_and_no_other_place_is_taken(
+    d1: Path, name: str
+) -> None:
+    root = d1.parent / "d1.logdird"
+    root.mkdir()
+    (root / name).write_text("mine")
+    with pytest.raises(WorkRootConflictError, match=f"{name}: expected a directory or nothing, found file; move"):
+        init(HostDisk(), plan_init(HostDisk(), str(d1), fs_type="ext4"), made_at_ms=5, reserve_bytes=1 << 16)
+    assert (root / name).read_text() == "mine"
+    assert "work-root.json" not in listing(root)
+    assert HIDDEN not in listing(d1)
 
 
 def test_another_kind_than_the_one_there_is_refused(d1: Path) -> None:

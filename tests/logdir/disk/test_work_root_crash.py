@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from logdir.disk.calls import Owner
 from logdir.disk.failure import give_up_reserve
 from logdir.disk.io import Call
 from logdir.disk.work_root import open_root
@@ -221,16 +223,66 @@ def test_a_reserve_given_up_waits_for_room(is_small: bool) -> None:
         assert root.stat(RESERVE).size_bytes == RESERVE_BYTES
 
 
-def test_nothing_is_written_after_a_sync_failed() -> None:
-    whole = start("beside")
-    make(whole, "beside")
-    for at, record in enumerate(whole.records):
-        if record.is_change:
-            continue
-        host = start("beside").fail(Failure(at))
+def made(shape: str) -> ModelHost:
+    host = start(shape)
+    make(host, shape)
+    world = host.world()
+    return ModelHost(world._replace(volumes=(world.volumes[0].durable(),), generation=1))
+
+
+def given_to_another(shape: str) -> ModelHost:
+    world = made(shape).world()
+    host = ModelHost(world._replace(uid=0, gid=0))
+    with host.open_top("/d1/kafka.logdird") as root:
+        for name, mode in (("incoming", 0o700), ("probe", 0o755), ("owner.lock", 0o644), ("work-root.json", 0o600)):
+            root.adopt(name, Owner(3, 3, mode))
+    volumes = (host.world().volumes[0].durable(),)
+    return ModelHost(host.world()._replace(volumes=volumes, generation=2))
+
+
+RUNS: dict[str, tuple[str, Callable[[str], ModelHost], Callable[[ModelHost, str], None]]] = {
+    "made": ("beside", start, make),
+    "given up for another place": ("beside", start, make_where_beside_does_not_do),
+    "given back": ("beside", given_to_another, make),
+    **{f"taken away {shape}": (shape, made, remove) for shape in SHAPES},
+}
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.get)
+@pytest.mark.parametrize("name", RUNS)
+def test_nothing_is_written_after_a_sync_failed(name: str, number: int) -> None:
+    shape, first, run = RUNS[name]
+    whole = first(shape)
+    run(whole, shape)
+    syncs = [at for at, record in enumerate(whole.records) if not record.is_change]
+    assert syncs
+    for at in syncs:
+        host = first(shape).fail(Failure(at, number))
         with pytest.raises(ReadOnlyDiskError):
-            make(host, "beside")
+            run(host, shape)
         assert len(host.records) == at + 1, [r.call for r in host.records[at:]]
+
+
+def test_a09_nothing_in_a_root_is_left_to_another_owner() -> None:
+    host = given_to_another("beside")
+    make(host, "beside")
+    fresh = made("beside")
+    assert seen(host.world()) == seen(fresh.world())
+
+
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [(errno.EACCES, "as the owner of the log dir"), (errno.ENOSPC, "make room")],
+)
+@pytest.mark.parametrize("call", ["write", "replace"])
+def test_what_keeps_a_root_from_being_finished_is_told_in_the_words_of_the_kernel(
+    call: str, number: int, fix: str
+) -> None:
+    host = start("beside").fail(Failure(0, number, name=call, for_ever=True))
+    refused = outcome(host, "beside")
+    assert isinstance(refused, RefusedError)
+    assert refused.found == os.strerror(number)
+    assert fix in str(refused)
 
 
 def test_the_file_that_says_it_is_whole_is_the_last_thing_written() -> None:

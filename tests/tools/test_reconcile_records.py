@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from logdir import clock
 from logdir.disk import staging
+from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Outcome
 from logdir.disk.site import Site
 from logdir.disk.staging import StageItem
 from logdir.errors import ReadOnlyDiskError
-from logdir.formats import controller_file
+from logdir.formats import brake_file, controller_file
+from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
 from tests.builders import CLUSTER
 from tests.reconcile.universe import document, listed
@@ -120,18 +125,35 @@ def test_no_request_is_marked_applied_though_a_row_failed(rig: Rig, monkeypatch:
     }
 
 
-def test_no_request_is_marked_applied_though_a_disk_took_no_changes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sick_disk", [0, 1])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadOnlyDiskError("d", expected="a sync that succeeds", found="EIO"),
+        OSError(errno.EIO, os.strerror(errno.EIO)),
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    ],
+    ids=["read-only", "EIO", "ENOSPC"],
+)
+def test_no_request_is_marked_applied_though_a_disk_took_no_changes(
+    error: Exception, sick_disk: int, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = staging.stage
 
     def sick(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
-        if site.log_dir == str(rig.disks[1]):
-            raise ReadOnlyDiskError(site.log_dir, expected="a sync that succeeds", found="EIO")
+        if site.log_dir == str(rig.disks[sick_disk]):
+            raise error
         return real(site, items)
 
     monkeypatch.setattr(staging, "stage", sick)
     source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
-    status, _ = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
     assert status == Exit.PROBLEMS
+    # The other disk's row is done, whichever comes first.
+    assert {item["path"]: item["state"] for item in result["items"]} == {
+        f"gone-{sick_disk}": "undone",
+        f"gone-{1 - sick_disk}": "done",
+    }
     assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=8)}
 
 
@@ -154,3 +176,42 @@ def test_no_request_is_marked_applied_though_a_replica_changed_before_its_batch(
     assert status == Exit.PROBLEMS
     assert {item["path"]: item["state"] for item in result["items"]} == {"gone-0": "done", "gone-1": "refused"}
     assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=8)}
+
+
+def test_no_image_is_marked_as_followed_by_a_decision_that_forbids_what_was_shown(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command of ours uses up the limit between what is shown and what is done."""
+    rig.with_removal()
+    real = reconcile_apply.apply
+    used_up = brake_file.render((Count(instant_ms=clock.now_ms() - 1000, partitions=5, topics=5),))
+
+    def begun(*given: Any) -> Any:
+        for disk in rig.disks:
+            Path(f"{disk}.logdird", brake_file.FILE_NAME).write_bytes(used_up)
+        return real(*given)
+
+    monkeypatch.setattr(reconcile_apply, "apply", begun)
+    before = rig.controller()
+    status, result = ctl_json("reconcile", "--from", "metadata:", *rig.named, "--apply")
+    assert status == Exit.REFUSED
+    assert {item["path"]: item["state"] for item in result["items"]} == {"gone-0": "waiting", "gone-1": "waiting"}
+    assert (rig.deleting(), rig.controller()) == ([], before)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EACCES], ids=errno.errorcode.get)
+@pytest.mark.parametrize("name", ["controller", "brake"])
+def test_a_record_that_cannot_be_written_lets_nothing_go_and_is_no_fault_of_ours(
+    name: str, number: int, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.with_removal()
+
+    def observe(call: Call) -> None:
+        if call.path.startswith(f"{rig.disks[1]}.logdird/{name}."):
+            raise OSError(number, os.strerror(number), call.path)
+
+    monkeypatch.setattr(broker, "HostDisk", lambda: HostDisk(observe))
+    said = rig.reconcile("metadata:", "--apply")
+    assert said.status not in (Exit.DONE, Exit.INTERNAL), said
+    assert f"{rig.disks[1]}.logdird" in said.err or f"{name}.json of every work root" in said.err
+    assert rig.deleting() == []

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from logdir import clock
+from logdir.clock import Instant
+from logdir.disk import kernel_clock
 from logdir.formats import brake_file
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_json
@@ -61,6 +64,30 @@ def test_a38_no_staging_is_forgotten_by_the_next(disks: Disks) -> None:
     assert staged(disks, "t04") == Exit.REFUSED
     assert staged(disks, "t04", "--even-over-limit") == Exit.DONE
     assert [sorted(one) for one in records(disks)] == [[(1, 1), (1, 1), (3, 3)]] * 2
+
+
+def test_a38_no_staging_that_was_counted_is_held_back_by_its_own_count(
+    disks: Disks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch lets Kafka's locks go after its first step: the second disk's is decided again.
+
+    By then the clock is synchronised no more, so that what was 25 hours ago counts again; all of it was let go before.
+    """
+    monkeypatch.setattr("logdir.disk.locks.Batch.expired", lambda self, now_boottime_ms: True)
+    asked: list[Instant] = []
+
+    def read_instant() -> Instant:
+        now = kernel_clock.read_instant()
+        asked.append(now._replace(boottime_ms=now.boottime_ms + 900_000, is_synchronised=len(asked) < 2))
+        return asked[-1]
+
+    monkeypatch.setattr("tools.logdirctl.stage.read_instant", read_instant)
+    old = brake_file.Count(instant_ms=clock.now_ms() - 25 * 3_600_000, partitions=40, topics=40)
+    for disk in disks:
+        Path(f"{disk}.logdird", brake_file.FILE_NAME).write_bytes(brake_file.render((old,)))
+    assert staged(disks, "t0[0-3]") == Exit.DONE
+    assert (live(disks), [one.is_synchronised for one in asked]) == (36, [True, True, False])
+    assert records(disks) == [[(4, 4)], [(4, 4)]]
 
 
 def test_a38_what_one_work_root_remembers_is_not_forgotten_for_another_that_does_not(disks: Disks) -> None:

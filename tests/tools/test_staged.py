@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from logdir import clock
 from logdir.decide.deadline import DEFAULT_DELAY_MS
 from logdir.disk import staging
 from logdir.disk.site import Site
 from logdir.errors import ReadOnlyDiskError
 from logdir.evidence import Proof, Removed
-from logdir.formats import own_json, replica_marker
+from logdir.formats import heartbeat_file, own_json, replica_marker
 from logdir.reasons import Reason
 from tests import trees
 from tests.builders import TOPIC_ID, partition
@@ -171,6 +173,7 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
         (Exit.REFUSED, "stage", "pay", *elsewhere(tmp_path), *named, "--protect", "p*"),
         (Exit.USAGE, "staged", *named),
         (Exit.USAGE, "staged", "restore", *named),
+        (Exit.USAGE, "staged", "export", "other", *named),
         (Exit.PROBLEMS, "staged", "restore", "pay", "--even-if-unknown", *named),
         (Exit.PROBLEMS, "staged", "restore", "other", *named, "--name", "elsewhere"),
         (Exit.PROBLEMS, "staged", "hold", "pay", *named),
@@ -329,27 +332,78 @@ def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path
     assert not (tmp_path / "d2" / "pay-0").exists()
 
 
-@pytest.mark.parametrize("operation", ["stage", "restore"])
+SICK = (
+    ReadOnlyDiskError("d1", expected="a sync that succeeds", found="Input/output error"),
+    OSError(errno.EIO, os.strerror(errno.EIO)),
+    OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    OSError(errno.EACCES, os.strerror(errno.EACCES)),
+)
+
+
+@pytest.mark.parametrize("error", SICK, ids=["read-only", "EIO", "ENOSPC", "EACCES"])
+@pytest.mark.parametrize("operation", ["stage", "restore", "hold"])
 def test_one_sick_disk_does_not_stop_the_others(
-    operation: str, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    operation: str, error: Exception, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if operation == "restore":
+    if operation != "stage":
         assert ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply").status == Exit.DONE
     real = getattr(staging, operation)
+    calls: list[str] = []
 
     def sick(site: Site, given: Any) -> Any:
+        calls.append(site.log_dir)
         if site.log_dir == f"{tmp_path}/d1":
-            raise ReadOnlyDiskError(site.log_dir, expected="a sync that succeeds", found="Input/output error")
+            raise error
         return real(site, given)
 
-    monkeypatch.setattr(staging, operation, sick)
-    argv = ("stage", "pay") if operation == "stage" else ("staged", "restore", "pay")
-    argv = (*argv, "--even-if-unknown")
-    status, result = ctl_json(*argv, *named, "--apply", *(("--even-over-limit",) if operation == "stage" else ()))
+    argv = {
+        "stage": ("stage", "pay", "--even-if-unknown", "--even-over-limit"),
+        "restore": ("staged", "restore", "pay", "--even-if-unknown"),
+        "hold": ("staged", "hold", "pay"),
+    }[operation]
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, operation, sick)
+        status, result = ctl_json(*argv, *named, "--apply")
     assert (status, states(result)) == (Exit.PROBLEMS, ["undone", "undone", "done"])
-    monkeypatch.setattr(staging, operation, real)
-    status, result = ctl_json(*argv, *named, "--apply", *(("--even-over-limit",) if operation == "stage" else ()))
-    assert (status, states(result)) == (Exit.DONE, ["done", "done"])
+    # Nothing more is begun on a disk that takes no changes.
+    assert calls == [f"{tmp_path}/d1", f"{tmp_path}/d2"]
+    status, result = ctl_json(*argv, *named, "--apply")
+    assert (status, states(result)) == (Exit.DONE, ["done"] * (3 if operation == "hold" else 2))
+
+
+@pytest.mark.parametrize("name", ["suspect.json", "heartbeat.json"])
+def test_a_work_root_that_cannot_be_read_does_not_keep_what_is_staged_from_being_listed(
+    name: str, named: Named, tmp_path: Path
+) -> None:
+    assert ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply").status == Exit.DONE
+    path = tmp_path / "d2.logdird" / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    status, result = ctl_json("staged", "ls", *named)
+    assert (status, len(result["items"])) == (Exit.PROBLEMS, 3)
+
+
+@pytest.mark.parametrize("command", ["stage", "restore", "purge"])
+def test_nothing_is_changed_before_the_heartbeat_of_every_disk_names_this_boot(
+    command: str, named: Named, tmp_path: Path
+) -> None:
+    """What is staged in a boot that no heartbeat names would count from a later boot only."""
+    if command != "stage":
+        assert ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0).status == Exit.DONE
+    paths = [tmp_path / f"{disk}.logdird" / "heartbeat.json" for disk in ("d1", "d2")]
+    for path in paths:
+        known = heartbeat_file.parse(path.read_bytes())
+        before = tuple(replace(boot, boot_id="before", seen_ms=60_000) for boot in known.boots)
+        path.write_bytes(heartbeat_file.render(replace(known, boots=before, steady=None)))
+    argv = {
+        "stage": ("stage", "pay", "--even-if-unknown"),
+        "restore": ("staged", "restore", "pay", "--even-if-unknown"),
+        "purge": ("staged", "purge"),
+    }[command]
+    assert ctl(*argv, *named, "--apply").status in (Exit.DONE, Exit.PROBLEMS)
+    for path in paths:
+        boots = [boot.boot_id for boot in heartbeat_file.parse(path.read_bytes()).boots]
+        assert boots == ["before", clock.boot_id()]
 
 
 def test_a47_what_was_gone_when_it_was_staged_is_refused_on_every_word(named: Named, tmp_path: Path) -> None:

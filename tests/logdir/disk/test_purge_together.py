@@ -256,6 +256,20 @@ def test_a_failed_sync_of_claims_is_final(d1: Path, monkeypatch: pytest.MonkeyPa
             remove_all(site, [claimed(NAMES[0])], in_use=nobody)
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_nothing_is_removed_of_claims_that_a_scan_found_and_could_not_make_durable(
+    d1: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A process that was killed may have claimed them: after a power cut they could be staged again, and half gone."""
+    names = tuple(all_claimed(d1))
+    before = seen(d1.parent, markers=True)
+    with opened(d1) as site:
+        failing(monkeypatch, "sync", number, "deleting")
+        with pytest.raises(ReadOnlyDiskError):
+            remove_all(site, names, in_use=nobody)
+    assert seen(d1.parent, markers=True) == before
+
+
 def test_where_none_is_done_nothing_is_synced(d1: Path) -> None:
     judged = markers(d1)
     calls: list[Call] = []

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from logdir.disk.io import HostDirectory
+from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.recover import Recovered, recover
 from logdir.disk.replica_dir import read_marker, require_marker
-from logdir.errors import MalformedFileError, RefusedError
+from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats import own_json
 from logdir.formats.replica_marker import FILE_NAME, Intent, render
 from tests.builders import TOPIC_ID, partition
@@ -48,6 +49,23 @@ def test_of_what_was_not_interrupted_nothing_changes(d1: Path) -> None:
     before = seen(d1.parent, markers=True)
     assert recovered(d1) == NOTHING
     assert seen(d1.parent, markers=True) == before
+
+
+@pytest.mark.parametrize("number", [0, errno.EIO, errno.ENOSPC])
+def test_nothing_is_decided_on_what_a_killed_process_did_before_that_is_durable(d1: Path, number: int) -> None:
+    """A rename that is seen may be gone after a power cut; what was decided on it would be there."""
+    calls: list[str] = []
+
+    def failing(call: Call) -> None:
+        calls.append(call.name)
+        if number and call.name == "syncfs":
+            raise OSError(number, os.strerror(number), call.path)
+
+    (d1 / "a-0" / FILE_NAME).write_bytes(b"half")
+    with opened(d1, HostDisk(failing)) as site, pytest.raises(ReadOnlyDiskError) if number else nullcontext():
+        recover(site)
+    assert calls[0] == "syncfs"
+    assert set(calls[1:]) == (set() if number else {"unlink"})
 
 
 @pytest.mark.parametrize("path", ["a-0", BY_ID], ids=["by name", "by id"])

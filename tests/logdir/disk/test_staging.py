@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat as st
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from logdir.disk.calls import Directory
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Result
 from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.errors import MalformedFileError, NameTooLongError, RefusedError
+from logdir.errors import MalformedFileError, NameTooLongError, ReadOnlyDiskError, RefusedError
 from logdir.formats import offset_checkpoint
 from logdir.formats.offset_checkpoint import TopicPartition
 from logdir.formats.replica_marker import FILE_NAME, Checkpoints, Intent, render
@@ -350,6 +351,50 @@ def test_a10_a_full_disk_uses_the_reserve_once(refused: str, d1: Path) -> None:
     assert found.result is Result.UNDONE
     assert "No space left" in str(found.error)
     assert not (d1 / "b-0" / FILE_NAME).exists()
+
+
+class SyncsFail(HostDisk):
+    """Says of the sync of a number that there is no room, and of no other call anything."""
+
+    def __init__(self, at: int) -> None:
+        self.made: list[str] = []
+        self._at = at
+        super().__init__(self._observe)
+
+    def _observe(self, call: Call) -> None:
+        self.made.append(call.name)
+        if call.name.startswith(("fsync", "syncfs")) and self.syncs - 1 == self._at:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), call.path)
+
+    @property
+    def syncs(self) -> int:
+        return sum(name.startswith(("fsync", "syncfs")) for name in self.made)
+
+
+@pytest.mark.parametrize(
+    ("what", "syncs"),
+    [("stage", 3), ("hold", 2), ("hold what is held", 1), ("restore", 2), ("restore what is torn", 3)],
+)
+def test_nothing_follows_a_sync_that_failed_and_no_replica_is_called_as_it_was(
+    what: str, syncs: int, tmp_path: Path
+) -> None:
+    name = f"{TOPIC_ID}_0"
+    for at in range(syncs + 1):
+        path = make_log_dir(tmp_path / f"d{at}", "a-0")
+        if what != "stage":
+            with opened(path) as site:
+                set_aside(site, "a-0", delay_ms=None if what == "hold what is held" else 5000)
+        disk = SyncsFail(at)
+        with opened(path, disk) as site, pytest.raises(ReadOnlyDiskError) if at < syncs else nullcontext():
+            match what:
+                case "stage":
+                    set_aside(site, "a-0")
+                case "hold" | "hold what is held":
+                    hold(site, name)
+                case _:
+                    take_back(site, name, "a-0", drop=what.endswith("torn"))
+        assert disk.syncs == min(at + 1, syncs)
+        assert disk.made[-1].startswith(("fsync", "syncfs")) or at == syncs
 
 
 def _rename_over(site_directory: Directory) -> None:

@@ -245,6 +245,8 @@ def test_an_error_of_any_call_ends_done_undone_or_read_only(
         else:
             results.add(outcome.result.value)
             host.before = lambda number, call: None
+            if outcome.result is Result.UNDONE and not for_ever:
+                assert os.listdir(host.work(0) / "incoming") == [], host.calls[at]
             host.recover()
             assert (host.state() == "adopted") == (outcome.result is Result.DONE), host.calls[at]
     wanted = {"read-only"} if number == errno.EIO else {"done", "undone", "read-only"}
@@ -265,6 +267,8 @@ def test_a_second_live_replica_speaks_against_it(fresh: Callable[[int], Host]) -
     put(host.tops[1] / "t-0", NEW_FILES)
     outcome = host.adopt()
     assert (outcome.result, host.calls) == (Result.UNDONE, [])
+    assert outcome.error is not None
+    assert all(str(top) in outcome.error.found for top in host.tops)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,10 @@ from logdir.disk.adopt import AdoptItem
 from logdir.disk.io import Call
 from logdir.disk.outcome import Result
 from logdir.disk.recovery import recover_broker
+from logdir.errors import ReadOnlyDiskError
 from logdir.formats import partition_metadata, replica_marker
 from logdir.formats.partition_metadata import PartitionMetadata
+from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
 from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, OLD, files_of, put, quick_path
 from tests.logdir.disk.test_adopt import RESCUED, Host, Stop
@@ -148,4 +150,99 @@ def test_an_error_while_it_is_finished_leaves_the_rescued_files(fresh: Callable[
     assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
     host.before = lambda number, call: None
     assert len(host.recover().finished) == 1
+    assert host.state() == "adopted"
+
+
+def _say(host: Host, change: Callable[[ReplicaMarker], ReplicaMarker]) -> None:
+    """Change the marker of the rescued files, as if it had always said so."""
+    path = host.work(0) / f"deleting/{RESCUED}/{replica_marker.FILE_NAME}"
+    path.write_bytes(replica_marker.render(change(host.marker(0, f"deleting/{RESCUED}"))))
+
+
+def test_a33_no_log_of_which_a_part_was_in_remote_storage_is_adopted(fresh: Callable[[int], Host]) -> None:
+    """Its first segments lie under the id of the topic that is gone: as a whole it is another log."""
+    host = fresh(0)
+    _say(host, lambda marker: replace(marker, tiered=True))
+    assert host.adopt().result is Result.UNDONE
+    assert (host.calls, host.state()) == ([], "not adopted")
+
+
+def test_no_copy_on_its_way_in_is_adopted(fresh: Callable[[int], Host]) -> None:
+    """It may be half of one."""
+    host = fresh(0)
+    _say(host, lambda marker: replace(marker, intent=Intent.INCOMING, delay_ms=None))
+    assert host.adopt().result is Result.UNDONE
+    assert (host.calls, host.state()) == ([], "not adopted")
+
+
+def test_a16_what_an_adoption_that_was_stopped_left_ready_does_not_stay_beside_the_next(
+    fresh: Callable[[int], Host],
+) -> None:
+    host = fresh(0)
+
+    def stop(number: int, call: Call) -> None:
+        if call.name == "write" and call.path.endswith("/t-0/replica.json"):
+            raise Stop
+
+    host.before = stop
+    with pytest.raises(Stop):
+        host.adopt()
+    host.before = lambda number, call: None
+    assert os.listdir(host.work(0) / "incoming") == [READY]
+    assert host.adopt().result is Result.DONE
+    assert host.state() == "adopted"
+
+
+def test_a16_no_adoption_takes_away_what_another_has_made_ready(fresh: Callable[[int], Host]) -> None:
+    host = interrupted(fresh(0))
+    (host.work(0) / "incoming" / READY).rename(host.work(0) / "incoming" / f"{NEW}_7.ready")
+    put(host.live(0), NEW_FILES)
+    assert host.adopt().result is Result.DONE
+    assert os.listdir(host.work(0) / "incoming") == [f"{NEW}_7.ready"]
+
+
+def test_the_last_name_of_a_rescued_file_is_not_withdrawn(fresh: Callable[[int], Host]) -> None:
+    """Somebody removed what was rescued: what was ready to be live is all that is left of it, and says so."""
+    host = interrupted(fresh(0))
+    put(host.live(0), NEW_FILES)
+    segment = "00000000000000000005.log"
+    (host.work(0) / f"deleting/{RESCUED}/{segment}").unlink()
+    with ExitStack() as stack:
+        found = recover_broker(host.sites(stack), is_whole=True).adoptions
+    assert (found.finished, found.withdrawn) == ((), ())
+    assert [problem.path.rpartition("/")[2] for problem in found.troubled] == [segment]
+    assert os.listdir(host.work(0) / "incoming") == [READY]
+    assert (host.work(0) / "incoming" / READY / segment).read_bytes() == FILES[segment]
+
+
+def test_a16_where_neither_can_be_live_nothing_is_withdrawn_and_the_next_start_goes_on(
+    fresh: Callable[[int], Host],
+) -> None:
+    """Set aside for nothing, and its way back is barred: a topic without a log would be made empty by its broker."""
+    host = fresh(0)
+
+    def fail(number: int, call: Call) -> None:
+        if call.name == "rename" and call.to.endswith("/t-0"):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), call.path)
+
+    host.before = fail
+    with pytest.raises(ReadOnlyDiskError):
+        host.adopt()
+    assert os.listdir(host.work(0) / "incoming") == [READY]
+    host.before = lambda number, call: None
+    assert len(host.recover().finished) == 1
+    assert host.state() == "adopted"
+
+
+def test_a_marker_that_cannot_be_removed_under_its_live_name_undoes_no_adoption(fresh: Callable[[int], Host]) -> None:
+    host = fresh(0)
+
+    def fail(number: int, call: Call) -> None:
+        if call.name == "unlink" and call.path.endswith("/t-0/replica.json"):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), call.path)
+
+    host.before = fail
+    assert host.adopt().result is Result.DONE
+    host.before = lambda number, call: None
+    host.recover()
     assert host.state() == "adopted"

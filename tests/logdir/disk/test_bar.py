@@ -11,9 +11,9 @@ import pytest
 
 from logdir.disk.bar import BarState, bar, state, true_properties, unbar
 from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.site import Site
-from logdir.errors import FormatError, LogDirError, NotFormattedError, ReadOnlyDiskError, StateError
+from logdir.errors import FormatError, LogDirError, NotFormattedError, ReadOnlyDiskError, RefusedError, StateError
 from logdir.formats import bar_file, meta_properties
 from logdir.formats.bar_file import FALSE_NODE_ID
 from logdir.observe.classify import Type
@@ -161,6 +161,37 @@ def test_one_log_dir_that_cannot_be_barred_leaves_all_as_they_were(tops: list[Pa
     assert true_properties(sites[2].top) is None
 
 
+@pytest.mark.parametrize(("seconds", "is_barred"), [(0, True), (-1, False)])
+def test_no_time_of_change_is_lost_that_the_bar_can_keep(
+    tops: list[Path], sites: tuple[Site, ...], seconds: int, is_barred: bool
+) -> None:
+    os.utime(tops[1] / "meta.properties", (seconds, seconds))
+    before = snapshot(*tops)
+    if is_barred:
+        bar(sites)
+        assert state(sites) is BarState.BARRED
+        unbar(sites)
+    else:
+        with pytest.raises(RefusedError, match="since 1970"):
+            bar(sites)
+    assert snapshot(*tops) == before
+
+
+def test_no_meta_properties_is_replaced_by_what_does_not_read_back(
+    tops: list[Path], sites: tuple[Site, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(directory: HostDirectory, name: str, limit: int) -> bytes:
+        data = real(directory, name, limit)
+        return data[:-1] if name == "bar.json.tmp" and not data.startswith(b"{") else data
+
+    real = HostDirectory.read
+    before = snapshot(*tops)
+    monkeypatch.setattr(HostDirectory, "read", read)
+    with pytest.raises(RefusedError, match="just written"):
+        bar(sites)
+    assert snapshot(*tops) == before
+
+
 def model() -> ModelHost:
     host = ModelHost.with_disks("/d1", "/d2", uid=7, gid=8)
     for number in (1, 2):
@@ -181,6 +212,7 @@ def test_a37_an_error_at_any_call_bars_all_or_none_that_answer(number: int) -> N
         with opened(host, paths) as sites:
             with pytest.raises(LogDirError) as raised:
                 bar(sites)
+            assert raised.value.found == os.strerror(number)
             sick = isinstance(raised.value, ReadOnlyDiskError)
             assert sick == (number in (errno.EIO, errno.EROFS) or not record.is_change)
             failed = record.call.path[:3]

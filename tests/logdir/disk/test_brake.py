@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from logdir.decide.brake import highest
-from logdir.disk import brake
+from logdir.disk import brake, controller
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.site import Site
 from logdir.disk.work_root import open_root
@@ -105,3 +106,12 @@ def test_one_that_cannot_be_written_stops_it_and_those_before_say_more(host: Hos
     host.file(1).rmdir()
     brake.begin(host.sites[1])
     assert highest(brake.read_records(host.sites)) == COUNTS
+
+
+def test_no_record_of_the_cluster_is_begun_for_a_broker_without_a_node_id(host: Host) -> None:
+    """It would be taken for another broker's as soon as there is one."""
+    nameless = replace(host.sites[0], node_id=None)
+    with pytest.raises(RefusedError, match="node id"):
+        controller.begin(nameless)
+    assert host.calls == []
+    assert controller.read_records(host.sites) == (None, None)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.recover import recover
 from logdir.disk.replica_dir import read_marker
@@ -22,6 +22,8 @@ from logdir.formats.offset_checkpoint import NAMES
 from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.names import DirForm, name_for, parse_partition_dir
 from logdir.reasons import Reason
+from tests.crash.model import Failure, ModelHost
+from tests.logdir.disk import test_rescue_crash as rescue
 from tests.logdir.disk.rescue import (
     DELAY_MS,
     DELETED,
@@ -253,10 +255,21 @@ def test_an_empty_directory_leaves_nothing(host: Host) -> None:
     assert (outcome.result, outcome.place, host.places()) == (Result.UNDONE, None, [])
 
 
-@pytest.mark.parametrize("name", ["t-0", "t-0.x-delete", f"t-0.{UNIQUE}-future", "__cluster_metadata-0", "nothing"])
+@pytest.mark.parametrize(
+    "name",
+    ["t-0", "t-0.x-delete", f"t-0.{UNIQUE}-future", "__cluster_metadata-0", f"__cluster_metadata-0.{UNIQUE}-delete"],
+)
 def test_only_what_a_broker_set_aside_is_captured(host: Host, name: str) -> None:
+    (host.top / DELETED).rename(host.top / name)
     (outcome,) = host.capture(replace(ITEM, name=name))
-    assert (outcome.result, host.calls) == (Result.UNDONE, [])
+    assert (outcome.result, host.calls, host.places()) == (Result.UNDONE, [], [])
+
+
+@pytest.mark.parametrize("topic", ["u", "t2", "T"])
+def test_a17_no_directory_is_captured_for_another_topic_than_its_own(host: Host, topic: str) -> None:
+    (outcome,) = host.capture(replace(ITEM, topic=topic))
+    assert (outcome.result, host.calls, host.places()) == (Result.UNDONE, [], [])
+    assert host.capture(replace(ITEM, topic="t"))[0].place == WHOLE
 
 
 def test_a_link_in_the_directory_is_refused(host: Host) -> None:
@@ -367,6 +380,55 @@ def test_a17_an_error_of_any_call_ends_done_undone_or_read_only(fresh: Callable[
         (outcome,) = host.capture()
         assert (outcome.result, host.places()) == (Result.DONE, [WHOLE])
         assert files_of(host.work / WHOLE) == FILES
+
+
+def test_a17_no_file_that_its_broker_replaced_stays_as_it_was_first_linked(host: Host) -> None:
+    """It writes its small files beside, and renames them over what is there: the later one counts."""
+    newer = b"0\n2\n0 5\n1 9\n"
+
+    def act(number: int, call: Call) -> None:
+        if call.name == "link" and call.path.endswith("partition.metadata") and len(host.calls) < 20:
+            put(host.top / DELETED, {"leader-epoch-checkpoint.tmp": newer})
+            (host.top / DELETED / "leader-epoch-checkpoint.tmp").rename(host.top / DELETED / "leader-epoch-checkpoint")
+            host.before = lambda number, call: None
+
+    host.before = act
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place, host.places()) == (Result.DONE, WHOLE, [WHOLE])
+    assert files_of(host.work / WHOLE) == {**FILES, "leader-epoch-checkpoint": newer}
+
+
+def test_a_name_that_is_gone_since_it_was_listed_keeps_no_capture_from_its_place(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purge claims, and a withdrawal takes away, what lies beside."""
+    listed = HostDirectory.names
+
+    def names(directory: HostDirectory) -> list[str]:
+        beside = directory.path.endswith(("/deleting", "/incoming"))
+        return [*([f"{OLD}_0.7", f"{OLD}_0.8"] if beside else []), *listed(directory)]
+
+    monkeypatch.setattr(HostDirectory, "names", names)
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
+
+
+def test_a_full_disk_leaves_no_empty_directory_of_a_capture() -> None:
+    """Of a directory that was made and could not be given away: it is made once more out of the reserve."""
+    for failures in (
+        [Failure(0, errno.ENOSPC, name="mkdir", is_short=True)],
+        [Failure(0, errno.EACCES, is_short=True)],
+    ):
+        start = rescue._deleted()
+        host = ModelHost(start.world())
+        for failure in failures:
+            host.fail(failure)
+        with open_site(host, "/d0/kafka") as root:
+            (outcome,) = capture(root.site, [ITEM], instant)
+        is_full = failures[0].errno == errno.ENOSPC
+        assert outcome.place == (WHOLE if is_full else None)
+        left = {path for path in host.world().tree() if "/incoming/" in path}
+        assert left == set()
 
 
 def test_links_that_fail_while_the_broker_removes_keep_the_last_names(host: Host) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.io import Call
+from logdir.disk.captured_files import Files, complaint
+from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Result
 from tests.logdir.disk.rescue import DELETED, FILES, OLD, files_of
 from tests.logdir.disk.test_capture import ITEM, WHOLE, Host, Stop
@@ -74,3 +75,58 @@ def test_a17_no_part_of_a_capture_is_kept_before_its_files_are_durable(host: Hos
     assert outcome.result is Result.UNDONE
     synced = {os.path.basename(call.path) for call in host.calls if call.name == "fsync"}
     assert set(FILES) - {"partition.metadata"} <= synced
+
+
+_LOG, _META = f"{0:020}.log", "partition.metadata"
+_FILES: Files = {_LOG: (11, 5), _META: (12, 3)}
+
+
+@pytest.mark.parametrize(
+    ("seen", "held", "after"),
+    [
+        pytest.param(_FILES, {_META: (12, 3)}, _FILES, id="not all are linked"),
+        pytest.param(_FILES, {**_FILES, "x": (13, 0)}, _FILES, id="more are linked"),
+        pytest.param(_FILES, {**_FILES, _META: (13, 3)}, {**_FILES, _META: (13, 3)}, id="one was replaced meanwhile"),
+        pytest.param({_LOG: (11, 5)}, _FILES, _FILES, id="one has come meanwhile"),
+        pytest.param({**_FILES, "x": (13, 0)}, _FILES, _FILES, id="one is gone meanwhile"),
+        pytest.param({_LOG: (11, 5)}, {_LOG: (11, 5)}, {_LOG: (11, 5)}, id="no id"),
+        pytest.param({_META: (12, 3)}, {_META: (12, 3)}, {_META: (12, 3)}, id="no segment"),
+    ],
+)
+def test_a17_no_links_are_whole_that_differ_from_what_was_seen_before_or_after(
+    host: Host, seen: Files, held: Files, after: Files
+) -> None:
+    with HostDisk().open_top(str(host.top)) as links:
+        assert complaint(links, _FILES, _FILES, _FILES, log_start=0, is_tiered=False) is None
+        assert complaint(links, seen, held, after, log_start=0, is_tiered=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_whole"),
+    [
+        (f"{0:020}.index", True),
+        (f"{0:020}.txnindex", True),
+        (f"{5:020}.index", False),
+        (f"{5:020}.timeindex", False),
+        (f"{5:020}.txnindex", False),
+        (f"{5:020}.snapshot", True),
+        (f"{5:019}.index", True),
+        ("x" * 20 + ".index", True),
+        ("leader-epoch-checkpoint", True),
+    ],
+)
+def test_a17_no_links_are_whole_with_an_index_whose_segment_is_gone(host: Host, name: str, is_whole: bool) -> None:
+    files = {**_FILES, name: (13, 1)}
+    with HostDisk().open_top(str(host.top)) as links:
+        assert (complaint(links, files, files, files, log_start=None, is_tiered=False) is None) == is_whole
+
+
+@pytest.mark.parametrize(("start", "is_whole"), [(None, True), (4, False), (5, True), (6, True)])
+def test_a17_no_links_are_whole_whose_first_segment_lies_above_the_logs_start(
+    host: Host, start: int | None, is_whole: bool
+) -> None:
+    files = {f"{5:020}.log": (11, 5), _META: (12, 3)}
+    with HostDisk().open_top(str(host.top)) as links:
+        assert (complaint(links, files, files, files, log_start=start, is_tiered=False) is None) == is_whole
+        # Its first segments may lie in remote storage.
+        assert complaint(links, files, files, files, log_start=start, is_tiered=True) is None

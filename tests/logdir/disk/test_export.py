@@ -19,7 +19,7 @@ from logdir.disk.io import HostDisk
 from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
 from logdir.errors import DiskError, LogDirError, RefusedError
-from logdir.formats.replica_marker import Checkpoints
+from logdir.formats.replica_marker import Checkpoints, Intent, render
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
 PLACE = f"deleting/{OLD}_0"
@@ -141,6 +141,68 @@ def test_a_name_that_is_taken_is_refused(log_dir: Path, tmp_path: Path, kind: st
 def test_a_destination_that_is_no_place_is_refused(log_dir: Path, destination: str) -> None:
     with pytest.raises(RefusedError):
         run(log_dir, destination)
+
+
+@pytest.mark.parametrize("destination", ["out", "./out", "/", "/.", "/no/such/parent/out"])
+def test_no_directory_is_made_where_the_command_happens_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, destination: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RefusedError), elsewhere.new_directory(destination, ()):
+        pytest.fail("made")
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_directory_above_a_destination_is_passed_over(tmp_path: Path) -> None:
+    """One that is bound elsewhere has another path, and is the same."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    found = list(elsewhere._identities(str(tmp_path / "a" / "b")))
+    above = [path.stat() for path in (tmp_path / "a" / "b", *(tmp_path / "a" / "b").parents)]
+    assert found == [(one.st_dev, one.st_ino) for one in above]
+
+
+def test_a_name_that_was_taken_while_it_was_copied_is_refused_and_left_alone(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(elsewhere.NewDirectory):
+        def write(self, name: str, data: bytes) -> None:
+            super().write(name, data)
+            (tmp_path / "out").mkdir(exist_ok=True)
+            (tmp_path / "out" / "theirs").write_bytes(b"x")
+
+    monkeypatch.setattr(elsewhere, "NewDirectory", Late)
+    with pytest.raises(RefusedError, match="free"):
+        run(log_dir, tmp_path / "out")
+    assert content(tmp_path / "out") == {"theirs": b"x"}
+    assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird", "out"]
+
+
+def test_a_manifest_that_does_not_read_back_is_found_out(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(descriptor: int, data: memoryview) -> int:
+        return written(descriptor, bytes(data).swapcase())
+
+    written = os.write
+    monkeypatch.setattr(elsewhere.os, "write", lie)
+    with pytest.raises(DiskError, match="do not trust that disk"):
+        run(log_dir, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
+
+
+def test_a_copy_leaves_no_file_open(log_dir: Path, tmp_path: Path) -> None:
+    before = sorted(os.listdir("/proc/self/fd"))
+    run(log_dir, tmp_path / "out")
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_no_copy_on_its_way_in_is_exported(log_dir: Path, tmp_path: Path) -> None:
+    with opened(log_dir) as site, site.deleting.open(f"{OLD}_0") as source:
+        marker = replace(require_marker(site, source), intent=Intent.INCOMING, delay_ms=None)
+    (log_dir.with_name("kafka.logdird") / PLACE / "replica.json").write_bytes(render(marker))
+    with pytest.raises(RefusedError, match="was set aside"):
+        run(log_dir, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("place", ["deleting/x", f"deleting/{OLD}_1", f"{PLACE}.purging", "t-0", f"../kafka/{OLD}_0"])

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.give_id import GiveItem, give_id
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.outcome import Outcome, Result
-from logdir.errors import ReadOnlyDiskError, RefusedError
+from logdir.errors import DiskFullError, ReadOnlyDiskError, RefusedError
 from logdir.formats import partition_metadata
 from logdir.ids import TopicId
 from tests.builders import TOPIC_ID
+from tests.crash.model import Failure, ModelHost
+from tests.crash.starts import ONE, A, Sites, start
 from tests.logdir.disk.staged_rig import BY_ID, GID, UID, make_log_dir, opened, owner, seen
 
 GIVEN = TopicId.parse(TOPIC_ID)
@@ -139,3 +141,32 @@ def test_a_sync_that_fails_ends_writing(call: str, nameless: Path) -> None:
 
     with pytest.raises(ReadOnlyDiskError):
         give(nameless, disk=HostDisk(failing))
+
+
+@pytest.mark.parametrize("for_ever", [False, True])
+@pytest.mark.parametrize("is_short", [False, True])
+def test_a10_a_full_disk_takes_the_reserve_or_is_called_full(for_ever: bool, is_short: bool) -> None:
+    """Whether the call that failed left nothing, or half of a file."""
+    first = start(A, files=ONE)
+    host = ModelHost(first.world()).fail(Failure(0, errno.ENOSPC, for_ever=for_ever, name="write", is_short=is_short))
+    with Sites(host) as sites:
+        outcome = give_id(sites.of(A), GiveItem(path=A.path, topic_id=GIVEN))
+        reserve = sites.of(A).work.stat("reserve").size_bytes
+    assert (outcome.result is Result.DONE) != for_ever
+    assert isinstance(outcome.error, DiskFullError) == for_ever
+    assert reserve == 0
+    left = {path.rpartition("/")[2] for path in host.world().files() if path.startswith(f"{A.log_dir}/{A.path}/")}
+    assert left == ({*ONE} if for_ever else {*ONE, "partition.metadata"})
+
+
+def test_no_id_is_given_that_does_not_read_back(nameless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(directory: HostDirectory, name: str, limit: int) -> bytes:
+        data = real(directory, name, limit)
+        return data.swapcase() if name == "partition.metadata.tmp" else data
+
+    real = HostDirectory.read
+    before = seen(nameless.parent)
+    monkeypatch.setattr(HostDirectory, "read", read)
+    outcome = give(nameless)
+    assert isinstance(outcome.error, RefusedError)
+    assert seen(nameless.parent) == before

@@ -16,7 +16,7 @@ from logdir.disk.bar import BarState, bar, state
 from logdir.disk.calls import Owner
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.locks import hold_all
-from logdir.errors import FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
+from logdir.errors import DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
 from logdir.formats.layout_file import LayoutState
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
@@ -311,6 +311,26 @@ def test_one_disk_that_fails_does_not_keep_the_other_from_its_steps() -> None:
         assert not report.is_finished
         assert state(sites) is BarState.OPEN
         assert not any(of.is_under_ids for of in layout.look_all(sites))
+
+
+def test_a_full_disk_under_a_change_of_layout_is_called_full() -> None:
+    def start() -> ModelHost:
+        host = ModelHost.with_disks("/d1", uid=7, gid=8)
+        host.plant("/d1/k/meta.properties", b"version=1\nnode.id=1\ncluster.id=x\n", mtime_ns=5)
+        host.plant("/d1/k/a-1/0.log", b"x", mtime_ns=6)
+        for name in ("deleting", "incoming"):
+            host.plant(f"/d1/k{WORK}/{name}", kind=Type.DIRECTORY, owner=Owner(7, 8, 0o755))
+        return host
+
+    whole = start()
+    with opened(whole, ["/d1/k"]) as sites:
+        plan = plan_of(sites)
+        assert layout.apply(sites, plan, unlocked).is_finished
+    said = [number for number, made in enumerate(whole.records) if made.call.path.endswith("/layout.json.tmp")]
+    host = start().fail(Failure(said[0], errno.ENOSPC, for_ever=True))
+    with opened(host, ["/d1/k"]) as sites:
+        report = layout.apply(sites, plan, unlocked)
+    assert isinstance(report.failed["/d1/k"], DiskFullError)
 
 
 def test_replicas_in_another_spelling_of_their_id_are_held(tops: list[Path]) -> None:

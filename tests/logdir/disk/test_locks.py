@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -102,6 +104,46 @@ def test_a32_a_pid_of_another_namespace_is_said_to_be_outside(
         monkeypatch.setattr("logdir.disk.locks.fcntl.fcntl", lambda *_, answer=answer: answer)
         assert locks.holder(descriptor) == "a process outside this container"
     os.close(descriptor)
+
+
+def test_a32_a_broker_that_is_the_first_process_of_its_container_is_named(
+    top: HostDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    descriptor = top.open_lock(".lock", top.own_stat().owner.for_file())
+    answer = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 1)
+    monkeypatch.setattr("logdir.disk.locks.fcntl.fcntl", lambda *_: answer)
+    found = locks.holder(descriptor)
+    os.close(descriptor)
+    assert found is not None
+    assert re.match(r"pid 1\b", found)
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 1), (1 << 40, 1), (0, 0)])
+def test_a_lock_of_any_byte_of_the_file_keeps_us_out(top: HostDirectory, start: int, length: int) -> None:
+    """The JVM locks all bytes there can be; the first alone, or one far behind, are no less somebody's."""
+    descriptor = os.open(f"{top.path}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, start, length, 0))
+    with pytest.raises(LockHeldError):
+        KafkaLock.take(top)
+    os.close(descriptor)
+    KafkaLock.take(top).release()
+
+
+def test_a_lock_is_held_too_where_standard_input_was_closed(top: HostDirectory) -> None:
+    """Its descriptor is 0 then."""
+    descriptor, kept = top.open_lock(".lock", top.own_stat().owner.for_file()), os.dup(0)
+    os.dup2(descriptor, 0)
+    try:
+        lock = KafkaLock(top, 0)
+        assert lock.still_held()
+        lock.release()
+        assert not lock.still_held()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(descriptor)
 
 
 @pytest.mark.root
@@ -224,6 +266,24 @@ def test_the_pid_of_an_owner_overwrites_a_longer_one_and_needs_no_room(tmp_path:
     assert path.read_bytes() == str(os.getpid()).encode().ljust(20) + b"\n"
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_the_pid_of_an_owner_is_for_people_and_no_full_disk_keeps_it_from_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fail(descriptor: int, text: bytes) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(locks, "note_in_lock", fail)
+    with HostDisk().open_top(str(_with_owner_lock(tmp_path / "w"))) as root:
+        before = sorted(os.listdir("/proc/self/fd"))
+        if number == errno.EIO:
+            with pytest.raises(OSError, match=os.strerror(number)):
+                OwnerLock.take(root)
+        else:
+            OwnerLock.take(root).release()
+        assert sorted(os.listdir("/proc/self/fd")) == before
+
+
 def test_the_owner_lock_is_never_made(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     with HostDisk().open_top(str(tmp_path / "w")) as root, pytest.raises(NoWorkRootError, match="logdirctl init"):
@@ -280,10 +340,11 @@ def test_a22_one_that_is_held_releases_all(dirs: list[str]) -> None:
 def test_a23_a_log_dir_that_does_not_answer_is_refused_unless_named(dirs: list[str], tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
     with (
-        pytest.raises(LogDirOfflineError, match=rf"{gone}.*No such file.*--skip-log-dir"),
+        pytest.raises(LogDirOfflineError, match=rf"{gone}.*No such file.*--skip-log-dir") as raised,
         hold_all(HostDisk(), [*dirs, gone], now_boottime_ms=0),
     ):
         pytest.fail("held")
+    assert raised.value.found == "No such file or directory"
     assert all(map(_is_free, dirs))
     with hold_all(HostDisk(), [*dirs, gone], without=[gone], now_boottime_ms=0) as batch:
         assert batch.log_dirs == tuple(dirs)

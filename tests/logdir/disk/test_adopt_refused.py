@@ -138,6 +138,9 @@ def test_a16_no_start_finishes_an_adoption_for_what_was_set_aside_with_another_i
 
 def test_an_error_while_it_is_finished_leaves_the_rescued_files(fresh: Callable[[int], Host]) -> None:
     host = interrupted(fresh(1))
+    for number in (0, 1):  # of somebody else
+        (host.work(number) / "deleting" / "notes").write_bytes(b"x")
+        (host.work(number) / "deleting" / f"{NEW}_0.9").write_bytes(b"x")
 
     def fail(number: int, call: Call) -> None:
         if call.name == "rename" and READY in call.path:
@@ -149,6 +152,9 @@ def test_an_error_while_it_is_finished_leaves_the_rescued_files(fresh: Callable[
     assert (found.adoptions.finished, len(found.adoptions.troubled)) == ((), 1)
     assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
     host.before = lambda number, call: None
+    for number in (0, 1):
+        (host.work(number) / "deleting" / "notes").unlink()
+        (host.work(number) / "deleting" / f"{NEW}_0.9").unlink()
     assert len(host.recover().finished) == 1
     assert host.state() == "adopted"
 

@@ -118,6 +118,19 @@ def test_a32_a_broker_that_is_the_first_process_of_its_container_is_named(
     assert re.match(r"pid 1\b", found)
 
 
+def test_a_process_that_ends_while_the_holder_is_looked_for_hides_it_from_nobody(
+    top: HostDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = [Path("/proc/2000000001"), Path("/proc/2000000002")]
+    listed = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: [*gone, *listed(path, pattern)])
+    with (
+        held_by_child("ofd", Path(top.path, ".lock")) as pid,
+        pytest.raises(LockHeldError, match=rf"found pid {pid} "),
+    ):
+        KafkaLock.take(top)
+
+
 @pytest.mark.parametrize(("start", "length"), [(0, 1), (1 << 40, 1), (0, 0)])
 def test_a_lock_of_any_byte_of_the_file_keeps_us_out(top: HostDirectory, start: int, length: int) -> None:
     """The JVM locks all bytes there can be; the first alone, or one far behind, are no less somebody's."""

@@ -165,6 +165,32 @@ def test_no_sync_that_the_kernel_refused_is_called_done_or_forgotten(
     assert disk.failed == {path.stat().st_dev: f"{path}: Input/output error"}
 
 
+def test_a_file_system_that_has_shut_down_is_not_believed_that_entries_are_durable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XFS says yes to the sync of a directory then, and no to a look at it."""
+    disk = HostDisk()
+    with disk.open_top(str(path)) as top:
+        top.identity()
+
+        def fails(descriptor: int) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with monkeypatch.context() as down:
+            down.setattr(os, "fstat", fails)
+            with pytest.raises(OSError, match="Input/output error"):
+                top.sync()
+    assert disk.failed == {path.stat().st_dev: f"{path}: Input/output error"}
+
+
+def test_no_second_name_is_given_to_what_a_link_leads_to(path: Path) -> None:
+    (path / "l").symlink_to("f")
+    with HostDisk().open_top(str(path)) as top:
+        top.link("l", top, "m")
+    assert (path / "m").is_symlink()
+    assert (path / "f").stat().st_nlink == 1
+
+
 def test_no_call_takes_the_directory_of_another_kind_of_disk(path: Path) -> None:
     foreign = cast(Directory, object())
     with HostDisk().open_top(str(path)) as top:

@@ -179,6 +179,31 @@ def test_a_big_file_is_shortened_in_steps(d1: Path, monkeypatch: pytest.MonkeyPa
     assert truncated.count("00000000000000000007.log") == 1
 
 
+@pytest.mark.parametrize("size", [8 << 20, (8 << 20) + 1, 24 << 20])
+def test_no_more_than_8_mib_go_in_a_step_and_who_has_a_file_is_asked_only_where_there_are_several(
+    d1: Path, size: int
+) -> None:
+    with (deleting(d1) / NAME / LOG).open("wb") as file:
+        file.truncate(size)
+    for other in (deleting(d1) / NAME).glob("*7.log"):
+        other.unlink()
+    asked: list[str] = []
+    steps: list[int] = []
+
+    def nobody_has(directory: Directory, name: str) -> bool:
+        asked.append(name)
+        return False
+
+    with opened(d1) as site:
+        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
+        remove(site, claimed, lambda freed, files: steps.append(freed), in_use=nobody_has)
+    assert asked == ([] if size == 8 << 20 else [LOG])
+    whole = (size - 1) // (8 << 20)
+    assert steps[:whole] == [8 << 20] * whole
+    # The files beside it are small.
+    assert size <= sum(steps) <= size + 10_000
+
+
 def test_a_file_with_a_second_name_is_never_shortened(d1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.link(deleting(d1) / NAME / LOG, d1 / "b-0" / "linked")
     truncated = _removed(d1, monkeypatch)

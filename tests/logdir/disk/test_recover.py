@@ -221,6 +221,17 @@ def test_a_prefix_that_cannot_be_read_does_not_keep_the_others(tmp_path: Path, m
     assert (found.unmarked, [one.path for one in found.troubled]) == ((BY_ID,), [f"{made}/aa"])
 
 
+def test_only_a_directory_with_the_name_of_a_prefix_is_looked_into(d1: Path) -> None:
+    (d1 / TOPIC_ID[:2]).write_bytes(b"a file")
+    for stranger in ("lost+found", "backup"):
+        for name in (f"{TOPIC_ID}_0", "a-0"):
+            (d1 / stranger / name).mkdir(parents=True)
+            (d1 / stranger / name / FILE_NAME).write_bytes(b"whatever")
+    before = seen(d1.parent, markers=True)
+    assert recovered(d1) == NOTHING
+    assert seen(d1.parent, markers=True) == before
+
+
 def test_strangers_and_links_are_not_touched(d1: Path, tmp_path: Path) -> None:
     elsewhere = partition(tmp_path / "elsewhere")
     (elsewhere / FILE_NAME).write_bytes(b"not ours")

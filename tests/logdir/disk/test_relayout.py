@@ -428,6 +428,7 @@ def test_of_two_errors_the_one_that_ended_it_is_told() -> None:
     with opened(host, ["/d1/k"]) as (site,):
         outcomes = to_ids(site, [ITEMS[1]])
     assert isinstance(outcomes[0].error, DiskFullError)
+    assert outcomes[0].error.found == "No space left on device"
 
 
 def test_a10_a_full_disk_gives_up_its_reserve() -> None:

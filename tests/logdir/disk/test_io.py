@@ -191,6 +191,12 @@ def test_no_second_name_is_given_to_what_a_link_leads_to(path: Path) -> None:
     assert (path / "f").stat().st_nlink == 1
 
 
+@pytest.mark.parametrize("name", ["", ".", "d1", "./d1"])
+def test_nothing_is_opened_relative_to_where_a_process_happens_to_be(name: str) -> None:
+    with pytest.raises(ValueError, match="not an absolute path"):
+        HostDisk().open_top(name)
+
+
 def test_no_call_takes_the_directory_of_another_kind_of_disk(path: Path) -> None:
     foreign = cast(Directory, object())
     with HostDisk().open_top(str(path)) as top:

@@ -213,6 +213,16 @@ def test_what_is_kept_but_torn_holds_the_replica(top: Path, site: Site) -> None:
     assert snapshot(top) == before
 
 
+@pytest.mark.parametrize(("size", "said"), [(131_072, "one line that ends with LF"), (131_073, "at most 131072 bytes")])
+def test_nothing_kept_is_read_that_is_larger_than_any_of_ours(top: Path, site: Site, size: int, said: str) -> None:
+    partition(top / "a-0", topic_id=None)
+    to_ids(site, [item(own=False)])
+    (top / item().place / "relayout.json").write_bytes(bytes(size))
+    before = snapshot(top)
+    assert said in why(to_names(site, [back(item())])[0])
+    assert snapshot(top) == before
+
+
 def test_what_is_kept_but_torn_is_not_moved_to_where_it_could_not_come_back_from(top: Path, site: Site) -> None:
     path = partition(top / "a-0", topic_id=None)
     (path / "partition.metadata").write_bytes(PLAIN + b"\ntopic_name: a")

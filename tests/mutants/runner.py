@@ -35,7 +35,7 @@ SURVEYED: Final = (
     "tests/logdir/decide/test_*.py", "tests/logdir/disk/test_*.py", "tests/reconcile/test_*.py",
     "tests/tools/test_broker.py", "tests/tools/test_changes*.py", "tests/tools/test_closed.py",
     "tests/tools/test_init.py", "tests/tools/test_layout.py", "tests/tools/test_pro*.py", "tests/tools/test_purge*.py",
-    "tests/tools/test_reconcile*.py", "tests/tools/test_stage*.py", "tests/tools/test_strays.py",
+    "tests/tools/test_reconcile*.py", "tests/tools/test_st*.py",
     "tests/tools/test_describe.py", "tests/crash/families/test_failed_*.py", "tests/crash/races/test_races.py",
 )  # fmt: skip
 """The tests that may catch a change of what decides and what it is carried out with."""

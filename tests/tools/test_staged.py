@@ -383,6 +383,30 @@ def test_a_work_root_that_cannot_be_read_does_not_keep_what_is_staged_from_being
     assert (status, len(result["items"])) == (Exit.PROBLEMS, 3)
 
 
+def test_a_broker_with_one_log_dir_is_no_fault_of_ours_in_any_command(tmp_path: Path) -> None:
+    disk, _ = two_disks(tmp_path)
+    named = ("--log-dirs", disk)
+    for argv in (
+        ("init",),
+        ("stage", "pay", "--even-if-unknown"),
+        ("staged", "ls"),
+        ("staged", "hold", "pay"),
+        ("staged", "restore", "pay-0", "--even-if-unknown"),
+        ("staged", "purge", "pay-2", "--even-if-early", "--even-if-last", "--include-held"),
+        ("staged", "ls"),
+        ("uninstall",),
+    ):
+        assert ctl(*argv, *named, *(() if argv[-1] == "ls" else ("--apply",))).status == Exit.DONE, argv
+
+
+def test_no_listing_rests_on_a_request_document_nor_on_half_a_watermark(named: Named, tmp_path: Path) -> None:
+    """Neither with nothing staged: what is wrong is said when it is typed."""
+    (tmp_path / "request.json").write_text("{}")
+    for words in (("--from", f"request:{tmp_path}/request.json"), ("--high-watermark", 5), ("--from", "nothing:")):
+        said = ctl("staged", "ls", *named, *words)
+        assert (said.status, said.out) == (Exit.USAGE, ""), words
+
+
 @pytest.mark.parametrize("command", ["stage", "restore", "purge"])
 def test_nothing_is_changed_before_the_heartbeat_of_every_disk_names_this_boot(
     command: str, named: Named, tmp_path: Path

@@ -221,6 +221,23 @@ def test_a02_a_removal_that_may_not_be_committed_is_told_and_is_no_proof() -> No
     assert "not known to be committed" in refusal.problem.found
 
 
+@pytest.mark.parametrize(
+    ("latest", "is_said"),
+    [
+        (assigning(), True),
+        (assigning(replicas=(2, 3), isr=(1, 2)), False),
+        (assigning(replicas=(2, 3), isr=(2, 3)), False),
+        (nothing(), False),
+    ],
+    ids=["here", "elsewhere, in sync here", "elsewhere", "no such topic"],
+)
+def test_no_end_of_a_local_log_is_said_to_assign_here_what_it_does_not(latest: ClusterState, is_said: bool) -> None:
+    refusal = restored(ClusterState(latest=latest.image, known_offset=0))
+    assert refusal.why is Why.ASSIGNMENT_UNKNOWN
+    assert ("assigns it here" in refusal.problem.found) is is_said
+    assert ("offset 100" in refusal.problem.found) is is_said
+
+
 # Purge.
 
 
@@ -280,7 +297,11 @@ def test_a48_what_another_broker_has_in_sync_goes_on_a_word_of_its_own(marker: R
     assert refused_by(purge(marker, there, is_live=False, is_even_if_assigned=True)) is None
     fenced = replace(there, brokers={node: Broker(b"i" * 16, 1, is_fenced=True) for node in (2, 3)})
     for image in (fenced, image_of((1,)), image_of(())):
-        assert refused_by(purge(marker, image, is_live=False, is_even_if_assigned=True)) == "still-assigned"
+        plan = purge(marker, image, is_live=False, is_even_if_assigned=True)
+        assert refused_by(plan) == "still-assigned"
+        # A word that changes nothing is not proposed, and no node is named that does not hold it.
+        assert "--even-if-assigned" not in plan.refusals[0].problem.fix
+        assert "in the ISR of" not in plan.refusals[0].problem.found
 
 
 @pytest.mark.parametrize("marker", [LAST, NOBODY_KNEW])

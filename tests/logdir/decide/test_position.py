@@ -42,6 +42,14 @@ def test_a_measure_that_was_lowered_on_some_disks_only_stays_where_it_was() -> N
     assert found.metadata == MetadataMark(epoch=7, offset=90)
 
 
+def test_no_cluster_id_is_forgotten_that_one_of_the_records_has() -> None:
+    unsaid = replace(FIRST, cluster_id=None)
+    for records in ([FIRST, unsaid], [unsaid, FIRST]):
+        found = highest(records)
+        assert found is not None
+        assert found.cluster_id == "MkU3OEVBNTcwNTJENDM2Qk"
+
+
 def test_full_wanted_is_as_after_the_last_request() -> None:
     for records in ([asked(7), asked(6, wanted=True)], [asked(6, wanted=True), asked(7)], [FIRST, asked(7)]):
         found = highest(records)

@@ -90,6 +90,12 @@ def test_a_lost_heartbeat_holds_what_is_due() -> None:
     refused = decide(REMOVED, now=LATER, heartbeats={"/d1": None})
     assert isinstance(refused, Refusal)
     assert "heartbeat" in refused.problem.found
+    # What names the heartbeat is no word for what has no deadline, and the other way round.
+    assert "logdirctl init" in refused.problem.fix
+    assert "--include-held" not in refused.problem.fix
+    held = decide(HELD, now=LATER)
+    assert isinstance(held, Refusal)
+    assert "--even-if-early --include-held" in held.problem.fix
     assert isinstance(decide(REMOVED, now=LATER, heartbeats={}), Refusal)
 
 
@@ -202,7 +208,7 @@ def test_no_more_is_claimed_than_goes_in_about_a_second_but_one_always(
 
 def test_however_fast_it_may_go_there_is_a_limit_in_each_way() -> None:
     for rates in ((0, 0), (1 << 60, 1 << 40)):
-        assert room_of(*rates) == Room(MOST_PARTITIONS, MOST_BYTES, MOST_FILES)
+        assert room_of(*rates) == Room(MOST_PARTITIONS, MOST_BYTES, MOST_FILES) == Room(1024, 17_179_869_184, 20_000)
     for load in (Load(1, 0, 1), Load(1, 1 << 30, 1), Load(1, 0, 1000)):
         most = min(MOST_PARTITIONS, MOST_BYTES // max(load.size_bytes, 1), MOST_FILES // load.files)
         assert batches(room_of(0, 0), [load] * (2 * most))[0] == most < 2 * most

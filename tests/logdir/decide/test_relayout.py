@@ -224,7 +224,10 @@ def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
     with pytest.raises(RefusedError, match=held):
         relayout.apply(PLAN, mixed)
     with pytest.raises(RefusedError, match=held):
+        relayout.check(PLAN, mixed)
+    with pytest.raises(RefusedError, match=held):
         relayout.rollback(mixed)
+    assert relayout.check(PLAN, mixed, confirmed=True) == relayout.apply(PLAN, mixed, confirmed=True)
     assert items(relayout.apply(PLAN, mixed, confirmed=True)) == [(D1, "a-1"), (D2, "b-0")]
     assert relayout.rollback(mixed, confirmed=True).phases[-1] == (Forget(D1), Forget(D2))
     one_lost = (after(None, None)[0], after(None, LayoutState.APPLIED)[1])

@@ -81,6 +81,12 @@ def test_a15_a_live_twin_on_any_disk_refuses(disks: tuple[LogDirFacts, ...]) -> 
     assert why(request(), *disks) is Why.LIVE_TWIN
 
 
+def test_a15_a_live_twin_is_found_by_the_id_in_the_marker_where_the_staged_name_has_none() -> None:
+    item = set_aside(topic_id=None, name="orders-3")
+    twin = facts(replica("new-3", log_dir="/d2", topic_id=ID), log_dir="/d2")
+    assert why(request(item.name), facts(set_aside=(item,)), twin) is Why.LIVE_TWIN
+
+
 def test_a_live_neighbour_is_no_twin() -> None:
     d2 = facts(replica("orders-4", log_dir="/d2"), replica("t-3", log_dir="/d2"), log_dir="/d2")
     assert plan_restore(request(), [facts(set_aside=(STAGED,)), d2]).actions

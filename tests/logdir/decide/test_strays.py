@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logdir.decide.reconcile_action import Rule
-from logdir.decide.strays import State, StrayView, unclaimed
+from logdir.decide.strays import State, StrayView, unclaimed, view_strays
 from logdir.desired import requests
 from logdir.desired.claim import Says
 from logdir.desired.image import Partition, Topic
@@ -25,7 +25,7 @@ from tests.logdir.decide.stray_scene import UNIQUE, a_log, full_of, gone, only, 
 from tests.logdir.desired.log_dir import LogDir, change
 from tests.reconcile.disk import BORN_MS, CLUSTER, HOUR_MS, NODE, NOW, WALL_MS, disk, live
 from tests.reconcile.scene import A0, OTHERS, A, B, later, pair, raw
-from tests.reconcile.stories import FRESH, standing, up_to
+from tests.reconcile.stories import FRESH, request, standing, up_to
 
 
 @pytest.fixture
@@ -176,6 +176,15 @@ class TestSetAsideByBrokers:
         assert found.missing is not None
         assert "keep the broker stopped" in found.missing.fix
 
+    @pytest.mark.parametrize(("kind", "state"), [(Kind.DELETE, State.LEAVING), (Kind.STRAY, State.UNPROVEN)])
+    def test_what_was_wanted_and_is_gone_at_the_end_of_the_local_log_is_neither_wanted_nor_proven(
+        self, kind: Kind, state: State, log: LogDir
+    ) -> None:
+        then, disks = up_to(log), pair(renamed(kind, "a", A))
+        (found,) = view_strays(request(then, disks), disks, gone(log, A)).strays
+        assert (found.state, found.missing is not None and found.missing.slug) == (state, "not-committed")
+        assert not isinstance(found.evidence, Removed)
+
     def test_a_stray_beside_a_live_copy_is_to_be_compared(self, log: LogDir) -> None:
         found = only(up_to(log), *pair(renamed(Kind.STRAY, "a", A), live("a", A)))
         assert said(found) == ("unproven", "wanted", "Present", None)
@@ -265,6 +274,18 @@ class TestImagesThatMayNotBeUsed:
         found = view(gone(log, A), *pair(live("a", A)), dead)
         assert found.unseen == (problem,)
         assert [stray.log_dir for stray in found.strays] == ["/d1"]
+
+    def test_no_closed_disk_is_passed_over_in_silence_but_one_of_which_nothing_was_read(self, log: LogDir) -> None:
+        """It may be empty, or read in part: then both the disk and what is wrong with it are told."""
+        unread = Problem("log-dir-offline", "/d1", "a log dir", "io-error")
+        whole = replace(disk(live("a", A)), closed=Problem("suspect", "/d1", "a disk without a failed sync", "one"))
+        for one, is_said in (
+            (replace(whole, replicas=()), True),
+            (replace(whole, problem=unread), True),
+            (replace(whole, problem=unread, replicas=()), False),
+        ):
+            found = view(up_to(log), one, pair()[1])
+            assert [refusal.log_dir for refusal in found.passed_over] == (["/d1"] if is_said else [])
 
     def test_a_foreign_or_closed_disk_is_passed_over(self, log: LogDir) -> None:
         image = gone(log, A)

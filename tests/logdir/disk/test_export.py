@@ -205,6 +205,27 @@ def test_no_copy_on_its_way_in_is_exported(log_dir: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another group")
+@pytest.mark.parametrize(("mode", "group"), [(0o755, os.getegid()), (0o2755, 2345)])
+def test_a_copy_has_the_group_of_its_parent_only_where_that_hands_it_down(
+    log_dir: Path, tmp_path: Path, mode: int, group: int
+) -> None:
+    parent = tmp_path / "out"
+    parent.mkdir()
+    os.chown(parent, -1, 2345)
+    parent.chmod(mode)
+    run(log_dir, parent / "rescued")
+    found = (parent / "rescued").stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (os.geteuid(), group, 0o700)
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127])
+def test_a_destination_may_have_the_longest_name_there_is(log_dir: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "out").mkdir()
+    run(log_dir, tmp_path / "out" / name)
+    assert os.listdir(tmp_path / "out") == [name]
+
+
 @pytest.mark.parametrize("place", ["deleting/x", f"deleting/{OLD}_1", f"{PLACE}.purging", "t-0", f"../kafka/{OLD}_0"])
 def test_only_what_was_set_aside_is_exported(log_dir: Path, tmp_path: Path, place: str) -> None:
     with pytest.raises(LogDirError):

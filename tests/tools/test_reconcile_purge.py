@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import partition
+from tests.builders import CLUSTER, partition
 from tests.logdir.desired.log_dir import START_MS, LogDir, register, remove
 from tests.reconcile.universe import document, listed
 from tests.tools.cluster_log import cluster_log, topics_on
@@ -82,12 +82,29 @@ def test_a43_what_is_wanted_again_is_not_purged_and_loses_its_deadline(rig: Rig)
 
 
 def test_a43_nothing_is_purged_while_the_log_is_behind(rig: Rig) -> None:
+    """Nor what an operator set aside, by name and early: what was put back may want it."""
     assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    age(partition(rig.disks[1] / "lone-0", topic_id=LONE))
+    assert ctl("stage", "lone", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE
     for path in (rig.disks[0] / "__cluster_metadata-0").iterdir():
         path.unlink()
     rig.log().snapshot(register(1))
     said = ctl("staged", "purge", GONE, *rig.named, "--even-if-early", "--include-held", "--apply")
     assert (said.status, "older, or rolled back" in said.err) == (Exit.REFUSED, True)
+    for words in ((), ("lone",), ("lone", "--even-if-early", "--even-if-last")):
+        said = ctl("staged", "purge", *words, *rig.named, "--apply")
+        assert (said.status != Exit.DONE, "older, or rolled back" in said.err) == (True, True), said
+    assert len(rig.deleting()) == 3
+
+
+def test_no_log_of_another_cluster_is_passed_over_in_silence_by_a_purge(rig: Rig) -> None:
+    assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
+    other = rig.folder / "other"
+    rig.snapshot(rig.log(other))
+    text = (rig.disks[0] / "meta.properties").read_text()
+    (other / "meta.properties").write_text(text.replace(CLUSTER, "A" * 22))
+    said = ctl("staged", "purge", "--from", f"metadata:{other}", *rig.named, "--apply")
+    assert (said.status != Exit.DONE, "cluster of the log dirs" in said.err) == (True, True), said
     assert len(rig.deleting()) == 2
 
 

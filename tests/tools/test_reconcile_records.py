@@ -96,6 +96,19 @@ def test_no_request_is_acted_on_by_the_word_of_another_clusters_controller_json(
     assert rig.deleting() == []
 
 
+def test_no_replica_of_a_log_dir_is_staged_with_a_sync_of_its_own(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, parts = staging.stage, []
+
+    def stage(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+        parts.append((site.log_dir, len(items)))
+        return real(site, items)
+
+    monkeypatch.setattr(staging, "stage", stage)
+    source = rig.document(document(listed(gone=(GONE, (0, 1))), type=FULL, sequence=9))
+    assert rig.reconcile(source, "--apply", "--even-over-limit").status == Exit.DONE
+    assert parts == [(str(disk), PARTITIONS // 2) for disk in rig.disks]
+
+
 def test_no_request_is_marked_applied_though_a_row_failed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """``gone-1`` is replaced by a copy of itself after the last look: its staging is refused at the directory."""
     real = staging.stage

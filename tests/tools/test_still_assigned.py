@@ -17,7 +17,7 @@ from tests.logdir.desired.log_dir import partition as claimed
 from tests.tools.cluster_log import topics_on
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import Said, ctl, ctl_json, tree
-from tests.tools.reconcile_rig import OTHER, PAY, Rig, age, is_in, raw
+from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, is_in, raw
 from tools.cli import Exit
 from tools.logdirctl.broker import OpenBroker
 
@@ -305,3 +305,13 @@ def test_a_listing_says_still_assigned_to_people_too(tmp_path: Path) -> None:
     out = ctl("staged", "ls", *cluster.named).out
     assert "still assigned" in out
     assert json.loads(ctl("staged", "ls", *cluster.named, "--json").out)["result"]["items"][0]["assigned"] == "here"
+
+
+def test_a_listing_does_not_forget_a_removal_that_stands_before_the_newest_snapshot(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    log = rig.log()
+    assert ctl("stage", "gone", "--even-if-unknown", *rig.named, "--apply").status == Exit.DONE
+    log.append(remove(raw(GONE)))
+    rig.snapshot(log)
+    _, result = ctl_json("staged", "ls", *rig.named)
+    assert [(item["topic"], item["assigned"]) for item in result["items"]] == [("gone", "gone")] * 2

@@ -54,3 +54,9 @@ def test_no_batch_is_larger_than_the_limit(disk: _Disk) -> None:
     for part in Batches(3, 500).of(range(10)):
         disk.work(part, 0)
     assert disk.sizes == [3, 3, 3, 1]
+
+
+def test_a_disk_that_takes_a_minute_for_each_is_given_one_at_a_time(disk: _Disk) -> None:
+    for part in Batches(1024, 500).of(range(FIRST * 3)):
+        disk.work(part, 60_000)
+    assert disk.sizes[-1] == 1

@@ -244,10 +244,10 @@ def _cases(told: Iterable[tuple[Any, int]], more: Iterable[tuple[Any, int]]) -> 
 @pytest.mark.parametrize(
     ("make", "partitions"),
     _cases(
-        [(two_clusters, 4)],
+        [(clean_fleet, 4)],
         [
-            (two_clusters, 1), (two_clusters, 64), (many_sets, 1), (many_sets, 4), (many_sets, 64),
-            (clean_fleet, 1), (clean_fleet, 4), (clean_fleet, 64),
+            (two_clusters, 1), (two_clusters, 4), (two_clusters, 64), (many_sets, 1), (many_sets, 4), (many_sets, 64),
+            (clean_fleet, 1), (clean_fleet, 64),
         ],
     ),
 )  # fmt: skip
@@ -301,6 +301,7 @@ def assert_same_plan(found: Path, expected: Path) -> None:
         assert sorted(map(str, rows(found / table))) == sorted(map(str, rows(expected / table)))
 
 
+@pytest.mark.slow
 def test_former_ids_are_taken_first(spark: SparkSession, tmp_path: Path) -> None:
     builder = clean_fleet(tmp_path / "f")
     first = plan(spark, builder, tmp_path / "p")
@@ -335,6 +336,7 @@ def test_nothing_is_minted_beside_an_unread_disk(spark: SparkSession, tmp_path: 
     assert [s["id_from"] for s in read_lines(out / "brokers/east/2.jsonl")[1:-1]] == ["own", "siblings"]
 
 
+@pytest.mark.slow
 def test_a_broken_metadata_file_stops_its_topic(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "f"
     folder.mkdir()
@@ -351,7 +353,7 @@ def test_a_broken_metadata_file_stops_its_topic(spark: SparkSession, tmp_path: P
     assert [m["topic"] for m in read_json(out / "summary.json")["minted"]] == ["u"]
 
 
-@pytest.mark.parametrize("problem", ["symlink", "unreadable"])
+@pytest.mark.parametrize("problem", ["symlink", pytest.param("unreadable", marks=pytest.mark.slow)])
 def test_a_replica_that_cannot_be_moved_blocks(spark: SparkSession, tmp_path: Path, problem: str) -> None:
     (tmp_path / "f").mkdir()
     builder = Builder(tmp_path / "f")
@@ -359,6 +361,7 @@ def test_a_replica_that_cannot_be_moved_blocks(spark: SparkSession, tmp_path: Pa
     assert brokers_of(plan(spark, builder, tmp_path / "p")) == {1: ("blocked", [problem])}
 
 
+@pytest.mark.slow
 def test_pairs_replace_sets_beyond_the_limit(spark: SparkSession, tmp_path: Path) -> None:
     builder = clean_fleet(tmp_path / "f")
     out = plan(spark, builder, tmp_path / "p", groups_limit=0)

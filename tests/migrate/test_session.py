@@ -148,6 +148,7 @@ def test_session_is_silent_and_leaves_nothing(spark: object, tmp_path: Path) -> 
     assert list((tmp_path / "work").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_failed_job_is_one_line_that_names_the_log(spark: object, tmp_path: Path) -> None:
     done = run(

@@ -240,8 +240,11 @@ def test_a_hundred_brokers_in_three_racks_with_rack_aware_replicas_are_three_wav
 
 @pytest.mark.parametrize(
     ("partitions", "r", "min_insync"),
-    [(120, 3, None), (1_000, 3, 2), (5_000, 3, 2), (1_000, 3, 1), (600, 5, 3), (40, 9, 2)],
-)
+    [
+        (120, 3, None), (1_000, 3, 2), (5_000, 3, 2), (40, 9, 2),
+        pytest.param(1_000, 3, 1, marks=pytest.mark.slow), pytest.param(600, 5, 3, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_a_hundred_brokers_without_racks_stay_near_greedy_colouring(
     partitions: int, r: int, min_insync: int | None
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_plan_from_a_snapshot_warns_alike(spark: SparkSession, tmp_path: Path)
     assert out.startswith("1 clusters, 1 log dirs, 1 replicas")
 
 
+@pytest.mark.slow
 def test_matching_globs_draw_no_word(spark: SparkSession, tmp_path: Path) -> None:
     file = fleet_file(tmp_path, "{'*': {min.insync.replicas: 1}, 'orders': {min.insync.replicas: 2}}")
     status, out, err = run("plan", file, "-o", tmp_path / "plan", "--json")

@@ -33,7 +33,8 @@ def purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
                 remove(site, claimed, in_use=nobody)
             else:
                 (outcome,) = remove_all(site, [claimed], in_use=nobody)
-                assert outcome.error is None
+                if outcome.error is not None:
+                    return  # a call failed: what is claimed stays claimed, and nothing is said
             # Whoever was killed had claimed it; that is said with the removal, not before.
             steps.reached[A.key] = 1
             steps.say(A, True)

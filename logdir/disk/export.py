@@ -2,7 +2,7 @@
 
 Each file is copied, synced, digested on the way in, read back past the page cache and compared; the source must be
 unchanged at the end. The indexes of the last segment stay behind: as preallocated they are full of zeros, by which a
-broker removes the whole log. ``COPY-BY-HAND.txt`` says which id the copy had and what a copy by hand must change;
+broker removes the whole log. ``COPY-BY-HAND.txt`` names the old topic id and what a copy by hand must change;
 ``SHA256SUMS`` is written last (``sha256sum -c`` reads it), then one rename gives the directory its name. What was
 interrupted has a name ending in ``.partial``, which nobody reads.
 

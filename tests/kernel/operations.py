@@ -236,7 +236,7 @@ def _judge_export(before: World, state: State, acks: Acks) -> list[str]:
             found = {inner: after[f"/d1/{name}/{inner}"].data for inner in after[f"/d1/{name}"].entries}
             note = found.get(NOTE, b"")
             if A.topic.encode() not in note:
-                wrong.append(f"half: {NOTE} says {note!r}")
+                wrong.append(f"half: {NOTE} holds {note!r}")
             listed = [*sorted(expected.items()), (NOTE, note)]
             sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {inner}\n" for inner, data in listed)
             wrong += layout.differences({**expected, NOTE: note, MANIFEST: sums.encode()}, found)

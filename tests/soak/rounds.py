@@ -306,7 +306,7 @@ class Episode:
             action = self._next()
             kill = self._a_kill(action)
             if number == rounds - 1 and self._model.is_rooted is True and not self._model.in_layout:
-                # The last word of an episode: all of it is put back and taken away, and is let end.
+                # An episode ends with an uninstall that is not killed: staged replicas go back, work roots go away.
                 action, kill = self._uninstall(), Kill()
             self._judged(number, action, kill, is_running=False)
             self._report.rounds += 1

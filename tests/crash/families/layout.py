@@ -306,21 +306,27 @@ def _verified() -> tuple[ModelHost, ModelHost]:
     return first, rig.ended(first, verify)
 
 
+def _states(world: World) -> set[layout_file.LayoutState]:
+    """Return what the log dirs of a world are in."""
+    return {layout_file.parse(data).state for path, data in world.files().items() if path.endswith("/layout.json")}
+
+
+def _is_rolling_back(world: World) -> bool:
+    return layout_file.LayoutState.ROLLING_BACK in _states(world)
+
+
 def _too_early(world: World) -> list[str]:
     """Return what was done before its time in a world: the bar lifted, or a log dir final."""
-    files = world.files()
-    said = {layout_file.parse(data).state for path, data in files.items() if path.endswith("/layout.json")}
+    found = _states(world)
     final, on_its_way = layout_file.LayoutState.FINAL, layout_file.LayoutState.FINALIZING
-    if layout_file.LayoutState.ROLLING_BACK in said:
-        return []  # the way back has begun, and is judged by where it ends
-    barred, _ = _barred_and_kept(files)
+    barred, _ = _barred_and_kept(world.files())
     wrong = []
-    if final in said and not said <= {final, on_its_way}:
-        wrong.append(f"half: final beside {said}")
-    if final in said and any(barred):
+    if final in found and not found <= {final, on_its_way}:
+        wrong.append(f"half: final beside {found}")
+    if final in found and any(barred):
         wrong.append(f"half: final, and barred are {barred}")
-    if not all(barred) and not said <= {final, on_its_way}:
-        wrong.append(f"half: barred are {barred}, beside {said}")
+    if not all(barred) and not found <= {final, on_its_way}:
+        wrong.append(f"half: barred are {barred}, beside {found}")
     return wrong
 
 
@@ -343,8 +349,9 @@ def _finalize_and_back(name: str) -> Case:
     end = rig.ended(start, rig.finalized).world()
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        # With a disk missing the others were taken back by themselves, and it found them so.
-        early = [] if state.returned else _too_early(state.crashed)
+        # With a disk missing the others were taken back by themselves, and it found them so; a recovery cut off as well
+        # has begun the way back, which is judged by where it ends.
+        early = [] if state.returned or _is_rolling_back(state.crashed) else _too_early(state.crashed)
         return [*rig.differences(rig.seen(first.world()), rig.seen(state.recovered)), *early]
 
     judged = _judged(judge, first.world(), end=end, goes_back=True, has_bar=False)

@@ -35,7 +35,7 @@ BEGUN = (
     "restore what no checkpoint named",
     "stage decided before it was made anew",
 )
-"""What makes a call of somebody else first, and goes on without it."""
+"""Their first calls are those of another process, and they go on where one of these fails."""
 ELSEWHERE = "init where beside does not do"
 """What cannot be taken back in one place keeps it from no other."""
 LONG = ("purge", "purge in steps on two disks", "layout of three", "way back of three", "way back over two disks")
@@ -53,7 +53,7 @@ TAKEN = tuple(
 PRODUCT = frozenset(str(path) for path in Path(logdir.__file__).parent.rglob("*.py"))
 LOOKS = ("names", "types", "stat", "read", "open")
 ASKED_FIRST = frozenset({"open_root", "plan_init", "true_properties", "state", "read", "read_marker", "parent_of"})
-"""What is asked before anything is decided, and says the error of the kernel as it is."""
+"""Functions that read before anything is decided; they raise the error of the kernel as it is."""
 
 
 def _begin(name: str) -> tuple[ModelHost, Run]:
@@ -95,7 +95,7 @@ def _ends_as_ours(host: ModelHost, run: Run) -> None:
 
 
 class Looks:
-    """Looks at the model disk that operations make, one of which fails."""
+    """Counts the reads that operations make of the model disk, and fails one of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
+
+import pytest
 
 from logdir.clock import Instant
 from logdir.disk.calls import Disk
+from logdir.disk.io import Call
 from logdir.disk.site import Site
 from logdir.disk.work_root import WorkRoot, open_root
 from logdir.disk.work_root_init import init
@@ -126,3 +130,33 @@ def present_marker(site: Site, inode: int) -> ReplicaMarker:
         boottime_ms=now.boottime_ms,
         clean=True,
     )
+
+
+class Stop(BaseException):
+    """The process is gone."""
+
+
+class Watched(Protocol):
+    """A host that asks before each of its calls."""
+
+    before: Callable[[int, Call], None]
+    """Called with the number of a call, from 0, and the call."""
+
+
+@contextmanager
+def stopped(host: Watched, is_the_call: Callable[[int, Call], bool]) -> Iterator[None]:
+    """Stop the process of the body before a call, which must come; what runs after the body is another process."""
+
+    def before(number: int, call: Call) -> None:
+        if is_the_call(number, call):
+            raise Stop
+
+    host.before = before
+    with pytest.raises(Stop):
+        yield
+    host.before = lambda number, call: None
+
+
+def numbered(at: int) -> Callable[[int, Call], bool]:
+    """Return what says whether a call is the one of a number."""
+    return lambda number, call: number == at

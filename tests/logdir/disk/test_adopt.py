@@ -35,10 +35,12 @@ from tests.logdir.disk.rescue import (
     instant,
     make_root,
     meta,
+    numbered,
     open_site,
     present_marker,
     put,
     quick_path,
+    stopped,
 )
 
 RESCUED = f"{OLD}_0"
@@ -46,10 +48,6 @@ REPLACED = f"{NEW}_0"
 SYNCS = ("fsync", "fsync-dir", "syncfs")
 OLD_ENTRIES = entries(recovery_point=9, log_start=6, high_watermark=9)
 NEW_ENTRIES = entries(recovery_point=2, log_start=1, high_watermark=2, cleaner=1)
-
-
-class Stop(BaseException):
-    """The process is gone."""
 
 
 class Host:
@@ -200,14 +198,8 @@ def test_a16_an_adoption_stopped_at_any_call_is_either_not_begun_or_finished(
     for at in range(calls):
         host = fresh(present)
 
-        def stop(number: int, call: Call, at: int = at) -> None:
-            if number == at:
-                raise Stop
-
-        host.before = stop
-        with pytest.raises(Stop):
+        with stopped(host, numbered(at)):
             host.adopt()
-        host.before = lambda number, call: None
         host.recover()
         ends.append(host.state())
         if (host.work(0) / f"deleting/{RESCUED}").exists():

@@ -20,8 +20,8 @@ from logdir.formats import partition_metadata, replica_marker
 from logdir.formats.partition_metadata import PartitionMetadata
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
-from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, OLD, files_of, put, quick_path
-from tests.logdir.disk.test_adopt import RESCUED, Host, Stop
+from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, OLD, files_of, put, quick_path, stopped
+from tests.logdir.disk.test_adopt import RESCUED, Host
 
 ANOTHER = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")
 ANOTHERS = {**NEW_FILES, "partition.metadata": partition_metadata.render(PartitionMetadata(0, ANOTHER))}
@@ -38,14 +38,13 @@ def fresh(tmp_path: Path) -> Iterator[Callable[[int], Host]]:
 def interrupted(host: Host) -> Host:
     """Stop it before the rescued files are renamed to their live name; what was live is set aside by then."""
 
-    def stop(number: int, call: Call) -> None:
-        if call.name == "rename" and READY in call.path and not host.live(0).exists() and not host.live(1).exists():
-            raise Stop
-
-    host.before = stop
-    with pytest.raises(Stop):
+    with stopped(
+        host,
+        lambda _, call: (
+            call.name == "rename" and READY in call.path and not host.live(0).exists() and not host.live(1).exists()
+        ),
+    ):
         host.adopt()
-    host.before = lambda number, call: None
     assert not any(host.live(number).exists() for number in (0, 1))
     assert os.listdir(host.work(0) / "incoming") == [READY]
     return host
@@ -186,14 +185,8 @@ def test_a16_what_an_adoption_that_was_stopped_left_ready_does_not_stay_beside_t
 ) -> None:
     host = fresh(0)
 
-    def stop(number: int, call: Call) -> None:
-        if call.name == "write" and call.path.endswith("/t-0/replica.json"):
-            raise Stop
-
-    host.before = stop
-    with pytest.raises(Stop):
+    with stopped(host, lambda _, call: call.name == "write" and call.path.endswith("/t-0/replica.json")):
         host.adopt()
-    host.before = lambda number, call: None
     assert os.listdir(host.work(0) / "incoming") == [READY]
     assert host.adopt().result is Result.DONE
     assert host.state() == "adopted"

@@ -36,9 +36,11 @@ from tests.logdir.disk.rescue import (
     instant,
     make_root,
     meta,
+    numbered,
     open_site,
     put,
     quick_path,
+    stopped,
 )
 
 ITEM = CaptureItem(name=DELETED, delay_ms=DELAY_MS)
@@ -48,10 +50,6 @@ REMOVAL = sorted(
 """In which order a broker removes: by segment, each before its indexes, then the rest (LogSegment, LocalLog)."""
 WHOLE = f"deleting/{OLD}_0"
 PARTIAL = f"incoming/{OLD}_0"
-
-
-class Stop(BaseException):
-    """The process is gone."""
 
 
 class Host:
@@ -336,14 +334,8 @@ def test_a_capture_stopped_at_any_call_is_finished_by_the_next(fresh: Callable[[
     for at in range(calls):
         host = fresh()
 
-        def stop(number: int, call: Call, at: int = at) -> None:
-            if number == at:
-                raise Stop
-
-        host.before = stop
-        with pytest.raises(Stop):
+        with stopped(host, numbered(at)):
             host.capture()
-        host.before = lambda number, call: None
         host.recover()
         (outcome,) = host.capture()
         assert outcome.result is Result.DONE

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.captured_files import Files, complaint
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import HostDisk
 from logdir.disk.outcome import Result
-from tests.logdir.disk.rescue import DELETED, FILES, OLD, files_of
-from tests.logdir.disk.test_capture import ITEM, WHOLE, Host, Stop
+from tests.logdir.disk.rescue import DELETED, FILES, OLD, files_of, stopped
+from tests.logdir.disk.test_capture import ITEM, WHOLE, Host
 
 
 @pytest.fixture
@@ -39,14 +39,8 @@ def test_a17_a_capture_that_has_every_file_is_not_made_twice(host: Host) -> None
 def test_a17_the_log_start_a_broker_says_is_not_dropped_where_a_capture_goes_on(host: Host) -> None:
     """Begun without it, interrupted, and told by the second try: its checkpoint file lags (kafka-behaviour §10.5)."""
 
-    def stop(number: int, call: Call) -> None:
-        if call.name == "link" and call.path.endswith("leader-epoch-checkpoint"):
-            raise Stop
-
-    host.before = stop
-    with pytest.raises(Stop):
+    with stopped(host, lambda _, call: call.name == "link" and call.path.endswith("leader-epoch-checkpoint")):
         host.capture()
-    host.before = lambda number, call: None
     assert host.marker(f"incoming/{OLD}_0").checkpoints.log_start == 6
     (outcome,) = host.capture(replace(ITEM, log_start=5))
     assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)

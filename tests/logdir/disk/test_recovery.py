@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import HostDisk
 from logdir.disk.recovery import recover_broker
 from logdir.errors import LogDirOfflineError
 from logdir.formats.replica_marker import FILE_NAME
-from tests.logdir.disk.rescue import NEW, open_site, put
-from tests.logdir.disk.test_adopt import Host, Stop
+from tests.logdir.disk.rescue import NEW, open_site, put, stopped
+from tests.logdir.disk.test_adopt import Host
 from tools.logdirctl.broker import told
 
 ROOT = Path(__file__).parents[3]
@@ -25,14 +25,8 @@ def cut(path: Path) -> Host:
     """Return log dirs in which an adoption was cut off when it was ready, beside an interrupted staging."""
     host = Host(path)
 
-    def stop(number: int, call: Call) -> None:
-        if call.name == "fsync-dir" and READY in os.listdir(host.work(0) / "incoming"):
-            raise Stop
-
-    host.before = stop
-    with pytest.raises(Stop):
+    with stopped(host, lambda _, call: call.name == "fsync-dir" and READY in os.listdir(host.work(0) / "incoming")):
         host.adopt()
-    host.before = lambda number, call: None
     assert os.listdir(host.work(0) / "incoming") == [READY]
     put(host.tops[1] / "other-3", {FILE_NAME: b"half a mar", "00000000000000000000.log": b"x"})
     host.calls = []

@@ -290,7 +290,7 @@ class Episode:
         if draw < 0.3 or not action.changes:
             return Kill()
         if draw < 0.75:
-            most = 80 if action.kind in ("init", "uninstall") else 24
+            most = 80 if action.kind in ("init", "uninstall", "stage", "reconcile") else 24
             return Kill(changes=max(1, int(most ** self._chance.random())))
         return Kill(after_s=self._chance.uniform(0.005, 0.12))
 

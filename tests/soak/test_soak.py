@@ -68,6 +68,15 @@ def test_the_soak_imports_nothing_of_the_product() -> None:
         assert strange == [], path
 
 
+SLOW = Edit(
+    "logdir/disk/io.py",
+    "        source, goal = os.fsencode(",
+    "        __import__('time').sleep(0.03)\n        source, goal = os.fsencode(",
+)
+"""A kill comes some changes after the one it waits for, and between a marker and its rename lies one call.
+
+So that a kill comes in time, a rename takes as long here as on a slow disk.
+"""
 BUGS = {
     "a restore puts no checkpoint entry back": (
         Edit("logdir/disk/staging.py", "            put_entries(site, item.marker)\n", ""),
@@ -89,7 +98,16 @@ BUGS = {
         Edit("logdir/disk/staging.py", "replace(marker, delay_ms=None)", "replace(marker, delay_ms=7)"),
         r"marker: delay 7|has a deadline",
     ),
+    "a start leaves the marker of what is live": (
+        Edit(
+            "logdir/disk/recover.py",
+            "        clear_marker(directory)\n    return True",
+            "        return True\n    return True",
+        ),
+        r"left behind",
+    ),
 }
+UNDER_SLOW_RENAMES = ("a start leaves the marker of what is live",)
 
 
 @pytest.mark.slow
@@ -99,9 +117,10 @@ def test_no_bug_that_was_sown_goes_unseen(name: str, tmp_path: Path) -> None:
     edit, line = BUGS[name]
     for package in ("logdir", "migrate", "scheduler", "tools"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (tmp_path / edit.file).read_text("utf-8")
-    assert text.count(edit.old) == 1
-    (tmp_path / edit.file).write_text(text.replace(edit.old, edit.new), "utf-8")
+    for one in (edit, SLOW) if name in UNDER_SLOW_RENAMES else (edit,):
+        text = (tmp_path / one.file).read_text("utf-8")
+        assert text.count(one.old) == 1
+        (tmp_path / one.file).write_text(text.replace(one.old, one.new), "utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak", "5000", "--seed", "1"],
         cwd=tmp_path,

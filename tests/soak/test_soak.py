@@ -45,10 +45,10 @@ def test_nothing_is_lost_early_doubled_or_changed_by_commands_killed_anywhere(
     finally:
         shutil.rmtree(base)
     print(report.table())
-    # A product that refuses everything changes nothing, and is no good. Of twenty rounds chance alone decides.
+    # A product that refuses everything changes nothing, and is no good. In twenty rounds a fifth is up to chance.
     if SIZE is not Size.SAMPLE:
         assert [kind for kind in KINDS if not report.done[kind]] == []
-        assert sum(report.amid.values()) >= report.rounds // 5
+    assert sum(report.amid.values()) >= (1 if SIZE is Size.SAMPLE else report.rounds // 5)
     counts = {"rounds": report.rounds, "kills": report.kills, "kills amid changes": sum(report.amid.values())}
     record_proof(BLACK_BOX, counts, seeds=SEED + half)
 

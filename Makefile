@@ -41,7 +41,7 @@ proof: FULL = LOGDIRD_PROOF=1 LOGDIRD_PROOF_OUT=$(PROOF) $(BIN)/python -m pytest
 proof: $(STAMP)
 	rm -rf $(PROOF)
 	mkdir $(PROOF)
-	$(FULL) -n 2 -m "not kafka and not browser and not root"
+	$(FULL) -n 2 --dist loadfile -m "not kafka and not browser and not root"
 	$(FULL) -m root
 	$(FULL) -m kafka
 	$(FULL) -m browser

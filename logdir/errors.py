@@ -15,13 +15,32 @@ _SHOWN = 120
 
 def printable(text: str) -> str:
     """Return a text as one line: what a terminal would act on is escaped."""
+    if text.isprintable():
+        return text  # nearly always
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(value: object) -> str:
     """Return ``value`` as one short printable line, for the *found* part of a message."""
-    text = printable(value if isinstance(value, str) else repr(value)) or "an empty text"
+    text = printable(in_words(value)) or "an empty text"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def in_words(value: object) -> str:
+    """Return a value as a text of ours has it, whole: never as Python prints nothing, or a list."""
+    match value:
+        case str():
+            return value
+        case None:
+            return "none"
+        case list() | tuple():
+            return ", ".join(map(in_words, value)) or "an empty list"
+        case _:
+            return repr(value)
+
+
+ANOTHERS_DISK = "it is of another broker, and stays as it is: mount this broker's own disk, or correct log.dirs"
+"""What to do about a log dir that is foreign."""
 
 
 class Problem(NamedTuple):
@@ -36,6 +55,14 @@ class Problem(NamedTuple):
     def line(self) -> str:
         """Return the finding as one line."""
         return _line(self.slug, self.path, self.expected, self.found, self.fix)
+
+    def reason(self) -> str:
+        """Return what was expected, what was found and what to do, where the slug and the path are known."""
+        return f"{self.mismatch()}; {self.fix}" if self.fix else self.mismatch()
+
+    def mismatch(self) -> str:
+        """Return what was expected and what was found."""
+        return f"expected {self.expected}, found {self.found}"
 
 
 def _line(slug: str, path: str, expected: str, found: str, fix: str) -> str:
@@ -103,6 +130,18 @@ class LogDirOfflineError(DiskError):
     code: ClassVar[str] = "log-dir-offline"
 
 
+class NoPermissionError(LogDirOfflineError):
+    """A log dir or its work root that we have no right to; nothing says that its disk is unwell."""
+
+    code: ClassVar[str] = "no-permission"
+
+
+class MetadataLogUnreadError(DiskError):
+    """The metadata log that a broker writes itself cannot be read; no other source is named."""
+
+    code: ClassVar[str] = "metadata-log-unread"
+
+
 class LockHeldError(DiskError):
     """Somebody holds Kafka's lock of a log dir: most likely a broker runs."""
 
@@ -126,10 +165,28 @@ class RefusedError(DiskError):
         return cls(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
 
 
+class NodeRunsElsewhereError(RefusedError):
+    """The metadata says that this node runs, and no broker runs here: the disks may be a clone."""
+
+    code: ClassVar[str] = "node-runs-elsewhere"
+
+
+def refused_by(problem: Problem) -> RefusedError:
+    """Return a finding that forbids all of a command as an error, under its own slug where there is one."""
+    kinds = {kind.code: kind for kind in RefusedError.__subclasses__()}
+    return kinds.get(problem.slug, RefusedError).of(problem)
+
+
 class LayoutFileMissingError(RefusedError):
     """Replicas lie under topic ids, and no ``layout.json`` says why."""
 
     code: ClassVar[str] = "layout-file-missing"
+
+
+class WorkRootInsideError(RefusedError):
+    """A work root in a log dir on which a stock broker may start: its directories stop it."""
+
+    code: ClassVar[str] = "work-root-inside"
 
 
 class ForBrokerMissingError(RefusedError):

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from logdir.errors import ConfigError, Problem, shown
+from logdir.observe.named_file import read_regular
 from migrate.fleet_values import BrokerEntry, Cluster, Fleet, Source, is_uri, min_insync_for
 from migrate.strict_yaml import load_document
 
@@ -334,8 +335,7 @@ def read_fleet(path: str) -> Fleet:
         ConfigError: the file cannot be read, or any of its problems.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = read_regular(path, _MAX_BYTES + 1)
     except OSError as error:
         found = error.strerror or str(error)
         raise ConfigError(

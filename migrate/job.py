@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logdir.errors import Problem
+from logdir.observe.outside import require_outside
 from migrate.errors import PlanFormatError
 from migrate.publish import is_partial, require_absent, write_file
 
@@ -112,10 +113,13 @@ def report(plan_dir: Path, output: Path | None = None) -> Path:
     Raises:
         PlanFormatError: no plan.
         OutputError: the page could not be written.
+        RefusedError: it would lie in a log dir or work root of this host.
     """
     from migrate.report import render_report
 
     _require_final(plan_dir)
+    if output is not None:
+        require_outside(str(output))
     page = plan_dir / "report.html" if output is None else output
     write_file(page, render_report(plan_dir).encode("utf-8"))
     return page

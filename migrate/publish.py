@@ -22,6 +22,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from logdir.observe.outside import require_outside
 from migrate.errors import OutputError, OutputExistsError
 
 _EXISTS_FIX = "name a directory that does not exist; nothing is ever replaced"
@@ -101,9 +102,11 @@ def write_file(path: Path, pieces: bytes | Iterable[bytes], *, mode: int = 0o644
 
 
 def require_absent(path: Path) -> None:
-    """Refuse a place that is taken, before the work of hours is done for it.
+    """Refuse a place that is taken or lies in a log dir, before the work of hours is done for it.
 
     Raises:
+        RefusedError: it lies in a directory of this host that a ``meta.properties`` says to be a log dir, or in a
+            work root.
         OutputExistsError: something has that name, be it a dangling link.
         OutputError: the parent is not there, or cannot be looked at.
     """
@@ -113,6 +116,7 @@ def require_absent(path: Path) -> None:
         path.parent.stat()
     except OSError as error:
         raise _failed(path, error) from error
+    require_outside(str(path))
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ from tests.proof import plugin as proof
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
 
 # What the person who starts the tests says.
 _KEPT = ("LOGDIRD_PROOF", "LOGDIRD_PROOF_OUT", "LOGDIRD_CI", "LOGDIRD_CI_SEED", "LOGDIRD_KAFKA_CACHE")
@@ -24,6 +26,16 @@ for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK
 def pytest_configure(config: pytest.Config) -> None:
     """Gather what tests record of the proof."""
     proof.configure(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Run all that needs Spark in one worker, and what takes long first, unless files are torn apart anyhow."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.schedule import LongFirst
+
+    return LongFirst(config, log)
 
 
 @pytest.fixture

@@ -153,6 +153,13 @@ def test_nothing_else_is_forgiven(runs: list[Run], test: str) -> None:
         forgive(runs, [test])
 
 
+def test_a_test_of_no_claim_is_forgiven_once_it_passed() -> None:
+    failed = replace(a_run(*FULL), failed=("x.py::test_x",), exit_status=1)
+    assert refused(FLEETS, *forgive([failed, replace(a_run(), passed=("x.py::test_x",))], ["x.py::test_x"])) == []
+    with pytest.raises(ValueError, match="did not fail and then pass"):
+        forgive([failed, a_run()], ["x.py::test_x"])
+
+
 def test_of_a_run_with_more_failures_only_the_mended_one_is_forgiven() -> None:
     runs = forgive([broken(*FULL[1:], also=("x.py::test_x",)), a_run(fleet(0))], ["t.py::test_one[0]"])
     assert refused(FLEETS, *runs) == ["x.py::test_x failed"]

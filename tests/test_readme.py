@@ -90,7 +90,7 @@ def test_no_block_of_the_readme_is_left_untyped() -> None:
 
 
 def test_no_exit_status_is_missing_from_the_readme() -> None:
-    rows = re.findall(r"^\| (\d) \|", README, re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \|", README, re.MULTILINE)
     assert rows == [str(status.value) for status in sorted(Exit)]
 
 

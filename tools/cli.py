@@ -16,11 +16,12 @@ from logdir.errors import (
     FormatError,
     LockHeldError,
     LogDirError,
+    NoPermissionError,
     Problem,
     RefusedError,
     WorkRootOwnedError,
 )
-from tools.render import printable, utf8
+from logdir.text import printable, utf8
 from tools.streams import as_utf8
 
 FORMAT = 1
@@ -36,6 +37,8 @@ class Exit(IntEnum):
     BROKER_RUNS = 3
     REFUSED = 4
     INTERNAL = 5
+    INTERRUPTED = 130
+    """As a shell says of a process that SIGINT ended."""
 
 
 class Streams(NamedTuple):
@@ -78,7 +81,7 @@ def exit_for(error: LogDirError) -> Exit:
     match error:
         case ConfigError():
             return Exit.USAGE
-        case WorkRootOwnedError() | RefusedError():
+        case WorkRootOwnedError() | RefusedError() | NoPermissionError():
             return Exit.REFUSED
         case LockHeldError():
             return Exit.BROKER_RUNS

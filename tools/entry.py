@@ -29,6 +29,7 @@ def logdirctl() -> int:
             out.write(_help() if arguments != ["--version"] else _version())
             out.flush()
             return 0
+        _require_utf8_paths()
         from tools.logdirctl.main import main
 
         return main(arguments, out, err)
@@ -36,8 +37,24 @@ def logdirctl() -> int:
         if not error.is_reader_gone:
             err.write(f"logdirctl: stdout-failed: standard output: expected room to write, found {error.found}\n")
         return 1
+    except KeyboardInterrupt:  # before a command began, or a second one while it told of the first
+        err.write("logdirctl: interrupted; logdirctl layout status and logdirctl staged ls say how things stand\n")
+        return 130
     finally:
         streams.leave()
+
+
+def _require_utf8_paths() -> None:
+    """Start again in Python's UTF-8 mode where a locale would have paths read in another encoding; else do nothing.
+
+    Files of ours hold paths as UTF-8, and two commands in two locales must take one path for the same. Standard output
+    and standard error keep the encoding of the locale.
+    """
+    if sys.getfilesystemencoding() == "utf-8" or os.environ.get("PYTHONUTF8") == "1" or not sys.executable:
+        return
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    environment = {"PYTHONIOENCODING": f"{encoding}:backslashreplace", **os.environ, "PYTHONUTF8": "1"}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - no shell is wanted
 
 
 def _help() -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TextIO
+
+from logdir.text import printable
 
 _STEPS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -21,45 +22,6 @@ def size(value: int | None) -> str:
     while amount >= 1024 and step < len(_STEPS) - 1:
         amount, step = amount / 1024, step + 1
     return f"{value} B" if step == 0 else f"{amount:.1f} {_STEPS[step]}"
-
-
-def utf8(text: str) -> str:
-    r"""Return text that UTF-8 can hold: the bytes of a path that no text holds become U+FFFD.
-
-    >>> utf8("/d\udcff")
-    '/d\ufffd'
-    """
-    if text.isascii():
-        return text
-    try:
-        return os.fsencode(text).decode("utf-8", "replace")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def quoted(text: str) -> str:
-    r"""Return one word for a shell, on one line: what a terminal would act on, and bytes that no text holds, escaped.
-
-    >>> print(quoted("/d 1"), quoted("/d\n1\udcff"))
-    '/d 1' $'/d\0121\377'
-    """
-    import shlex
-
-    if text.isprintable():
-        return shlex.quote(text)
-    # Three octal digits each: a shell that takes more of hexadecimal ones would read the next letter too. No quote
-    # within the quotes: what reads words as POSIX has them would take it for the last one.
-    shown = (char if char.isprintable() and char not in "\\'" else _octal(os.fsencode(char)) for char in text)
-    return f"$'{''.join(shown)}'"
-
-
-def _octal(data: bytes) -> str:
-    return "".join(f"\\{byte:03o}" for byte in data)
-
-
-def printable(text: str) -> str:
-    """Return text that cannot steer a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def wrapped(out: TextIO, line: str) -> None:

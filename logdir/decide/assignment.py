@@ -3,6 +3,7 @@
 Two questions. What does the next start of the broker do where a live replica is staged? A log read to its end answers
 it, committed or not: whatever assigns the replica here counts. And may a staged replica be renamed back? Only what is
 *known* counts: an image that ends where the cluster is now. What it holds of an earlier moment is *not known since*.
+A topic id never comes back: its removal is known wherever it was seen, in any log on these disks or by the marker.
 
 Not here: reading the source, what follows for a stage, a restore or a purge (``stage``, ``restore``, ``recheck``).
 
@@ -27,6 +28,7 @@ from logdir.observe.facts import Replica, SetAside
 from logdir.reasons import Reason
 
 _ASSIGNED: Final = frozenset((Says.WANTED, Says.NO_ID, Says.ZERO_ID))
+_NAME_ALONE: Final = "without an id it may be of an earlier topic of its name, which is assigned here"
 _ELSEWHERE: Final = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
 """Its id may live on, but not as a replica of this broker."""
 _GONE: Final = frozenset((Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED))
@@ -47,6 +49,10 @@ class ClusterState:
     """Up to which offset of a metadata log something is known; ``None``: there is no log."""
     blind: Problem | None = None
     """Why there is no ``image``."""
+    seen: Image | None = None
+    """What was read of this cluster, also where nothing may follow from it: a removal in it was committed."""
+    beside: tuple[ClusterState, ...] = ()
+    """Of the metadata logs on the broker's own disks that were not asked: what is gone by one of them is gone."""
 
 
 class Assigned(Enum):
@@ -59,6 +65,9 @@ class Assigned(Enum):
     GONE = "gone"
     """Known not to be: its topic id was removed."""
     UNKNOWN = "unknown"
+
+
+_NOT_ASSIGNED: Final = frozenset((Assigned.NOT_HERE, Assigned.GONE))
 
 
 class Assignment(NamedTuple):
@@ -98,20 +107,39 @@ def assignment_of(cluster: ClusterState, item: SetAside) -> Assignment:
         cluster: What is known of it.
         item: With its marker.
     """
+    found = _assignment(cluster, item)
+    if found.state in _NOT_ASSIGNED:
+        return found
+    known = (_assignment(one, item) for one in cluster.beside)
+    return next((one for one in known if one.state in _NOT_ASSIGNED), found)
+
+
+def _assignment(cluster: ClusterState, item: SetAside) -> Assignment:
+    """Return what one source says, and what the marker does."""
+    topic_id = item.topic_id if item.marker is None else item.topic_id or item.marker.topic_id
+    for seen in (cluster.image, cluster.seen):
+        if seen is not None and _is_removed(claim(seen, item.topic, topic_id, item.partition)):
+            return Assignment(Assigned.GONE, f"the removal of its topic id is committed in {seen.origin}")
     image = cluster.image
+    by_marker = None if item.marker is None else _by_marker(item.marker)
     if image is not None:
-        said = claim(image, item.topic, item.topic_id, item.partition)
-        if said.says is Says.REMOVED and not said.has_left:
-            return Assignment(Assigned.GONE, "the removal of its topic id is committed")
+        said = claim(image, item.topic, topic_id, item.partition)
         if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
+            if by_marker is not None and not _is_newer(image, item.marker):
+                return by_marker
+            if said.says is not Says.WANTED:
+                return Assignment(Assigned.UNKNOWN, f"{_NAME_ALONE} {_as_of(image)}")
             if cluster.is_current:
                 return Assignment(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
             return Assignment(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
         if cluster.is_current and image.source is Source.METADATA_LOG and said.says is not Says.UNSPOKEN:
             return _not_assigned(image, item, said)
-    if item.marker is not None and (found := _by_marker(item.marker)) is not None:
-        return found
-    return Assignment(Assigned.UNKNOWN, _hint(cluster, item))
+    return by_marker or Assignment(Assigned.UNKNOWN, _hint(cluster, item))
+
+
+def _is_removed(said: Claim) -> bool:
+    """Whether a topic id is gone for good; a replica that only left this node may be assigned here again."""
+    return said.says is Says.REMOVED and not said.has_left
 
 
 def _not_assigned(image: Image, item: SetAside, said: Claim) -> Assignment:
@@ -136,6 +164,17 @@ def _by_marker(marker: ReplicaMarker) -> Assignment | None:
     return None
 
 
+def _is_newer(image: Image, marker: ReplicaMarker | None) -> bool:
+    """Whether an image is surely of a later moment than what a marker says of a removal.
+
+    A log of before the removal ends before its timestamp. When a dump was taken, nothing says.
+    """
+    if marker is None or not image.is_dated:
+        return marker is None
+    known_ms = marker.staged_at_ms if isinstance(marker.evidence, Unknown) else marker.evidence.as_of_ms
+    return image.as_of_ms > known_ms
+
+
 def _hint(cluster: ClusterState, item: SetAside) -> str:
     found = _since(cluster)
     latest = cluster.latest
@@ -150,12 +189,19 @@ def _hint(cluster: ClusterState, item: SetAside) -> str:
 
 
 def _since(cluster: ClusterState) -> str:
+    why = "" if cluster.blind is None else f": {cluster.blind.path}: {cluster.blind.mismatch()}"
     if cluster.known_offset is not None:
-        return f"not known since offset {cluster.known_offset}"
+        return f"not known since offset {cluster.known_offset}{why}"
+    if cluster.image is not None and not cluster.image.is_dated:
+        return f"nothing says when {cluster.image.origin} was taken{why}"
     if cluster.image is not None:
-        return f"not known since {cluster.image.as_of_ms} (epoch milliseconds)"
-    why = "" if cluster.blind is None else f": {cluster.blind.path}: {cluster.blind.found}"
+        return f"not known since {cluster.image.as_of_ms} (epoch milliseconds){why}"
     return f"not known{why}"
+
+
+def remedy(cluster: ClusterState, otherwise: str) -> str:
+    """Return what to do where something is not known: what an unusable source asks for, else ``otherwise``."""
+    return otherwise if cluster.blind is None or not cluster.blind.fix else cluster.blind.fix
 
 
 def _as_of(image: Image) -> str:
@@ -184,10 +230,10 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
     match said.evidence:
         case Removed():
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)
-        case Absent() if birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
+        case Absent() if newest.is_dated and birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
             return Shared(Sharing.NOT_HERE, f"not assigned here {_as_of(newest)}", newest.as_of_ms)
         case Absent():
-            # A log that lost its tail knows nothing of what came to be behind it (A1).
+            # A log that lost its tail knows nothing of what came to be behind it (A1), nor does a dump of any time.
             found = f"not named {_as_of(newest)}, which is not surely younger than the directory"
             return Shared(Sharing.UNKNOWN, found)
         case _:

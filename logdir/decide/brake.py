@@ -174,7 +174,7 @@ def judge(
 
 
 def _against(wish: Wish, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int) -> Problem | None:
-    fix = "look at the plan, then confirm it"
+    fix = "look at the plan, then say --even-over-limit"
     if record is None:
         return Problem("refused", SETTING, "a brake.json in every work root", "one missing or unreadable", fix)
     if wish.whole_topics and not is_strong(wish.evidence):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
+from logdir.decide.refusal import UNTOUCHED, untouched_problem
 from logdir.decide.selector import Reading, Selectable, Selector, select
 from logdir.desired.claim import Says, claim
 from logdir.desired.image import Image, Partition, Topic
@@ -85,7 +86,6 @@ class Listed:
     of: Topic
 
 
-_UNUSABLE: Final = frozenset(("symlink", "mount-point", "unreadable"))
 _OF_KIND: Final = {
     Kind.FUTURE: State.FUTURE,
     Kind.DELETE: State.LEAVING,
@@ -161,6 +161,13 @@ def missing_problem(one: Described) -> Problem:
     )
 
 
+def unusable_problem(one: Described) -> Problem | None:
+    """Return the line of a live replica that is ``UNUSABLE``, ``None`` of any other."""
+    if one.state is not State.UNUSABLE:
+        return None
+    return untouched_problem(one.log_dir or "", one.path or "", one.problems)
+
+
 def one_broker(facts: Iterable[LogDirFacts], configured: int | None) -> int:
     """Return the node id that stock tools would print.
 
@@ -226,7 +233,7 @@ def _state(image: Image | None, one: LogDirFacts, replica: Replica) -> tuple[Sta
     partition = None if said is None else said.partition
     if replica.kind is not Kind.LIVE:
         return _OF_KIND[replica.kind], partition
-    if not _UNUSABLE.isdisjoint(replica.problems):
+    if not UNTOUCHED.isdisjoint(replica.problems):
         return State.UNUSABLE, partition
     if image is None or said is None or said.says is Says.UNSPOKEN:
         return State.UNSAID, partition

@@ -46,6 +46,8 @@ class Seen(NamedTuple):
     """But for ``__cluster_metadata-0``."""
     futures: tuple[tuple[str, int], ...] = ()
     """Topic and partition of every ``-future``."""
+    inside: tuple[str, ...] = ()
+    """Directories of a work root that lies inside the log dir: a stock broker stops over them."""
 
     @property
     def is_under_ids(self) -> bool:

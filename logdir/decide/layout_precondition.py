@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logdir.decide.layout_action import Seen
-from logdir.errors import ForBrokerMissingError, LayoutFileMissingError, RefusedError
+from logdir.errors import ANOTHERS_DISK, ForBrokerMissingError, LayoutFileMissingError, RefusedError, in_words
 from logdir.formats.layout_file import MAX_BROKER_CHARACTERS, LayoutFile, LayoutState
 from logdir.formats.plan_document import PlanDocument
 
@@ -30,17 +30,21 @@ def require_one_broker(broker: Sequence[Seen]) -> None:
         if (seen.cluster_id, seen.node_id) != (first.cluster_id, first.node_id):
             raise RefusedError(
                 seen.log_dir,
-                expected=f"cluster {first.cluster_id}, node {first.node_id} as in {first.log_dir}",
-                found=f"cluster {seen.cluster_id}, node {seen.node_id}",
-                fix="a disk of another broker?",
+                expected=f"{_broker(first)} as in {first.log_dir}",
+                found=_broker(seen),
+                fix=ANOTHERS_DISK,
             )
         if file is not None and (file.cluster_id, file.node_id) != (seen.cluster_id, seen.node_id):
             raise RefusedError(
                 f"{seen.log_dir}/layout.json",
-                expected=f"cluster {seen.cluster_id}, node {seen.node_id}",
-                found=f"cluster {file.cluster_id}, node {file.node_id}",
-                fix="a disk of another broker?",
+                expected=_broker(seen),
+                found=_broker(file),
+                fix=ANOTHERS_DISK,
             )
+
+
+def _broker(of: Seen | LayoutFile) -> str:
+    return f"cluster {in_words(of.cluster_id)}, node {in_words(of.node_id)}"
 
 
 def require_known(broker: Sequence[Seen], *, confirmed: bool) -> None:
@@ -67,7 +71,7 @@ def require_plan(plan: PlanDocument, broker: Sequence[Seen]) -> None:
         if wanted != found:
             raise RefusedError(
                 f"plan of {header.cluster}, node {header.node_id}",
-                expected=f"{what} {found}, this broker's",
+                expected=f"{what} {in_words(found)}, this broker's",
                 found=wanted,
                 fix="take the document of this broker; all its log dirs must answer",
             )

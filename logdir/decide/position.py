@@ -17,6 +17,9 @@ from logdir.errors import Problem
 from logdir.formats.controller_file import FILE_NAME, ControllerFile, MetadataMark, RequestMark, begin
 from logdir.ids import Uuid
 
+_GOES_ON = "logdirctl reconcile --from URI --even-if-older-metadata --apply goes on from it"
+"""The only way on: no other command writes down how far the cluster is followed."""
+
 
 def highest(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
     """Return the record that holds for the broker.
@@ -74,23 +77,23 @@ def mark_of(image: Image) -> MetadataMark | None:
     return MetadataMark(epoch=image.epoch, offset=image.offset)
 
 
-def against_position(image: Image, used: ControllerFile | None) -> Problem | None:
+def against_position(image: Image, used: ControllerFile | None, *, has_work_roots: bool) -> Problem | None:
     """Return why an image is behind what was used before, ``None`` if it is not.
 
     Args:
         image: Any.
         used: The file; ``None`` if it is missing or cannot be read.
+        has_work_roots: Every log dir has the work root in which it lies.
     """
     if used is None:
-        return Problem(
-            "refused",
-            FILE_NAME,
-            "the position up to which the cluster was followed",
-            "the file is missing or cannot be read",
-            "compare the image with the cluster, then confirm it",
-        )
+        expected = "in every work root, the position up to which the cluster was followed"
+        found = "the file is missing or cannot be read in one of them"
+        fix = f"compare the metadata with the cluster, then {_GOES_ON}"
+        if not has_work_roots:
+            found, fix = "a log dir without a work root", "logdirctl init makes them"
+        return Problem("refused", FILE_NAME, expected, found, fix)
     if image.diverged is not None:
-        return image.diverged
+        return image.diverged._replace(fix=f"{image.diverged.fix}; if it is right, {_GOES_ON}")
     mark = mark_of(image)
     if mark is None or used.metadata is None or not _is_behind(mark, used.metadata):
         return None
@@ -99,7 +102,7 @@ def against_position(image: Image, used: ControllerFile | None) -> Problem | Non
         image.origin,
         f"an image at epoch {used.metadata.epoch}, offset {used.metadata.offset} or later, as was used before",
         f"epoch {mark.epoch}, offset {mark.offset}: older, or rolled back",
-        "nothing is staged or purged until it has caught up, or an operator confirms it",
+        f"nothing is staged or purged until it has caught up; if it is right, {_GOES_ON}",
     )
 
 

@@ -16,13 +16,13 @@ Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25, A48.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from logdir.clock import Instant
 from logdir.decide.assignment import is_kept_for_last
 from logdir.decide.deadline import Due, Held, NotYet, due
-from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed, refuse_marker
 from logdir.decide.second_look import SecondLook, against_purge
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
@@ -166,42 +166,68 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
         return Purge(log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=_loses(item))
     marker = item.marker
     if marker is None or item.problem is not None:
-        said = item.problem
-        expected, found = ("a marker", "none") if said is None else (said.expected, said.found)
-        return refuse(*where, Why.HELD, expected, found, "held: look at it")
+        return refuse_marker(*where, item.problem)
     if marker.intent is Intent.INCOMING:
         return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
 
     def purge(why: str) -> Purge | Refusal:
         # "Look again before the last step": its time alone is not enough.
+        if (blind := request.look.blind) is not None:
+            why += f"; the cluster is not asked: {blind.path}: {blind.mismatch()}"
         return against_purge(request.look, item, request.facts) or Purge(
             log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item)
         )
 
     if is_kept_for_last(marker):
         return purge("the operator says so, although it may be the last")
-    was_operator = marker.reason is Reason.OPERATOR and _proof(marker) in (Proof.OPERATOR, Proof.IN_SYNC_ELSEWHERE)
+    was_operator = may_go_early(marker)
     match due(marker, request.heartbeats.get(item.log_dir), request.now):
         case Due():
             return purge("its time has come")
         case NotYet():
             if request.is_early and was_operator:
                 return purge("before its time: an operator says so")
-            fix = (
-                "wait, or say --even-if-early" if was_operator else "wait: only what an operator set aside may go early"
-            )
+            words = _words(request, item, "--even-if-early") if was_operator else None
+            fix = "wait" if words is None else f"wait, or say {words}"
+            if not was_operator:
+                fix = "wait: only what an operator set aside may go early"
             return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "one to come", fix)
         case Held(why=why):
             if marker.delay_ms is None and request.is_early and request.includes_held:
                 return purge("it has no deadline: an operator says so")
             if marker.delay_ms is not None and request.is_early and was_operator:
                 return purge("before its time: an operator says so")
-            fix = (
-                "--even-if-early --include-held, if it is to go for good"
-                if marker.delay_ms is None
-                else "logdirctl init writes it anew"
-            )
-            return refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
+            if marker.delay_ms is not None:
+                return refuse(*where, Why.HELD, "a deadline that has passed", why, "logdirctl init writes it anew")
+            words = _words(request, item, "--even-if-early --include-held")
+            gate = against_purge(request.look, item, request.facts) if words is None else None
+            fix = f"{words}, if it is to go for good"
+            return gate or refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
+
+
+def _words(request: PurgeRequest, item: SetAside, flags: str) -> str | None:
+    return overrides_for(request.look, item, request.facts, flags)
+
+
+def overrides_for(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts], flags: str) -> str | None:
+    """Return the overrides that lift a refusal together, ``None`` where none do.
+
+    Args:
+        look: What is known now.
+        item: What is named.
+        facts: Of every log dir.
+        flags: Those that lift what its deadline says.
+    """
+    named = replace(look, is_named=True)
+    if against_purge(named, item, facts) is None:
+        return flags
+    assigned = replace(named, is_even_if_assigned=True)
+    return f"{flags} --even-if-assigned" if against_purge(assigned, item, facts) is None else None
+
+
+def may_go_early(marker: ReplicaMarker) -> bool:
+    """Whether an operator set it aside, so that an operator may purge it before its time."""
+    return marker.reason is Reason.OPERATOR and _proof(marker) in (Proof.OPERATOR, Proof.IN_SYNC_ELSEWHERE)
 
 
 def _proof(marker: ReplicaMarker) -> Proof | None:

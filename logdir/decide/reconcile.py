@@ -24,8 +24,8 @@ from logdir.decide import brake
 from logdir.decide.deadline import DelayPolicy
 from logdir.decide.position import after_image
 from logdir.decide.reconcile_action import Action, GiveId, StageReplica
-from logdir.decide.refusal import LOOK_AT_IT, Refusal, Why, refuse
-from logdir.decide.stage import UNTOUCHED, StageRequest, stage_one
+from logdir.decide.refusal import Refusal, Why, refuse, refuse_untouched
+from logdir.decide.stage import StageRequest, stage_one
 from logdir.decide.trust import Standing, check_image
 from logdir.decide.wanted import hold_what_is_wanted
 from logdir.decide.wish import (
@@ -91,7 +91,16 @@ class ReconcilePlan:
     unseen: tuple[Problem, ...] = ()
     """Log dirs that could not be read: what lies there is neither confirmed nor staged (A27)."""
     used: ControllerFile | None = None
-    """To be made durable once every action is done; ``None``: write nothing."""
+    """To be made durable once every action is done, of a request if ``is_whole``; ``None``: write nothing."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its actions are all that follows: nothing of it is refused, waits, or may lie on an unread disk.
+
+        A refusal of what is staged leaves nothing out: it has no deadline to lose, or its removal has begun.
+        """
+        refused = any(not one.path.startswith("deleting/") for one in self.refusals)
+        return not (refused or self.waiting or self.unseen)
 
 
 _Key = tuple[str | TopicId, int]
@@ -236,9 +245,8 @@ def _against_giving(request: ReconcileRequest, known: Known, replica: Replica, s
         return refuse(*where, Why.CONFLICT, expected, "an image that is no request", "repair it from the cluster")
     if BROKEN_ID in replica.problems:
         return refuse(*where, Why.CONFLICT, expected, "a partition.metadata that is broken", "repair it first")
-    if not UNTOUCHED.isdisjoint(replica.problems):
-        found = ", ".join(sorted(UNTOUCHED.intersection(replica.problems)))
-        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, LOOK_AT_IT)
+    if (untouched := refuse_untouched(replica)) is not None:
+        return untouched
     wanted = replace(identity_of(replica), topic_id=None if said.other_id is None else TopicId(said.other_id))
     twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
     if twins:

@@ -5,17 +5,29 @@ Spec: design §2 law 8, §3.3, §4; attacks A1, A3, A4, A13, A15, A25, A33, A44,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from logdir.errors import Problem
+from logdir.formats.replica_marker import BY_HAND
+from logdir.observe.classify import META_PROPERTIES
+from logdir.observe.facts import LogDirFacts, Replica
 
 FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"
 """What to do about a ``-future`` directory."""
-LOOK_AT_IT = "run as the owner of the log dirs, and look at the disk it lies on"
-"""What to do about a directory that cannot be read."""
+CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name or --disk of a restore"
+"""What to do about several staged copies."""
+INTERNAL = "__*"
+"""Topics in which brokers keep what all clients rely on."""
+_UNTOUCHED_FIXES = {
+    "symlink": "a broker follows the link, and no command changes it: stop the broker, move the directory itself here",
+    "mount-point": "no replica is renamed across mounts: with the broker stopped, unmount it, or leave it as it is",
+    "unreadable": "run as the broker's user, and look at the disk it lies on",
+}
+UNTOUCHED = frozenset(_UNTOUCHED_FIXES)
+"""Problems of a live replica that is never touched (A44)."""
 
 
 class Why(Enum):
@@ -44,6 +56,8 @@ class Why(Enum):
     """What it would be called when set aside is longer than a file system takes."""
     PURGING = "purging"
     FOREIGN = "foreign"
+    NOT_FORMATTED = "not-formatted"
+    """Its log dir names neither cluster nor node."""
     LIVE_TWIN = "live-twin"
     ON_ITS_WAY = "on-its-way"
     CHOICE = "choice"
@@ -78,17 +92,60 @@ class Refusal:
 
     log_dir: str
     path: str
-    """Of the item that is refused: relative to the log dir, or the name under ``deleting/``."""
+    """Of the item that is refused: relative to the log dir or its work root."""
     why: Why
     problem: Problem
     """The line to print; its path may lead to what is in the way within the item."""
 
 
+def _joined(log_dir: str, path: str) -> str:
+    """Return an absolute path; the log dir's own where ``path`` is empty."""
+    return f"{log_dir}/{path}" if path else log_dir
+
+
 def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
     """Return a refusal with its line."""
     return Refusal(
-        log_dir=log_dir, path=path, why=why, problem=Problem("refused", f"{log_dir}/{path}", expected, found, fix)
+        log_dir=log_dir, path=path, why=why, problem=Problem("refused", _joined(log_dir, path), expected, found, fix)
     )
+
+
+def refuse_marker(log_dir: str, path: str, problem: Problem | None) -> Refusal:
+    """Return the refusal of something staged whose marker cannot be used.
+
+    Args:
+        log_dir: As configured.
+        path: Relative to the work root.
+        problem: Of the marker; ``None`` where there is none.
+    """
+    if problem is None:
+        return refuse(log_dir, path, Why.HELD, "a marker", "none", BY_HAND)
+    return refuse(log_dir, path, Why.HELD, problem.expected, problem.found, problem.fix or BY_HAND)
+
+
+def refuse_untouched(replica: Replica) -> Refusal | None:
+    """Return the refusal of anything with a live replica that is a link, a mount point or unreadable, else ``None``."""
+    problem = untouched_problem(replica.log_dir, replica.path, replica.problems)
+    if problem is None:
+        return None
+    problem = problem._replace(slug="refused")
+    return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NOT_OURS_TO_TOUCH, problem=problem)
+
+
+def untouched_problem(log_dir: str, path: str, problems: Collection[str]) -> Problem | None:
+    """Return the line of a live replica that is a link, a mount point or unreadable, else ``None``.
+
+    Args:
+        log_dir: As configured.
+        path: Of the replica, relative to it.
+        problems: As in an inventory.
+    """
+    found = sorted(UNTOUCHED.intersection(problems))
+    if not found:
+        return None
+    fix = "; ".join(_UNTOUCHED_FIXES[slug] for slug in found)
+    expected = "a directory of the log dir itself that can be read"
+    return Problem(found[0], f"{log_dir}/{path}", expected, ", ".join(found), fix)
 
 
 def at(place: str, refusal: Refusal) -> Refusal:
@@ -106,7 +163,7 @@ def at(place: str, refusal: Refusal) -> Refusal:
 def refuse_as(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
     """Return a refusal whose line begins with a slug of its own."""
     return Refusal(
-        log_dir=log_dir, path=path, why=why, problem=Problem(why.value, f"{log_dir}/{path}", expected, found, fix)
+        log_dir=log_dir, path=path, why=why, problem=Problem(why.value, _joined(log_dir, path), expected, found, fix)
     )
 
 
@@ -114,7 +171,29 @@ def refuse_closed(log_dir: str, path: str, closed: Problem | None) -> Refusal | 
     """Return the refusal of anything on a disk of which nothing may be changed; ``None`` if it may."""
     if closed is None:
         return None
-    return Refusal(log_dir=log_dir, path=path, why=Why.CLOSED, problem=closed._replace(path=f"{log_dir}/{path}"))
+    return Refusal(log_dir=log_dir, path=path, why=Why.CLOSED, problem=closed._replace(path=_joined(log_dir, path)))
+
+
+def not_formatted(one: LogDirFacts) -> Problem | None:
+    """Return the line of a log dir that can be read and names neither cluster nor node, else ``None``."""
+    if one.problem is not None or one.cluster_id is not None or one.node_id is not None:
+        return None
+    return Problem(
+        Why.NOT_FORMATTED.value,
+        f"{one.log_dir}/{META_PROPERTIES}",
+        "a file that names cluster and node",
+        "no such file, or one that names neither: no broker starts on it",
+        "kafka-storage format, or mount the right disk",
+    )
+
+
+def refuse_protected(log_dir: str, path: str, topic: str, patterns: Sequence[str]) -> Refusal:
+    """Return the refusal of a topic that ``is_protected``, with the option that lifts it or causes it."""
+    found = [pattern for pattern in patterns if fnmatchcase(topic, pattern)]
+    fixes = ["--internal lets internal topics through"] if INTERNAL in found else []
+    if others := [pattern for pattern in found if pattern != INTERNAL]:
+        fixes.append(f"--protect {' and '.join(others)} keeps it")
+    return refuse(log_dir, path, Why.PROTECTED, "a topic that is not protected", topic, ", and ".join(fixes))
 
 
 def is_protected(topic: str, patterns: Sequence[str]) -> bool:

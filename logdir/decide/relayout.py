@@ -35,7 +35,7 @@ from logdir.decide.layout_precondition import (
     require_plan,
     require_states,
 )
-from logdir.errors import RefusedError
+from logdir.errors import RefusedError, WorkRootInsideError
 from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
@@ -312,20 +312,31 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
     files = files_of(broker)
     require_known(broker, confirmed=confirmed)
     end: tuple[list[Action], list[Action]] = ([Unbar()], [Forget(seen.log_dir) for seen in broker])
+    # The start block is the last thing between a stock broker and a directory over which it stops.
+    inside = [_inside(seen) for seen in broker if seen.inside]
     if not files and not any(seen.is_under_ids for seen in broker):
         # Nothing was begun; what is left of a beginning that was cut off goes.
-        return _decision(end, "")
+        return _decision(() if inside else end, "", inside, is_blocked=bool(inside))
     sha256 = next((file.plan_sha256 for file in files.values()), "")
     begin = [
         Say(seen.log_dir, LayoutState.ROLLING_BACK)
         for seen in broker
         if seen.file is None or seen.file.state is not LayoutState.ROLLING_BACK
     ]
-    refused: list[RefusedError] = []
+    refused: list[RefusedError] = [*inside]
     everywhere = _Everywhere(broker)
     work = [TakeToNames(seen.log_dir, tuple(_items(seen, everywhere, refused))) for seen in broker]
     barring = [Bar()] if any(seen.is_under_ids for seen in broker) else []
     return _decision((begin, barring, work, *(() if refused else end)), sha256, refused, is_blocked=bool(refused))
+
+
+def _inside(seen: Seen) -> WorkRootInsideError:
+    return WorkRootInsideError(
+        f"{seen.log_dir}/{seen.inside[0]}",
+        expected="no part of a work root in a log dir on which a stock broker is to start",
+        found="one",
+        fix="logdirctl uninstall takes it away, and lifts the bar after that",
+    )
 
 
 def _items(seen: Seen, everywhere: _Everywhere, refused: list[RefusedError]) -> Iterator[ToNames]:

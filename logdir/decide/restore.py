@@ -18,11 +18,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from logdir.decide.assignment import Assigned, Assignment, ClusterState, assignment_of
-from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, at, refuse, refuse_as, refuse_closed
-from logdir.errors import InvalidNameError
+from logdir.decide.assignment import Assigned, Assignment, ClusterState, assignment_of, remedy
+from logdir.decide.refusal import (
+    CHOOSE,
+    FINISH_MOVE,
+    Refusal,
+    Why,
+    at,
+    refuse,
+    refuse_as,
+    refuse_closed,
+    refuse_marker,
+)
+from logdir.errors import ANOTHERS_DISK, InvalidNameError
 from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.replica_marker import BY_HAND, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import (
     METADATA_TOPIC,
@@ -134,8 +144,9 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
         found = by_place.get((log_dir, name))
         if found is None:
             missing = "none there; look for it in the other log dirs"
-            decided: Restore | Refusal | None = _against_disks(facts, log_dir, name) or refuse(
-                log_dir, name, Why.NOT_THERE, "something set aside", missing
+            where = _where(log_dir, name)
+            decided: Restore | Refusal | None = _against_disks(facts, *where) or refuse(
+                *where, Why.NOT_THERE, "something set aside", missing
             )
         else:
             decided = _decide(request, facts, known, *found)
@@ -146,6 +157,11 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
     plan = _without_rivals(actions, refusals)
     places = {where: item.place for where, (_, item) in by_place.items()}
     return replace(plan, refusals=tuple(_at_place(places, one) for one in plan.refusals))
+
+
+def _where(log_dir: str, name: str) -> tuple[str, str]:
+    """Return a staged replica by its log dir and its path relative to its work root."""
+    return log_dir, f"deleting/{name}"
 
 
 def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusal:
@@ -169,7 +185,7 @@ def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> 
             kept.append(action)
             continue
         found = f"also {' and '.join(sorted(rivals))}"
-        more.append(refuse(action.log_dir, action.name, Why.CHOICE, "one copy of it", found, "choose one"))
+        more.append(refuse(*_where(action.log_dir, action.name), Why.CHOICE, "one copy of it", found, CHOOSE))
     return RestorePlan(actions=tuple(kept), refusals=(*refusals, *more))
 
 
@@ -181,16 +197,14 @@ def _claimed(marker: ReplicaMarker) -> tuple[tuple[str | TopicId, int], ...]:
 def _decide(
     request: RestoreRequest, facts: Sequence[LogDirFacts], known: Known, one: LogDirFacts, item: SetAside
 ) -> Restore | Refusal:
-    where = item.log_dir, item.name
+    where = _where(item.log_dir, item.name)
     if (closed := refuse_closed(*where, one.closed)) is not None:
         return closed
     if item.kind is Kind.PURGING:
         return refuse(*where, Why.PURGING, "something set aside", "its removal has begun: parts of it are gone")
     marker = item.marker
     if marker is None or item.problem is not None:
-        said = item.problem
-        expected, found = ("a marker", "none") if said is None else (said.expected, said.found)
-        return refuse(*where, Why.HELD, expected, found, "held: look at it")
+        return refuse_marker(*where, item.problem)
     refusal = (
         _against_disks(facts, *where)
         or _against_marker(one, item, marker)
@@ -203,12 +217,12 @@ def _decide(
     return _against_assignment(request, item, assignment) or _restore(one, item, marker, assignment)
 
 
-def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, name: str) -> Refusal | None:
+def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Refusal | None:
     for other in facts:
         if other.problem is not None:
             return refuse(
                 log_dir,
-                name,
+                path,
                 Why.UNREADABLE_LOG_DIR,
                 "every configured log dir readable: one of them may hold it live",
                 f"{other.problem.path}: {other.problem.found}",
@@ -218,7 +232,7 @@ def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, name: str) -> Ref
 
 
 def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
-    where = item.log_dir, item.name
+    where = _where(item.log_dir, item.name)
     for word, said, true in (
         ("cluster", marker.cluster_id, one.cluster_id),
         ("node", marker.node_id, one.node_id),
@@ -227,10 +241,10 @@ def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> 
         # A log dir of before 3.7 had no directory id; it may be given one, it never loses or changes it.
         is_new = word == "directory id" and said is None
         if said != true and not is_new:
-            return refuse(*where, Why.FOREIGN, f"{word} {true}", f"{said}", "held: a disk of another host?")
+            return refuse(*where, Why.FOREIGN, f"{word} {true}", f"{said}", ANOTHERS_DISK)
     if marker.birth_inode != item.inode:
         return refuse(
-            *where, Why.FOREIGN, f"a marker of inode {item.inode}", f"{marker.birth_inode}", "held: it was copied"
+            *where, Why.FOREIGN, f"a marker of inode {item.inode}", f"{marker.birth_inode}: it was copied", BY_HAND
         )
     if marker.intent is Intent.INCOMING:
         return refuse(*where, Why.HELD, "a staged or captured replica", "one on its way in")
@@ -238,7 +252,7 @@ def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> 
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
     if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
         found = f"a marker of {marker.topic_id}_{marker.partition}"
-        return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, "held: look at it")
+        return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, BY_HAND)
     if _may_be_cut(marker):
         found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
         fix = "a re-created topic can adopt it, or it can be exported"
@@ -246,10 +260,13 @@ def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> 
     path = live_path(marker)
     if path is None:
         expected = "a path of its own topic and partition"
-        return refuse(*where, Why.FOREIGN, expected, marker.path, "held: look at it")
+        return refuse(*where, Why.FOREIGN, expected, marker.path, BY_HAND)
     if one.layout != "empty" and ("topic-id" if "/" in path else "topic-name") != one.layout:
         found = f"a path of the other layout, {path}"
-        return refuse(*where, Why.OTHER_LAYOUT, f"the layout of the log dir, {one.layout}", found, "finish the layout")
+        fix = "it is restored once live replicas lie as it did: logdirctl layout rollback takes them to topic names"
+        if "/" in path:
+            fix = "logdirctl staged export copies it; it lay under its topic id, and is restored into that layout only"
+        return refuse(*where, Why.OTHER_LAYOUT, f"the layout of the log dir, {one.layout}", found, fix)
     return None
 
 
@@ -289,13 +306,18 @@ def _identity(item: SetAside, marker: ReplicaMarker) -> Identity:
     return Identity(topic=marker.topic, topic_id=marker.topic_id or item.topic_id, partition=marker.partition)
 
 
+def _id_words(topic_id: TopicId | None) -> str:
+    return "without a topic id" if topic_id is None else f"id {topic_id}"
+
+
 def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
-    where = item.log_dir, item.name
+    where = _where(item.log_dir, item.name)
     identity = _identity(item, marker)
     live = known.replicas(identity, Kind.LIVE)
     if live:
-        found = " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live)
-        expected = f"no live {marker.topic}-{marker.partition} or {marker.topic_id}_{marker.partition} on any disk"
+        found = " and ".join(f"{one.log_dir}/{one.path} ({_id_words(one.topic_id)})" for one in live)
+        by_id = "" if marker.topic_id is None else f" or {marker.topic_id}_{marker.partition}"
+        expected = f"no live {marker.topic}-{marker.partition}{by_id} on any disk"
         return refuse(*where, Why.LIVE_TWIN, expected, found, "a broker stops over two; set the live one aside first")
     futures = known.replicas(identity, Kind.FUTURE)
     if futures:
@@ -316,11 +338,11 @@ def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Re
         return None
     found = " and ".join(one.place for one in copies)
     expected = "one staged copy of it, or the operator's choice"
-    return refuse(item.log_dir, item.name, Why.CHOICE, expected, f"also {found}", "look at both, then choose one")
+    return refuse(*_where(item.log_dir, item.name), Why.CHOICE, expected, f"also {found}", CHOOSE)
 
 
 def _against_assignment(request: RestoreRequest, item: SetAside, found: Assignment) -> Refusal | None:
-    where = item.log_dir, item.name
+    where = _where(item.log_dir, item.name)
     expected = "a replica that is known to be still assigned here"
     either = f"{_SAYS[RestoreClass.ADOPT]}; or {_SAYS[RestoreClass.EXPORT]}"
     match found.state:
@@ -335,8 +357,9 @@ def _against_assignment(request: RestoreRequest, item: SetAside, found: Assignme
         case Assigned.UNKNOWN:
             if request.is_even_if_unknown:
                 return None
+            source = remedy(request.cluster, "name a newer source with --from or --high-watermark")
             fix = (
-                f"if its topic id is gone, {A_BROKER_DOES}; name a newer source with --from or --high-watermark, "
+                f"if its topic id is gone, {A_BROKER_DOES}; {source}, "
                 f"or rename it back all the same with --even-if-unknown"
             )
             return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)

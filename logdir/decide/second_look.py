@@ -15,13 +15,13 @@ Spec: design §4; attacks A2, A28, A43, A46, A48.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logdir.decide.assignment import is_kept_for_last, other_in_sync
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
 from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
-from logdir.decide.wish import is_held_elsewhere, refuse_last_copy
+from logdir.decide.wish import holders_elsewhere, is_held_elsewhere, refuse_last_copy
 from logdir.desired.claim import claim
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
@@ -31,6 +31,7 @@ from logdir.formats.replica_marker import ReplicaMarker
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.reasons import Reason
 
+MINUTE_MS = 60 * 1000
 _LOOKED_UP = frozenset((Proof.METADATA_LOG, Proof.LIVE_CLUSTER))
 """Proofs that can be looked up again."""
 
@@ -46,6 +47,10 @@ class SecondLook:
     used: ControllerFile | None
     held: Problem | None = None
     """Why all purges are held, of ``trust.check_image``."""
+    blind: Problem | None = None
+    """Why there is no image where there should be one: nothing is purged but what the operator names."""
+    is_named: bool = False
+    """The operator names what goes now (``--even-if-early``, ``--even-if-last``), also where there is no image."""
     is_even_if_assigned: bool = False
     """The operator purges also what is still assigned here, if a live replica of it is in the ISR of another broker."""
     is_even_if_last: bool = False
@@ -65,17 +70,18 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
     if look.held is not None:
         return Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=look.held)
     if marker is None:
-        return None
+        blind = None if look.is_named else look.blind
+        return None if blind is None else Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=blind)
     if is_kept_for_last(marker):
-        return None if look.is_even_if_last else _against_the_last(*where, item)
+        return None if look.is_even_if_last else _against_the_last(*where, item, facts)
+    if look.blind is not None and not look.is_named:
+        return _against_blind(look, look.blind, item, marker, facts)
     images = [image for image in (look.image, look.aged) if image is not None]
     is_deliberate = marker.reason is Reason.OPERATOR
     if is_deliberate and (assigning := next((one for one in images if is_wanted(one, item) is not None), None)):
         return _against_assigned(look, assigning, item, marker, facts)
     if is_deliberate and not images and _was_assigned(marker):
-        expected = "a live replica of it in the ISR: it was assigned here when it was staged"
-        fix = "name a metadata log that can be read with --from"
-        return refuse_as(*where, Why.STILL_ASSIGNED, expected, "no metadata log that can be read", fix)
+        return _against_no_log(*where)
     if any(is_wanted(image, item) is not None for image in images):
         if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, facts):
             return refuse(
@@ -98,11 +104,36 @@ def _was_assigned(marker: ReplicaMarker) -> bool:
     return isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE
 
 
-def _against_the_last(log_dir: str, path: str, item: SetAside) -> Refusal:
+def _against_blind(
+    look: SecondLook, blind: Problem, item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
+) -> Refusal:
+    """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
+    where = item.log_dir, f"deleting/{item.name}"
+    if _was_assigned(marker):
+        return _against_no_log(*where)
+    fix = blind.fix or "name another source with --from"
+    if against_purge(replace(look, blind=None), item, facts) is None:
+        if marker.reason is not Reason.OPERATOR:
+            fix += ", or, once it is due, name it with --even-if-early"
+        else:
+            fix += f", or name it with --even-if-early{' --include-held' if marker.delay_ms is None else ''}"
+    return Refusal(log_dir=where[0], path=where[1], why=Why.HELD, problem=blind._replace(fix=fix))
+
+
+def _against_no_log(log_dir: str, path: str) -> Refusal:
+    expected = "a live replica of it in the ISR: it was assigned here when it was staged"
+    fix = "name a metadata log that can be read with --from"
+    return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, "no metadata log that can be read", fix)
+
+
+def _against_the_last(log_dir: str, path: str, item: SetAside, facts: Sequence[LogDirFacts]) -> Refusal:
     known = item.marker is not None and isinstance(item.marker.evidence, Present)
     found = "the only in-sync replica when it was staged" if known else "staged with nothing known of its assignment"
     name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
-    fix = f"it is kept until logdirctl staged purge {name} --even-if-last"
+    copies = [one for disk in facts for one in disk.set_aside if not set(keys_of(one)).isdisjoint(keys_of(item))]
+    # Without it all of them would go.
+    which = f" --name {item.name}" if len(copies) > 1 else ""
+    fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
     return refuse_as(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
 
 
@@ -115,22 +146,21 @@ def _against_assigned(
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, facts)
     # What the image says must be news since the staging: the ISR of before it held this very copy.
     began_ms = max(marker.staged_at_ms, marker.evidence.as_of_ms if isinstance(marker.evidence, Removed) else 0)
-    is_news = image.as_of_ms - began_ms > YOUNGER_BY_MS
+    is_news = image.is_dated and image.as_of_ms - began_ms > YOUNGER_BY_MS
     if is_live_here and is_news and _was_assigned(marker):
         return None
     # No other source says which brokers answer.
-    by_log = image.source is Source.METADATA_LOG
-    is_elsewhere = one is not None and (is_held_elsewhere(image, one) if by_log else bool(other_in_sync(image, one)))
-    if is_elsewhere and look.is_even_if_assigned:
+    others = holders_elsewhere if image.source is Source.METADATA_LOG else other_in_sync
+    elsewhere = () if one is None else others(image, one)
+    if elsewhere and look.is_even_if_assigned:
         return None
     expected = "a live replica of it in the ISR here, since it was staged"
     if not _was_assigned(marker):
         expected = "a live replica of it in the ISR of another broker"
     found = "still assigned here"
     fix = "start the broker until its replica is in the ISR, and ask again with newer metadata"
-    if is_elsewhere and one is not None:
-        nodes = ", ".join(str(node) for node in one.isr if node != image.node_id)
-        found += f", in the ISR of node {nodes}"
+    if elsewhere:
+        found += f", in the ISR of node {', '.join(map(str, elsewhere))}"
         fix += ", or say --even-if-assigned" if _was_assigned(marker) else ""
         if not _was_assigned(marker):
             fix = "it goes once you say --even-if-assigned"
@@ -156,13 +186,21 @@ def _against_last_copy(image: Image, item: SetAside) -> Refusal | None:
 
 def _against_old_evidence(image: Image | None, item: SetAside, staged_at_ms: int) -> Refusal | None:
     where = item.log_dir, f"deleting/{item.name}"
-    expected = f"an image that shows it gone, more than {YOUNGER_BY_MS} ms newer than its staging"
+    expected = (
+        f"metadata that shows it gone, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
+    )
+    fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
     if image is None:
-        return refuse(*where, Why.NO_EVIDENCE, expected, "none", "read the metadata again")
+        return refuse(*where, Why.NO_EVIDENCE, expected, "no metadata that may be used", fix)
     said = claim(image, item.topic, item.topic_id, item.partition)
     if isinstance(said.evidence, Unknown):
-        return refuse(*where, Why.NO_EVIDENCE, expected, "one that says nothing of it", "read the metadata again")
+        return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that says nothing of it", fix)
+    if not image.is_dated:
+        return refuse(
+            *where, Why.NO_EVIDENCE, expected, f"{image.origin}, of which nothing says when it was taken", fix
+        )
     age_ms = image.as_of_ms - staged_at_ms
-    if age_ms <= YOUNGER_BY_MS:
-        return refuse(*where, Why.NO_EVIDENCE, expected, f"{age_ms} ms", "read the metadata again")
-    return None
+    if age_ms > YOUNGER_BY_MS:
+        return None
+    found = "metadata of before its staging" if age_ms <= 0 else f"metadata {age_ms // MINUTE_MS} minutes newer"
+    return refuse(*where, Why.NO_EVIDENCE, expected, found, fix)

@@ -17,9 +17,19 @@ from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
 from logdir.decide import brake
-from logdir.decide.assignment import ClusterState, Shared, Sharing, evidence_of, sharing_of
+from logdir.decide.assignment import ClusterState, Shared, Sharing, evidence_of, remedy, sharing_of
 from logdir.decide.deadline import DelayPolicy
-from logdir.decide.refusal import FINISH_MOVE, LOOK_AT_IT, Refusal, Why, is_protected, refuse, refuse_as, refuse_closed
+from logdir.decide.refusal import (
+    FINISH_MOVE,
+    Refusal,
+    Why,
+    is_protected,
+    refuse,
+    refuse_as,
+    refuse_closed,
+    refuse_protected,
+    refuse_untouched,
+)
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Present, Removed, Unknown
 from logdir.formats.brake_file import Count
@@ -38,7 +48,6 @@ LATER = {
     Sharing.IN_SYNC_ELSEWHERE: "the next start of its broker replicates it again",
 }
 """What the next start of a broker does where a live replica was staged, in words."""
-UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +224,8 @@ def _against_assignment(request: StageRequest, replica: Replica, shared: Shared)
                 Why.ASSIGNMENT_UNKNOWN,
                 f"a source that says whether {what} is assigned here",
                 shared.found,
-                f"{LATER[Sharing.UNKNOWN]}; name a source with --from, or say --even-if-unknown",
+                f"{LATER[Sharing.UNKNOWN]}; {remedy(request.cluster, 'name a source with --from')}, "
+                f"or say --even-if-unknown",
             )
     return None
 
@@ -243,9 +253,8 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
     if replica.kind is not Kind.LIVE:
         return refuse(*where, Why.NOT_THERE, "a live replica", f"a {replica.kind.value} directory")
-    if not UNTOUCHED.isdisjoint(replica.problems):
-        found = ", ".join(sorted(UNTOUCHED.intersection(replica.problems)))
-        return refuse(*where, Why.NOT_OURS_TO_TOUCH, "a directory that can be read", found, LOOK_AT_IT)
+    if (untouched := refuse_untouched(replica)) is not None:
+        return untouched
     if replica.inode is None:
         return refuse(*where, Why.NOT_THERE, "a replica that was looked at", "it was not", "look again")
     if replica.strangers:
@@ -271,7 +280,7 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
         )
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NAME_TOO_LONG, problem=problem)
     if is_protected(replica.topic, request.protected):
-        return refuse(*where, Why.PROTECTED, "a topic that is not protected", replica.topic)
+        return refuse_protected(*where, replica.topic, request.protected)
     futures = known.replicas(identity_of(replica), Kind.FUTURE)
     if futures:
         found = " and ".join(f"{future.log_dir}/{future.path}" for future in futures)

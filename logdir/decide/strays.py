@@ -20,7 +20,7 @@ from typing import Final
 
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import Rule, StageReplica
-from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, is_protected, refuse
+from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, is_protected, refuse, refuse_protected
 from logdir.decide.trust import check_image
 from logdir.decide.wish import against_age, against_claim, against_log_dir, against_wish, wish_for
 from logdir.desired.claim import Claim, Says, claim
@@ -153,7 +153,8 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest:
     for one in facts:
         refusal = None if one.problem is not None and not one.replicas else against_log_dir(request.image, one)
         if refusal is not None:
-            passed_over.append(refusal)
+            if not one.is_offline:  # of that one ``unseen`` has the line
+                passed_over.append(refusal)
             continue
         strays += [found for replica in one.replicas if (found := judge.judge(one, replica)) is not None]
     return StrayView(
@@ -163,6 +164,21 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest:
         braked=None if unplaced is not None or uncommitted is not None else plan.braked,
         unseen=plan.unseen,
         passed_over=tuple(passed_over),
+    )
+
+
+def view_unsaid(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> StrayView:
+    """Say what lies in the log dirs that can be read, where the cluster's word cannot be: of nothing is more known.
+
+    Args:
+        request: As of ``view_strays``; its image says nothing.
+        facts: As of ``view_strays``.
+    """
+    judge = _Judge(request, facts, ReconcilePlan(actions=(), refusals=()), None, None)
+    found = (judge.judge(one, replica) for one in facts for replica in one.replicas)
+    return StrayView(
+        strays=tuple(stray for stray in found if stray is not None),
+        unseen=tuple(one.problem for one in facts if one.problem is not None),
     )
 
 
@@ -205,6 +221,7 @@ class _Judge:
     ) -> None:
         self._request, self._image, self._unplaced, self._latest = request, request.image, unplaced, latest
         self._known = Known(facts)
+        self._unread = ", ".join(one.log_dir for one in facts if one.problem is not None)
         self._stages = {
             (action.log_dir, action.path): action
             for action in (*plan.actions, *plan.waiting)
@@ -322,6 +339,9 @@ class _Judge:
             return replace(self._row(replica, said, _unsure(replica)), missing=self._unplaced)
         expected, found = "a live replica of what the cluster wants here", "only what a broker set aside"
         fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
+        if self._unread:
+            found = f"only what a broker renamed; {self._unread} cannot be read whole"
+            fix = f"read {self._unread} first: the live replica may lie there"
         missing = refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, fix)
         return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
 
@@ -354,9 +374,7 @@ class _Judge:
             self._image, wish, self._known, is_ahead=False
         )
         if refusal is None and replica.topic is not None and is_protected(replica.topic, self._request.protected):
-            refusal = refuse(
-                replica.log_dir, replica.path, Why.PROTECTED, "a topic that is not protected", replica.topic
-            )
+            refusal = refuse_protected(replica.log_dir, replica.path, replica.topic, self._request.protected)
         if refusal is not None:
             return self._refused(row, refusal)
         return replace(row, reason=Reason.STRAY, rule=wish.rule)

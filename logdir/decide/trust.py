@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from logdir.decide.position import against_position
 from logdir.desired.image import Broker, Image, Source
-from logdir.errors import Problem
+from logdir.errors import NodeRunsElsewhereError, Problem
 from logdir.formats.controller_file import ControllerFile
 from logdir.ids import Uuid
+from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts
 
 SETTING = "reconcile.max.metadata.age"
@@ -41,6 +42,8 @@ class Standing:
     """The image was read from the metadata log that this host's own broker writes."""
     is_position_confirmed: bool = False
     """An operator accepts an image that is behind, or of which nothing is remembered."""
+    has_work_roots: bool = True
+    """Every log dir has the work root in which ``controller.json`` lies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +70,30 @@ def check_image(image: Image, facts: Sequence[LogDirFacts], standing: Standing, 
     problem = _against_twin(image, standing)
     # Requests were let in one by one against the same file (``admission``).
     if problem is None and not standing.is_position_confirmed and image.source is not Source.REQUESTS:
-        problem = against_position(image, standing.used)
+        problem = against_position(image, standing.used, has_work_roots=standing.has_work_roots)
     return None if problem is None else Distrust(problem=problem, holds_purges=True)
 
 
+def is_of_cluster(image: Image, facts: Sequence[LogDirFacts]) -> bool:
+    """Whether nothing shows that an image is of another cluster than the log dirs."""
+    return image.cluster_id is None or _clusters(facts) in ([], [image.cluster_id])
+
+
+def _clusters(facts: Sequence[LogDirFacts]) -> list[str]:
+    return sorted({one.cluster_id for one in facts if one.problem is None and one.cluster_id is not None})
+
+
 def _against_cluster(image: Image, facts: Sequence[LogDirFacts]) -> Problem | None:
-    clusters = sorted({one.cluster_id for one in facts if one.problem is None and one.cluster_id is not None})
     if image.cluster_id is None:
         # Requests carry no cluster id; whoever hands them in vouches for it.
         if image.source in (Source.REQUESTS, Source.ZNODES):
             return None
-        return Problem("refused", image.origin, "the cluster id of the image", "none", "is its meta.properties there?")
-    if clusters in ([], [image.cluster_id]):
+        beside = f"{image.origin.rpartition('/')[0]}/{META_PROPERTIES}"
+        fix = f"copy {META_PROPERTIES} of the log dir that the metadata log was copied from to {beside}"
+        return Problem("refused", image.origin, "a metadata log that says of which cluster it is", f"no {beside}", fix)
+    if is_of_cluster(image, facts):
         return None
-    found = f"{image.cluster_id}, while the log dirs are of {' and '.join(clusters)}"
+    found = f"{image.cluster_id}, while the log dirs are of {' and '.join(_clusters(facts))}"
     return Problem("refused", image.origin, "an image of the cluster of the log dirs", found, "give the right one")
 
 
@@ -110,11 +123,12 @@ def _against_twin(image: Image, standing: Standing) -> Problem | None:
         return None
     incarnation = Uuid(registered.incarnation)
     return Problem(
-        "refused",
+        NodeRunsElsewhereError.code,
         image.origin,
         f"node {image.node_id} not running elsewhere while no broker runs here",
         f"registered and unfenced with incarnation {incarnation}, not the last one of this host",
-        "these disks may be a clone, or detached: NODE_RUNS_ELSEWHERE",
+        "was its broker stopped or killed here a moment ago, copy the log again once the cluster has fenced it; else "
+        "these disks are a clone, or were detached from the host it runs on: change nothing here",
     )
 
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from logdir.decide.reconcile_action import HoldStaged
-from logdir.decide.refusal import Refusal, Why, at, refuse
-from logdir.decide.stage import UNTOUCHED
+from logdir.decide.refusal import UNTOUCHED, Refusal, Why, at, refuse
 from logdir.desired.claim import claim
 from logdir.desired.image import Image
 from logdir.evidence import Evidence, Present, Proof, Removed

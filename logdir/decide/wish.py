@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from logdir.decide.reconcile_action import Rule
-from logdir.decide.refusal import Refusal, Why, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_closed
 from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.desired.claim import Claim, Says
 from logdir.desired.image import Image, Partition, Source
+from logdir.errors import ANOTHERS_DISK
 from logdir.evidence import Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.ids import TopicId
@@ -100,10 +101,14 @@ def against_log_dir(image: Image, one: LogDirFacts) -> Refusal | None:
     where = one.log_dir, ""
     if (closed := refuse_closed(*where, one.closed)) is not None:
         return closed
+    if (problem := not_formatted(one)) is not None:
+        return Refusal(log_dir=one.log_dir, path="", why=Why.NOT_FORMATTED, problem=problem)
     if one.node_id != image.node_id:
-        return refuse(*where, Why.FOREIGN, f"node {image.node_id}", f"{one.node_id}", "a disk of another host?")
+        found = "no node id" if one.node_id is None else f"{one.node_id}"
+        return refuse(*where, Why.FOREIGN, f"node {image.node_id}", found, ANOTHERS_DISK)
     if image.cluster_id is not None and one.cluster_id != image.cluster_id:
-        return refuse(*where, Why.FOREIGN, f"cluster {image.cluster_id}", f"{one.cluster_id}", "a disk of another one?")
+        found = one.cluster_id or "no cluster id"
+        return refuse(*where, Why.FOREIGN, f"cluster {image.cluster_id}", found, ANOTHERS_DISK)
     return None
 
 
@@ -165,11 +170,17 @@ def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
 
 def is_held_elsewhere(image: Image, one: Partition) -> bool:
     """Whether another broker that answers has a partition in sync, on a log dir that answers."""
+    return bool(holders_elsewhere(image, one))
+
+
+def holders_elsewhere(image: Image, one: Partition) -> tuple[int, ...]:
+    """Return the other brokers that answer and have a partition in sync, on a log dir that answers."""
+    found = []
     for node in one.isr:
         broker = image.brokers.get(node)
         if node == image.node_id or broker is None or broker.is_fenced:
             continue
         directory = one.directory(node)
         if directory is None or not broker.log_dirs or bytes(directory) in broker.log_dirs:
-            return True
-    return False
+            found.append(node)
+    return tuple(found)

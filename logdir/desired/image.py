@@ -132,7 +132,7 @@ class Image:
     offset: int = 0
     """Behind the last record that counts; of requests the sequence."""
     as_of_ms: int = 0
-    """Newest committed timestamp, or when a request was received (wall clock)."""
+    """Newest committed timestamp, or when a request was received (wall clock); of a dump when its file was written."""
     certainty: Certainty = Certainty.SAID
     place: tuple[int, int] | None = None
     """Where the last of it lies, for whoever reads on: base offset of a segment, byte in it. A hint, checked first."""
@@ -163,6 +163,11 @@ class Image:
     """Another id under a name is by itself a reason to set aside (KIP-516, "LeaderAndIsr")."""
     assigns_ids: bool = False
     """A replica without an id is to be given the one named here (KIP-516, "Migration")."""
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether its source says of when it is; of a dump ``as_of_ms`` is only the latest moment it can be of."""
+        return self.source is not Source.ZNODES
 
     def topic(self, name: str) -> Topic | None:
         """Return the topic of a name."""

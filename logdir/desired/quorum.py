@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from logdir.desired.metadata_log import batches_of, snapshot_of
 from logdir.errors import FormatError
 from logdir.formats import quorum_state
+from logdir.observe.named_file import read_regular
 from logdir.wire.batches import Batch, read_batches
 from logdir.wire.control import decode_control
 
@@ -46,8 +47,7 @@ def is_only_voter(directory: str, node_id: int) -> bool:
 def _state(directory: str) -> quorum_state.QuorumState | None:
     path = f"{directory}/{quorum_state.FILE_NAME}"
     try:
-        with open(path, "rb") as file:
-            return quorum_state.parse(file.read(quorum_state.MAX_BYTES), path)
+        return quorum_state.parse(read_regular(path, quorum_state.MAX_BYTES), path)
     except FileNotFoundError:
         return None
 
@@ -65,8 +65,7 @@ def _voters_in(directory: str) -> tuple[int, ...]:
 
 
 def _first(path: str) -> Iterator[Batch]:
-    with open(path, "rb") as file:
-        first = next(iter(read_batches(file.read(_HEAD_BYTES), path)), None)
+    first = next(iter(read_batches(read_regular(path, _HEAD_BYTES), path)), None)
     if first is not None:
         yield first
 

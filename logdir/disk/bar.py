@@ -186,7 +186,7 @@ def _look(top: Directory) -> _Found:
             path,
             expected=f"{FILE_NAME} beside a barred meta.properties",
             found="no such file",
-            fix="put the broker's node id back by hand, in every log dir",
+            fix="restore the meta.properties of before the bar from its backup, in every log dir",
         )
     file = bar_file.parse(kept, f"{top.path}/{FILE_NAME}")
     if bar_file.barred(file.original, path) != data:
@@ -194,7 +194,7 @@ def _look(top: Directory) -> _Found:
             path,
             expected=f"what {FILE_NAME} says, but for the node id",
             found="a file that was changed since it was barred",
-            fix=f"compare the two; put the broker's node id back by hand, then remove {FILE_NAME}",
+            fix=f"restore the meta.properties of before the bar from its backup, then move {FILE_NAME} away",
         )
     return _Found(data, True, file, True)
 

@@ -29,6 +29,15 @@ _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
 
 
+@contextmanager
+def _about(path: str) -> Iterator[None]:
+    """Name the copy, whatever call of it failed: most name nothing, or what is gone again."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+
+
 class NewDirectory:
     """A directory that is being filled."""
 
@@ -44,7 +53,7 @@ class NewDirectory:
             DiskError: it did not read back.
             OSError: it could not be made.
         """
-        with self._new(name) as descriptor:
+        with _about(f"{self.destination}/{name}"), self._new(name) as descriptor:
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -67,26 +76,26 @@ class NewDirectory:
         """
         digest = hashlib.sha256()
         size = 0
+        path = f"{self.destination}/{name}"
         with self._new(name) as descriptor:
             while part := os.pread(source, _CHUNK, size):
                 digest.update(part)
                 # An index of the last segment is 10 MiB of them.
                 if part != _ZEROS[: len(part)]:
-                    view = memoryview(part)
-                    at = size
-                    while view:
-                        written = os.pwrite(descriptor, view, at)
-                        view, at = view[written:], at + written
+                    with _about(path):
+                        _write_at(descriptor, part, size)
                 size += len(part)
-            os.ftruncate(descriptor, size)
-            os.fsync(descriptor)
+            with _about(path):
+                os.ftruncate(descriptor, size)
+                os.fsync(descriptor)
         self._require_same(name, size, digest.hexdigest())
         return size, digest.hexdigest()
 
     @contextmanager
     def _new(self, name: str) -> Iterator[int]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(name, flags, _FILE_MODE, dir_fd=self._directory.descriptor)
+        with _about(f"{self.destination}/{name}"):
+            descriptor = os.open(name, flags, _FILE_MODE, dir_fd=self._directory.descriptor)
         try:
             yield descriptor
         finally:
@@ -114,6 +123,22 @@ class NewDirectory:
             )
 
 
+def _write_at(descriptor: int, part: bytes, at: int) -> None:
+    view = memoryview(part)
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written
+
+
+def require_place(destination: str, forbidden: Sequence[str]) -> None:
+    """Return if ``new_directory`` would begin; reads only.
+
+    Raises:
+        RefusedError: as that.
+    """
+    _place(destination, forbidden)
+
+
 @contextmanager
 def new_directory(destination: str, forbidden: Sequence[str]) -> Iterator[NewDirectory]:
     """Make a directory that has its name only when the body is done.
@@ -133,18 +158,23 @@ def new_directory(destination: str, forbidden: Sequence[str]) -> Iterator[NewDir
     partial = f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(4)}{PARTIAL}"
     with HostDisk().open_top(parent_path) as parent:
         found = parent.own_stat().owner
-        parent.make(partial, Owner(os.geteuid(), found.gid if found.mode & 0o2000 else os.getegid(), _DIRECTORY_MODE))
+        group = found.gid if found.mode & 0o2000 else os.getegid()
+        with _about(destination):
+            parent.make(partial, Owner(os.geteuid(), group, _DIRECTORY_MODE))
         current = partial
         try:
             with parent.open(partial) as directory:
                 yield NewDirectory(directory, f"{parent_path.rstrip('/')}/{name}")
-                directory.sync()
+                with _about(destination):
+                    directory.sync()
             try:
-                parent.rename(partial, parent, name)
+                with _about(destination):
+                    parent.rename(partial, parent, name)
             except FileExistsError as error:
                 raise _taken(destination) from error
             current = name
-            parent.sync()
+            with _about(destination):
+                parent.sync()
         except BaseException:
             _clear(parent, current)
             raise

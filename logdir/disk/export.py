@@ -20,10 +20,12 @@ from dataclasses import dataclass
 
 from logdir.disk.captured_files import Files, look
 from logdir.disk.elsewhere import NewDirectory, new_directory
+from logdir.disk.failure import is_full
 from logdir.disk.io import HostDirectory
 from logdir.disk.replica_dir import last_indexes, require_marker, require_plain
 from logdir.disk.site import Site
-from logdir.errors import DiskError, RefusedError
+from logdir.disk.work_root import failed_at
+from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.names import parse_work_dir
 from logdir.observe.classify import DELETING, INCOMING
@@ -78,8 +80,13 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
             own = [site.log_dir, site.work.path, *forbidden]
             return _export(source, marker, destination, own, is_whole=folder == DELETING)
     except OSError as error:
+        path = failed_at(site.path_of(place), error)
+        if is_full(error):  # nothing is written but the copy
+            fix = "no copy was made, and what is staged is as it was; make room on that disk, or name another place"
+            found = error.strerror or str(error)
+            raise DiskFullError(path, expected="room for the copy", found=found, fix=fix) from error
         raise DiskError(
-            error.filename if isinstance(error.filename, str) else site.path_of(place),
+            path,
             expected="a call that succeeds",
             found=error.strerror or error,
             fix="what was copied is gone again; what was set aside is as it was",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from logdir.disk.calls import Directory
-from logdir.errors import DiskFullError, LogDirError, Problem, ReadOnlyDiskError
+from logdir.errors import DiskFullError, LogDirError, NoPermissionError, Problem, ReadOnlyDiskError
 from logdir.observe.classify import RESERVE, SPARE, Type
 
 _T = TypeVar("_T")
@@ -36,6 +36,7 @@ _SICK = frozenset(
 )
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _AS_IT_WAS = "it is as it was: look at it"
+_MAKE_ROOM = "it is as it was; make room on that disk, then do it again"
 _WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -47,6 +48,45 @@ def is_sick(error: OSError) -> bool:
 def is_full(error: OSError) -> bool:
     """Whether room would help."""
     return error.errno in _FULL
+
+
+def is_denied(error: OSError) -> bool:
+    """Whether a right is missing, and the disk answered."""
+    return error.errno in (errno.EACCES, errno.EPERM)
+
+
+def no_permission(path: str, error: OSError, expected: str = "the right to open it") -> NoPermissionError:
+    """Return the error of what we have no right to.
+
+    Args:
+        path: What it is.
+        error: For which ``is_denied``.
+        expected: What is asked for.
+    """
+    fix = "run as the owner of the log dirs"
+    return NoPermissionError(path, expected=expected, found=error.strerror or error, fix=fix)
+
+
+def is_read_only(error: OSError) -> bool:
+    """Whether the disk is mounted so that it takes no changes."""
+    return error.errno == errno.EROFS
+
+
+def mounted_read_only(path: str, error: OSError, fix: str = "") -> ReadOnlyDiskError:
+    """Return the error of a disk that can be read, and takes no changes.
+
+    Args:
+        path: Of the log dir, or what was to be changed.
+        error: For which ``is_read_only``.
+        fix: What else to do.
+    """
+    look = "look at the kernel's log, and mount it for writing again"
+    return ReadOnlyDiskError(
+        path,
+        expected="a disk that takes changes",
+        found=error.strerror or error,
+        fix=f"{look}, {fix}" if fix else look,
+    )
 
 
 @contextmanager
@@ -62,19 +102,15 @@ def syncing(directory: Directory) -> Iterator[None]:
         raise read_only(directory, error, "a sync that succeeds") from error
 
 
-def full_disk(path: str, error: OSError) -> DiskFullError:
+def full_disk(path: str, error: OSError, fix: str = _MAKE_ROOM) -> DiskFullError:
     """Return the error of what finds no room, with nothing left to give up.
 
     Args:
         path: What was to be written.
         error: For which ``is_full``.
+        fix: What to do, where it is not as it was.
     """
-    return DiskFullError(
-        path,
-        expected="room on its disk for this",
-        found=error.strerror or error,
-        fix="it is as it was; make room on that disk, then do it again",
-    )
+    return DiskFullError(path, expected="room on its disk for this", found=error.strerror or error, fix=fix)
 
 
 @contextmanager

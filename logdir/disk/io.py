@@ -23,6 +23,7 @@ from typing import NamedTuple, Self
 
 from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
 from logdir.disk.kernel_stat import PERMISSIONS, stat_of
+from logdir.disk.whole_path import NO_REGULAR_FILE, whole_path
 from logdir.observe.classify import Type
 from logdir.observe.walk import list_types
 
@@ -139,6 +140,7 @@ class HostDirectory:
         """Return what every entry is, by its name, sorted; a link is not followed."""
         return dict(sorted(list_types(self._open()).items()))
 
+    @whole_path
     def stat(self, name: str) -> Stat:
         """Return what an entry is; a link is not followed."""
         return stat_of(os.stat(_component(name), dir_fd=self._fd, follow_symlinks=False))
@@ -158,11 +160,12 @@ class HostDirectory:
         found = os.fstatvfs(self._fd)
         return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize, found.f_files)
 
+    @whole_path
     def _open_file(self, name: str, flags: int = _OPEN_FILE) -> int:
         descriptor = os.open(_component(name), flags, dir_fd=self._fd)
         if not st.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "no regular file", self._at(name))
+            raise OSError(errno.EINVAL, NO_REGULAR_FILE, self._at(name))
         return descriptor
 
     def read(self, name: str, limit: int) -> bytes:
@@ -178,6 +181,7 @@ class HostDirectory:
             os.close(descriptor)
         return b"".join(parts)
 
+    @whole_path
     def open(self, name: str) -> HostDirectory:
         """Open a directory in this one, on the same device and mount."""
         descriptor = os.open(_component(name), _OPEN_DIRECTORY, dir_fd=self._fd)
@@ -193,6 +197,7 @@ class HostDirectory:
 
     # Changing.
 
+    @whole_path
     def make(self, name: str, owner: Owner) -> None:
         """Make a directory that belongs to ``owner``."""
         self._tell("mkdir", name)
@@ -206,6 +211,7 @@ class HostDirectory:
         finally:
             os.close(descriptor)
 
+    @whole_path
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
         """Make a new file with this content that belongs to ``owner``."""
         self._tell("write", name)
@@ -250,6 +256,7 @@ class HostDirectory:
         if not is_missing or _LIBC.linkat(descriptor, b"", self._fd, goal, _EMPTY_PATH) != 0:
             raise _failed(name)
 
+    @whole_path
     def rename(self, name: str, to: Directory, new_name: str) -> None:
         """Rename an entry, never over another."""
         target = _host(to)
@@ -258,22 +265,26 @@ class HostDirectory:
         if _LIBC.renameat2(self._fd, source, target._fd, goal, _NOREPLACE) != 0:
             raise _failed(self._at(name))
 
+    @whole_path
     def replace(self, name: str, new_name: str) -> None:
         """Rename a file within this directory over another."""
         self._tell("replace", name, self._at(new_name))
         os.rename(_component(name), _component(new_name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
+    @whole_path
     def link(self, name: str, to: Directory, new_name: str) -> None:
         """Give a regular file a second name."""
         target = _host(to)
         self._tell("link", name, target._at(new_name))
         os.link(name, new_name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
 
+    @whole_path
     def unlink(self, name: str) -> None:
         """Remove a name that is no directory's."""
         self._tell("unlink", name)
         os.unlink(name, dir_fd=self._fd)
 
+    @whole_path
     def remove(self, name: str) -> None:
         """Remove an empty directory."""
         self._tell("rmdir", name)
@@ -290,6 +301,7 @@ class HostDirectory:
         finally:
             os.close(descriptor)
 
+    @whole_path
     def adopt(self, name: str, owner: Owner) -> None:
         """Give an entry, not followed, an owner and a mode."""
         self._tell("chown", name)
@@ -301,6 +313,7 @@ class HostDirectory:
 
     # Locks: no part of ``Directory``, for a model of a disk has none.
 
+    @whole_path
     def open_lock(self, name: str, owner: Owner | None = None) -> int:
         """Open a regular file for locking; make it, empty, for ``owner`` where it is missing and one is given.
 
@@ -344,6 +357,7 @@ class HostDirectory:
             self._disk.failed.setdefault(device, f"{self._path}: {error.strerror or error}")
             raise
 
+    @whole_path
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
         with self._syncing():

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from logdir.disk.calls import Directory
-from logdir.disk.failure import is_full, with_reserve
+from logdir.disk.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
 from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
 from logdir.disk.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
@@ -33,6 +33,7 @@ from logdir.errors import (
     LogDirOfflineError,
     LogDirReplacedError,
     NoWorkRootError,
+    ReadOnlyDiskError,
     RefusedError,
     WorkRootOwnedError,
 )
@@ -213,6 +214,16 @@ def _note_pid(descriptor: int) -> None:
             raise
 
 
+def no_owner_lock(work_root: str) -> NoWorkRootError:
+    """Return the error of a work root that has lost its ``owner.lock``."""
+    return NoWorkRootError(
+        f"{work_root}/{OWNER_LOCK}",
+        expected="the file of a whole work root",
+        found="none",
+        fix="stop the broker, then logdirctl init puts it back",
+    )
+
+
 class OwnerLock(HeldLock):
     """Our lock of one work root: whoever holds it is the only one of us who works there."""
 
@@ -232,9 +243,7 @@ class OwnerLock(HeldLock):
         try:
             descriptor, is_locked = _take(work_root, cls.name, make=False)
         except FileNotFoundError as error:
-            raise NoWorkRootError(
-                path, expected="the file of a whole work root", found="none", fix="logdirctl init"
-            ) from error
+            raise no_owner_lock(work_root.path) from error
         try:
             if is_locked:
                 _note_pid(descriptor)
@@ -245,7 +254,7 @@ class OwnerLock(HeldLock):
             os.close(descriptor)
             raise
         os.close(descriptor)
-        fix = "ask the daemon through logdirctl, or stop it"
+        fix = "wait until it has ended, or stop it"
         raise WorkRootOwnedError(path, expected="nobody to hold it", found=who, fix=fix)
 
 
@@ -279,7 +288,12 @@ def _opened(disk: HostDisk, path: str) -> HostDirectory:
         raise _offline(path, error) from error
 
 
-def _offline(path: str, error: OSError) -> LogDirOfflineError:
+def _offline(path: str, error: OSError) -> LogDirOfflineError | ReadOnlyDiskError:
+    expected = "the right to open its .lock, to know that no broker runs"
+    if is_denied(error):
+        return no_permission(path, error, expected)
+    if is_read_only(error):
+        return mounted_read_only(path, error, "or name it with --skip-log-dir if it has failed")
     return LogDirOfflineError(
         path,
         expected="a log dir that answers, to know that no broker runs",
@@ -314,6 +328,7 @@ def hold_all(
     Raises:
         LockHeldError: somebody holds one; the message names the log dir and the process.
         LogDirOfflineError: one cannot be opened, or its lock not be asked for, and it is not in ``without``.
+        ReadOnlyDiskError: one takes no lock file, and it is not in ``without``.
         RefusedError: none is left to lock, or two paths lead to one directory.
     """
     seen: dict[tuple[int, int], str] = {}
@@ -333,7 +348,7 @@ def hold_all(
                     )
                 seen[identity] = path
                 locks.append(stack.enter_context(_locked(directory, (works or {}).get(path))))
-            except LogDirOfflineError:
+            except (LogDirOfflineError, ReadOnlyDiskError):
                 if path not in without:
                     raise
             else:

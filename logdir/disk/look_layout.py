@@ -8,7 +8,7 @@ Spec: design §3.1; attacks A13, A42, A44.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from logdir.decide.layout_action import Replica, Seen
 from logdir.disk import bar
@@ -17,6 +17,7 @@ from logdir.disk.failure import is_sick
 from logdir.disk.relayout_metadata import read_bytes
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file
+from logdir.disk.work_root import DIRECTORIES
 from logdir.errors import FormatError, LogDirError
 from logdir.formats import layout_file, meta_properties, partition_metadata
 from logdir.formats.inventory import Kind
@@ -53,7 +54,8 @@ def look(site: Site) -> Seen:
     cluster_id, node_id = identity(site)
     replicas: list[Replica] = []
     futures: list[tuple[str, int]] = []
-    for name, kind in site.top.types().items():
+    types = site.top.types()
+    for name, kind in types.items():
         found = classify(name, kind, Place.TOP)
         if isinstance(found, Named) and found.topic is not None and found.partition is not None:
             if found.kind is Kind.LIVE:
@@ -63,7 +65,16 @@ def look(site: Site) -> Seen:
         elif found is Inside.PREFIX:
             with site.top.open(name) as prefix:
                 replicas += _under_ids(prefix, name)
-    return Seen(site.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures))
+    return Seen(site.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures), inside(types))
+
+
+def inside(types: Mapping[str, Type]) -> tuple[str, ...]:
+    """Return the directories of a work root, whole or not, that lie at the top of a log dir.
+
+    Args:
+        types: What lies there.
+    """
+    return tuple(name for name in DIRECTORIES if types.get(name) is Type.DIRECTORY)
 
 
 def _under_name(top: Directory, name: str, topic: str, partition: int, kind: Type) -> Replica:

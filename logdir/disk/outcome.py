@@ -26,7 +26,7 @@ class Outcome:
     """What it was asked for, relative to its log dir or work root."""
     result: Result
     place: str | None = None
-    """Where it lies now, relative likewise; ``None`` if undone or gone."""
+    """Where it lies now, relative likewise; ``None`` if it is gone, or undone and where it lay."""
     error: LogDirError | None = None
     """Why it was not done."""
 
@@ -36,12 +36,17 @@ def done(path: str, place: str | None) -> Outcome:
     return Outcome(path=path, result=Result.DONE, place=place)
 
 
-def undone(path: str, error: LogDirError) -> Outcome:
-    """Return the outcome of an item that is as it was.
+def undone(path: str, error: LogDirError, place: str | None = None) -> Outcome:
+    """Return the outcome of an item that is as it was, or was only begun.
+
+    Args:
+        path: What it was asked for.
+        error: Why it was not done.
+        place: Where it lies now, if it was begun: a purge that claimed it has taken its way back.
 
     Raises:
         ReadOnlyDiskError: that is the error: of such a disk nobody knows how an item is.
     """
     if isinstance(error, ReadOnlyDiskError):
         raise error
-    return Outcome(path=path, result=Result.UNDONE, error=error)
+    return Outcome(path=path, result=Result.UNDONE, place=place, error=error)

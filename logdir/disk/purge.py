@@ -26,14 +26,14 @@ from typing import NamedTuple
 
 from logdir.decide.purge import Load, Room, fits
 from logdir.disk.calls import Directory, Stat
-from logdir.disk.failure import calling, is_full, is_sick, syncing, with_reserve
+from logdir.disk.failure import calling, full_disk, is_full, is_sick, syncing, with_reserve
 from logdir.disk.outcome import Outcome, Result, done, undone
 from logdir.disk.replica_dir import rename, require_file, require_marker
 from logdir.disk.reserve import has_room
 from logdir.disk.side_by_side import for_each
 from logdir.disk.site import Site
 from logdir.disk.staging import as_error, require_staged
-from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
+from logdir.errors import DiskError, LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats import own_json
 from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker, render
 from logdir.names import parse_work_dir, render_work_dir
@@ -263,7 +263,7 @@ def remove_all(
             between two. ``pace`` and ``in_use`` are then called from several threads.
 
     Returns:
-        One outcome per name, in their order; what is not done is still claimed.
+        One outcome per name, in their order; what is not done is still claimed, and its ``place`` says where.
 
     Raises:
         ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
@@ -275,7 +275,7 @@ def remove_all(
                 site.deleting.sync()
 
         def remove_one(name: str) -> None:
-            with _noting(site, name, outcomes):
+            with _noting(site, name, outcomes, is_claimed=True):
                 _remove(site, name, pace, in_use, seen.get(name))
                 outcomes[name] = done(f"deleting/{name}", None)
 
@@ -293,25 +293,37 @@ def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:
 
 
 @contextmanager
-def _noting(site: Site, name: str, outcomes: dict[str, Outcome]) -> Iterator[None]:
-    """Note an error that concerns one alone."""
-    path = f"{site.deleting.path}/{name}"
+def _noting(site: Site, name: str, outcomes: dict[str, Outcome], *, is_claimed: bool = False) -> Iterator[None]:
+    """Note an error that concerns one alone; of one that is claimed nothing is as it was."""
+    path, place = f"{site.deleting.path}/{name}", f"deleting/{name}"
+    lies = place if is_claimed else None
+    as_ours = _as_begun if is_claimed else as_error
     try:
         yield
     except ReadOnlyDiskError:
         raise
     except LogDirError as error:
-        outcomes[name] = undone(f"deleting/{name}", error)
+        outcomes[name] = undone(place, error, lies)
     except FileNotFoundError:
         gone = RefusedError(path, expected="what was seen there", found="none: purged, or restored", fix="look again")
-        outcomes[name] = undone(f"deleting/{name}", gone)
+        outcomes[name] = undone(place, gone)
     except _UnreadableError as error:
         site.deleting.own_stat()  # an XFS that has shut down says so here, too: then it is not one alone
-        outcomes[name] = undone(f"deleting/{name}", as_error(path, error))
+        outcomes[name] = undone(place, as_ours(path, error), lies)
     except OSError as error:
         if is_sick(error):
             raise
-        outcomes[name] = undone(f"deleting/{name}", as_error(path, error))
+        outcomes[name] = undone(place, as_ours(path, error), lies)
+
+
+def _as_begun(path: str, error: OSError) -> DiskError:
+    """Return an error of the kernel, of a removal that has begun, as one of ours."""
+    begun = "its removal has begun: it cannot be restored, and files of it may be gone"
+    if is_full(error):
+        fix = f"{begun}; make room on that disk, then logdirctl staged purge goes on with it"
+        return full_disk(path, error, fix)
+    fix = f"{begun}; see why, then logdirctl staged purge goes on with it"
+    return DiskError(path, expected="a call that succeeds", found=error.strerror or error, fix=fix)
 
 
 def _remove_files(

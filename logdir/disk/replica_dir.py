@@ -17,7 +17,7 @@ from logdir.disk.failure import with_reserve
 from logdir.disk.site import Site
 from logdir.errors import FormatError, MalformedFileError, RefusedError
 from logdir.formats import own_json, replica_marker
-from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.formats.replica_marker import BY_HAND, FILE_NAME, ReplicaMarker
 from logdir.observe.classify import Type
 
 _SEGMENT = len("00000000000000000000.log")
@@ -82,9 +82,9 @@ def require_marker(site: Site, directory: Directory) -> ReplicaMarker:
     try:
         marker = read_marker(directory)
     except FormatError as error:
-        raise RefusedError(path, expected=error.expected, found=error.found, fix="held: look at it") from error
+        raise RefusedError(path, expected=error.expected, found=error.found, fix=BY_HAND) from error
     if marker is None:
-        raise RefusedError(path, expected="a marker", found="none", fix="held: look at it")
+        raise RefusedError(path, expected="a marker", found="none", fix=BY_HAND)
     inode = directory.own_stat().inode
     if marker.birth_inode != inode:
         raise RefusedError(path, expected=f"a marker of inode {inode}", found=marker.birth_inode, fix="held: foreign")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 from logdir.disk.calls import Directory, Owner
 
@@ -29,6 +30,29 @@ class Site:
     directory_id: str | None
     owner: Owner
     """Of the log dir: everything made in it is given to the same."""
+
+    @classmethod
+    def bare(cls, log_dir: str, top: Directory) -> Self:
+        """Return a log dir that is only looked at, with or without a work root. Reads its owner.
+
+        Args:
+            log_dir: Its path as configured.
+            top: Open; the caller closes it.
+
+        Raises:
+            OSError: it cannot be looked at.
+        """
+        return cls(
+            log_dir=log_dir,
+            top=top,
+            work=top,
+            deleting=top,
+            incoming=top,
+            cluster_id=None,
+            node_id=None,
+            directory_id=None,
+            owner=top.own_stat().owner,
+        )
 
     def path_of(self, path: str) -> str:
         """Return an absolute path, for messages.

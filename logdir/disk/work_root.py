@@ -18,13 +18,15 @@ from typing import NamedTuple, Self
 from logdir.disk import probe
 from logdir.disk.bar import true_properties
 from logdir.disk.calls import Directory, Disk
-from logdir.disk.failure import calling
+from logdir.disk.failure import calling, is_denied, no_permission
 from logdir.disk.site import Site
 from logdir.disk.small_file import TEMPORARY, read_file
 from logdir.errors import (
+    ANOTHERS_DISK,
     ForeignLogDirError,
     LogDirOfflineError,
     LogDirReplacedError,
+    MalformedFileError,
     NotFormattedError,
     NoWorkRootError,
     RefusedError,
@@ -44,8 +46,8 @@ from logdir.observe.classify import (
     SPARE,
     WORK_ROOT_FILE,
 )
+from logdir.observe.outside import BESIDE
 
-BESIDE_SUFFIX = ".logdird"
 DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)
 """What is made in a work root, in this order."""
 OWNER_LOCK_TEXT = b" " * 20 + b"\n"
@@ -83,21 +85,21 @@ def path_of(kind: WorkRootKind, log_dir: str) -> str:
         case WorkRootKind.INSIDE:
             return log_dir
         case WorkRootKind.BESIDE:
-            return f"{log_dir.rstrip('/')}{BESIDE_SUFFIX}"
+            return f"{log_dir.rstrip('/')}{BESIDE}"
         case WorkRootKind.IN_PLACE:
             return f"{log_dir.rstrip('/')}/{HIDDEN_WORK_ROOT}"
 
 
 def failed_at(base: str, error: OSError) -> str:
     """Return the path an error of the kernel speaks of; a bare name lies in ``base``."""
-    return os.path.join(base, os.fsdecode(error.filename or ""))
+    return os.path.join(base, os.fsdecode(error.filename)) if error.filename else base
 
 
 def open_log_dir(disk: Disk, log_dir: str) -> Directory:
     """Open a log dir.
 
     Raises:
-        LogDirOfflineError: it is not there, no directory, or does not answer.
+        LogDirOfflineError: it is not there, no directory, or does not answer; we have no right to it.
         RefusedError: its path is a link.
     """
     try:
@@ -110,6 +112,8 @@ def open_log_dir(disk: Disk, log_dir: str) -> Directory:
                 found="a link, or no directory",
                 fix="name the directory itself in log.dirs",
             ) from error
+        if is_denied(error):
+            raise no_permission(log_dir, error) from error
         raise LogDirOfflineError(
             log_dir, expected="a log dir that answers", found=error.strerror or error, fix="is the disk mounted?"
         ) from error
@@ -192,7 +196,12 @@ def _read_file(root: Directory, kind: WorkRootKind) -> WorkRootFile | None:
     if data is None:
         return None
     path = f"{root.path}/{WORK_ROOT_FILE}"
-    file = work_root_file.parse(data, path)
+    try:
+        file = work_root_file.parse(data, path)
+    except MalformedFileError as error:
+        # What is staged there is kept in the directories: a root without the file is one whose making was cut off.
+        fix = "move the file out of that directory, then logdirctl init writes a new one; what is staged there stays"
+        raise MalformedFileError(error.path, expected=error.expected, found=error.found, fix=fix) from error
     if file.kind is not kind:
         raise WorkRootConflictError(
             path, expected=f"kind {kind.value}", found=file.kind.value, fix="it was copied or moved here; move it away"
@@ -359,7 +368,7 @@ def _require_host(top: Directory, belongs: Belonging, cluster_id: str | None, no
     ):
         if wanted is not None and found is not None and wanted != found:
             raise ForeignLogDirError(
-                f"{top.path}/{META_PROPERTIES}", expected=f"{name} {wanted}", found=found, fix="a disk of another host?"
+                f"{top.path}/{META_PROPERTIES}", expected=f"{name} {wanted}", found=found, fix=ANOTHERS_DISK
             )
 
 

@@ -23,9 +23,10 @@ from logdir.disk.failure import calling, is_full, is_sick, read_only, syncing
 from logdir.disk.reserve import RESERVE_BYTES, put_inodes, put_reserve, refill_reserve, spare_names
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file, replace_file
+from logdir.disk.whole_path import not_a_file
 from logdir.disk.work_root import DIRECTORIES, OWNER_LOCK_TEXT, failed_at, open_log_dir, open_site, open_work_root
 from logdir.disk.work_root_plan import Candidate, InitPlan, opened_parent
-from logdir.errors import DiskError, RefusedError, WorkRootConflictError
+from logdir.errors import DiskError, DiskFullError, RefusedError, WorkRootConflictError
 from logdir.formats import work_root_file
 from logdir.formats.work_root_file import WorkRootFile, WorkRootKind
 from logdir.names import HIDDEN_WORK_ROOT
@@ -57,7 +58,8 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
 
     Raises:
         LogDirOfflineError: the log dir does not answer.
-        RefusedError: no place does, or there is no room.
+        RefusedError: no place does.
+        DiskFullError: there is no room; what was begun stays, and is finished by doing it again.
         ReadOnlyDiskError: the disk takes no changes, or a sync failed.
         WorkRootConflictError: something else has a name that is needed.
     """
@@ -66,7 +68,8 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
         with ExitStack() as stack:
             top = stack.enter_context(open_log_dir(disk, plan.log_dir))
             try:
-                site = _begin(stack, disk, plan, candidate, top)
+                with _told(candidate.path, top):
+                    site = _begin(stack, disk, plan, candidate, top)
             except _UnsuitableError as unsuitable:
                 if number == len(plan.candidates):
                     raise unsuitable.error from unsuitable.__cause__
@@ -100,10 +103,14 @@ def _told(path: str, top: Directory) -> Iterator[None]:
 def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
     if is_sick(error):
         return read_only(top, error, "a disk that can be written")
-    fix = "make room, then do it again" if is_full(error) else "do it again as the owner of the log dir"
-    return RefusedError(
-        failed_at(path, error), expected="a work root to be made", found=error.strerror or error, fix=fix
-    )
+    if (something_else := not_a_file(error)) is not None:
+        return something_else
+    at, found = failed_at(path, error), error.strerror or error
+    if is_full(error):
+        fix = f"make room on that disk, then do it again, which finishes what was begun at {path}; uninstall removes it"
+        return DiskFullError(at, expected="room on its disk for a work root", found=found, fix=fix)
+    fix = "do it again as the owner of the log dir"
+    return RefusedError(at, expected="a work root to be made", found=found, fix=fix)
 
 
 def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> Site:
@@ -189,12 +196,35 @@ def _undo(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
                 parent.sync()
 
 
+def put_back_missing(work: Directory, owner: Owner) -> None:
+    """Make what a whole work root lacks, and without which it can be neither opened nor owned.
+
+    Repeatable. ``init``, which follows, makes the directories durable.
+
+    Args:
+        work: The work root. Kafka's lock of its log dir is held: whoever holds an ``owner.lock`` that has lost its
+            name is then in no batch, and begins none any more.
+        owner: Of the log dir.
+
+    Raises:
+        WorkRootConflictError: something else has a name that is needed.
+        DiskError: as ``replace_file``.
+        OSError: no rights, or no room.
+    """
+    for name in (DELETING, INCOMING):
+        _ensure_directory(work, name, owner)
+    _put_owner_lock(work, owner.for_file())
+
+
+def _put_owner_lock(work: Directory, owner: Owner) -> None:
+    if read_file(work, OWNER_LOCK) is None:
+        replace_file(work, OWNER_LOCK, OWNER_LOCK_TEXT, before=None, owner=owner, work=work)
+
+
 def _finish(plan: InitPlan, kind: WorkRootKind, site: Site, made_at_ms: int, reserve_bytes: int) -> None:
     """Make the files, the one that says that all is there last."""
     work, owner = site.work, site.owner.for_file()
-    lock = read_file(work, OWNER_LOCK)
-    if lock is None:
-        replace_file(work, OWNER_LOCK, OWNER_LOCK_TEXT, before=None, owner=owner, work=work)
+    _put_owner_lock(work, owner)
     if plan.is_whole:
         refill_reserve(work, owner, reserve_bytes)
     else:

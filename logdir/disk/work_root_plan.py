@@ -15,11 +15,21 @@ from typing import NamedTuple
 
 from logdir.disk.calls import Directory, Disk
 from logdir.disk.file_system import require_supported_fs
-from logdir.disk.work_root import locate, normal, open_log_dir, path_of, read_belonging, require_accepted
-from logdir.errors import RefusedError, WorkRootConflictError
+from logdir.disk.small_file import read_file
+from logdir.disk.work_root import (
+    locate,
+    normal,
+    open_log_dir,
+    open_work_root,
+    path_of,
+    read_belonging,
+    require_accepted,
+)
+from logdir.errors import RefusedError, WorkRootConflictError, WorkRootInsideError
+from logdir.formats import layout_file
 from logdir.formats.inventory import Kind
 from logdir.formats.work_root_file import Belonging, WorkRootKind
-from logdir.observe.classify import Inside, Named, Place, Type, classify
+from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, Inside, Named, Place, Type, classify
 
 
 class Candidate(NamedTuple):
@@ -46,6 +56,8 @@ class InitPlan(NamedTuple):
     """The root is there; what is missing in it is made."""
     unsupported_fs: bool = False
     """The operator's word that the file system may be any; kept in the root."""
+    lacks: tuple[str, ...] = ()
+    """What is missing in a whole root, without which it can be neither opened nor owned."""
 
 
 def layout_of(top: Directory) -> str:
@@ -166,11 +178,17 @@ def plan_init(
                     found=f"one {located.found.value}",
                     fix="keep work.root as it was, or logdirctl uninstall first",
                 )
-            there = Candidate(located.found, path, "it is there")
+            lacks = _lacks(disk, located.found, log_dir, top)
+            there = Candidate(
+                located.found,
+                path,
+                "it is there" + (f" but for {', '.join(lacks)}, which init puts back" if lacks else ""),
+            )
             word = unsupported_fs or located.file.unsupported_fs
-            return InitPlan(log_dir, belongs, layout, (there,), (), is_whole=True, unsupported_fs=word)
+            return InitPlan(log_dir, belongs, layout, (there,), (), is_whole=True, unsupported_fs=word, lacks=lacks)
         against = _against_beside(disk, log_dir, top)
-    candidates = _candidates(log_dir, layout, requested)
+        is_changing = read_file(top, layout_file.FILE_NAME) is not None
+    candidates = _candidates(log_dir, requested, is_inside=layout == "topic-id" and not is_changing)
     passed = tuple(c._replace(why=against) for c in candidates if against and c.kind is WorkRootKind.BESIDE)
     left = tuple(c for c in candidates if not against or c.kind is not WorkRootKind.BESIDE)
     if not left:
@@ -180,13 +198,39 @@ def plan_init(
     return InitPlan(log_dir, belongs, layout, left, passed, is_whole=False, unsupported_fs=unsupported_fs)
 
 
-def _candidates(log_dir: str, layout: str, requested: WorkRootKind | None) -> tuple[Candidate, ...]:
+def _lacks(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> tuple[str, ...]:
+    with open_work_root(disk, kind, log_dir, top) as work:
+        names = set(work.names())
+    return tuple(name for name in (DELETING, INCOMING, OWNER_LOCK) if name not in names)
+
+
+def require_no_stock_broker(plan: InitPlan) -> None:
+    """Return unless a plan makes a work root inside a log dir on which a stock broker may start.
+
+    Raises:
+        WorkRootInsideError: it does.
+
+    Spec: design §3.2.
+    """
+    first = plan.candidates[0]
+    if first.kind is WorkRootKind.INSIDE and not plan.is_whole and plan.layout != "topic-id":
+        raise WorkRootInsideError(
+            f"{plan.log_dir}/{DELETING}",
+            expected="the topic-id layout, in which no stock broker starts",
+            found="an empty log dir" if plan.layout == "empty" else f"the {plan.layout} layout",
+            fix="a stock broker stops over deleting/ in a log dir: leave --work-root out; where no broker will ever "
+            f"start on it, say --even-if-found {WorkRootInsideError.code}",
+        )
+
+
+def _candidates(log_dir: str, requested: WorkRootKind | None, *, is_inside: bool) -> tuple[Candidate, ...]:
     def at(kind: WorkRootKind, why: str) -> Candidate:
         return Candidate(kind, path_of(kind, log_dir), why)
 
     if requested is not None:
         return (at(requested, "asked for"),)
-    if layout == "topic-id":
+    if is_inside:
+        # With a layout.json the log dir may be taken back to names, and a stock broker start on it.
         return (at(WorkRootKind.INSIDE, "the log dir is in the topic-id layout: no stock broker starts on it"),)
     return (
         at(WorkRootKind.BESIDE, "a stock broker may start on the log dir"),

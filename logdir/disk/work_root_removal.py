@@ -9,15 +9,17 @@ Spec: design §2 laws 1, 3, 7, §6 (``uninstall``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from logdir.disk.calls import Directory, Disk
 from logdir.disk.failure import calling, spares, syncing
 from logdir.disk.small_file import TEMPORARY
+from logdir.disk.whole_path import a_directory, not_a_file
 from logdir.disk.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root
 from logdir.disk.work_root_plan import opened_parent
 from logdir.errors import RefusedError, WorkRootConflictError
+from logdir.formats.inventory import Kind
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.names import HIDDEN_WORK_ROOT
 from logdir.observe.classify import (
@@ -29,6 +31,11 @@ from logdir.observe.classify import (
     RESERVE,
     SPARE,
     WORK_ROOT_FILE,
+    Inside,
+    Named,
+    Place,
+    Type,
+    classify,
 )
 
 _WITHOUT_WORTH = ("heartbeat.json", "brake.json", "controller.json", "suspect.json", RESERVE, OWNER_LOCK)
@@ -55,14 +62,26 @@ def remove_root(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
     """
     log_dir = normal(log_dir)
     with open_log_dir(disk, log_dir) as top, _told(top):
-        located = locate(disk, log_dir, top)
-        kinds = (*(() if located.found is None else (located.found,)), *located.unfinished)
-        for kind in kinds:
-            with open_work_root(disk, kind, log_dir, top) as work:
-                _require_empty(work, kind)
+        kinds = _removable(disk, log_dir, top)
         for kind in kinds:
             _remove(disk, kind, log_dir, top)
         return kinds
+
+
+def require_removable(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
+    """Return the work roots of a log dir, if all of them can be taken away: as ``remove_root``. Reads only."""
+    log_dir = normal(log_dir)
+    with open_log_dir(disk, log_dir) as top, _told(top):
+        return _removable(disk, log_dir, top)
+
+
+def _removable(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, ...]:
+    located = locate(disk, log_dir, top)
+    kinds = (*(() if located.found is None else (located.found,)), *located.unfinished)
+    for kind in kinds:
+        with open_work_root(disk, kind, log_dir, top) as work:
+            _require_empty(work, kind)
+    return kinds
 
 
 @contextmanager
@@ -71,30 +90,59 @@ def _told(top: Directory) -> Iterator[None]:
         with calling(top):
             yield
     except OSError as error:
+        if (something_else := not_a_file(error)) is not None:
+            raise something_else from error
         raise RefusedError(
             failed_at(top.path, error),
             expected="a work root to be taken away",
             found=error.strerror or error,
-            fix="do it again as its owner",
+            fix="do it again as the owner of the log dir",
         ) from error
 
 
-def _require_empty(work: Directory, kind: WorkRootKind) -> None:
+def require_ours(work: Directory, kind: WorkRootKind) -> None:
+    """Return if a work root holds nothing but what we put there; what is staged is not looked at. Reads only.
+
+    Raises:
+        WorkRootConflictError: it holds something else.
+        RefusedError: a directory has the name of a file of ours.
+        OSError: it cannot be read.
+    """
     names = set(work.names())
-    worth = [] if kind is WorkRootKind.INSIDE else sorted(names - {*DIRECTORIES, *_FILES})
-    for name in sorted(names & {DELETING, INCOMING}):
-        with work.open(name) as directory:
-            worth += [f"{name}/{inner}" for inner in directory.names() if inner != PROBE]
+    foreign = [] if kind is WorkRootKind.INSIDE else sorted(names - {*DIRECTORIES, *_FILES})
     if SPARE in names:
         with work.open(SPARE) as directory:
-            worth += [f"{SPARE}/{inner}" for inner in sorted(set(directory.names()) - set(spares(directory)))]
-    if worth:
-        raise WorkRootConflictError(
-            work.path,
-            expected="an empty work root",
-            found=f"{len(worth)} entries, {worth[0]} among them",
-            fix="restore or purge what is staged first",
-        )
+            foreign += [f"{SPARE}/{inner}" for inner in sorted(set(directory.names()) - set(spares(directory)))]
+    for name, place in ((DELETING, Place.DELETING), (INCOMING, Place.INCOMING)):
+        if name in names:
+            with work.open(name) as directory:
+                types = sorted(directory.types().items())
+            foreign += [f"{name}/{inner}" for inner, type_ in types if not _is_ours(classify(inner, type_, place))]
+    if foreign:
+        fix = "look at what it is and move it away, then do it again"
+        raise _conflict(f"{work.path}/{foreign[0]}", "nothing in a work root but what logdird put there", foreign, fix)
+    for name in sorted(names & set(_FILES)):
+        if work.stat(name).type is Type.DIRECTORY:
+            raise a_directory(f"{work.path}/{name}")
+
+
+def _is_ours(seen: Named | Inside) -> bool:
+    return isinstance(seen, Named) and seen.kind is not Kind.UNKNOWN
+
+
+def _conflict(path: str, expected: str, entries: Sequence[str], fix: str) -> WorkRootConflictError:
+    more = f"{len(entries)} entries, {entries[0]} among them" if len(entries) > 1 else entries[0]
+    return WorkRootConflictError(path, expected=expected, found=more, fix=fix)
+
+
+def _require_empty(work: Directory, kind: WorkRootKind) -> None:
+    require_ours(work, kind)
+    staged = []
+    for name in sorted(set(work.names()) & {DELETING, INCOMING}):
+        with work.open(name) as directory:
+            staged += [f"{name}/{inner}" for inner in directory.names() if inner != PROBE]
+    if staged:
+        raise _conflict(work.path, "an empty work root", staged, "restore or purge what is staged first")
 
 
 def _remove(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:

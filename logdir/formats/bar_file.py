@@ -23,7 +23,7 @@ from logdir.formats.relayout_file import unpacked
 
 FILE_NAME = "bar.json"
 VERSION = 1
-FALSE_NODE_ID = 2**31 - 1
+FALSE_NODE_ID = meta_properties.START_BLOCK_NODE_ID
 """No broker has it: one that reads it stops at its first step, without side effects."""
 
 

@@ -12,6 +12,7 @@ Spec: kafka-formats §3.1, §3.3, §3.4; KIP-631, "meta.properties"; KIP-858, "d
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from logdir.errors import InvalidIdError, MalformedFileError, UnsupportedVersionError
@@ -25,6 +26,8 @@ CLUSTER_KEY = "cluster.id"
 BROKER_KEY = "broker.id"
 NODE_KEY = "node.id"
 DIRECTORY_KEY = "directory.id"
+START_BLOCK_NODE_ID = 2**31 - 1
+"""Of no broker: what stands in the file while ``bar.json`` beside it keeps the true one (``bar_file``)."""
 
 # Java's String.trim(): everything up to the blank, control characters included.
 _TRIMMED = "".join(map(chr, range(0x21)))
@@ -80,6 +83,7 @@ class MetaProperties(NamedTuple):
     """Keys without a meaning in this version and their values, in the order of the file."""
 
 
+@lru_cache(maxsize=64)  # a broker has few of these files, and every look at its layout reads them again
 def parse(data: bytes, path: str = "") -> MetaProperties:
     r"""Read the file. An empty one is v0 without any id, as for Kafka.
 

@@ -24,6 +24,8 @@ from logdir.reasons import Reason
 
 FILE_NAME = "replica.json"
 VERSION = 1
+BY_HAND = "held: no command changes it; docs/undo.md says how its files are taken out by hand"
+"""What to do about a staged replica whose marker is not to be used."""
 
 
 class Intent(Enum):

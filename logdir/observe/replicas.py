@@ -18,19 +18,21 @@ from logdir.errors import FormatError, MalformedFileError, Problem
 from logdir.formats import meta_properties, offset_checkpoint, own_json, replica_marker
 from logdir.formats.inventory import Disk, Entry, Kind, Root
 from logdir.formats.offset_checkpoint import NAMES, TopicPartition
-from logdir.formats.replica_marker import Checkpoints, ReplicaMarker
+from logdir.formats.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import HIDDEN_WORK_ROOT, DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
 from logdir.observe import replica as contents
 from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE, META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.outside import BESIDE
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 """Of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
-_BESIDE = ".logdird"
+NO_PERMISSION = "no-permission"
+"""As in an inventory."""
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _IN_LOG_DIR = frozenset(kind.value for kind in (Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
 _SET_ASIDE = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
@@ -55,16 +57,24 @@ def look(log_dir: str, *, taken_at_ms: int | None = None, closely: Callable[[Ent
     """
     disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms)
     if disk.status != "ok":
-        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, ", ".join(disk.problems)), is_offline=True)
+        problem = _unread(log_dir, "a log dir that can be read", ", ".join(disk.problems))
+        return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
     try:
         with opened(os.open(log_dir, _TOP)) as top:
             return _look(log_dir, top, disk, entries, closely)
     except OSError as error:
-        return LogDirFacts(log_dir=log_dir, problem=_unread(log_dir, error.strerror or str(error)), is_offline=True)
+        problem = _unread(log_dir, "a log dir that can be read", _found(error))
+        return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
 
 
-def _unread(path: str, found: str) -> Problem:
-    return Problem("log-dir-offline", path, "a log dir that can be read", found, "is the disk mounted and well?")
+def _found(error: OSError) -> str:
+    return NO_PERMISSION if error.errno in (errno.EACCES, errno.EPERM) else error.strerror or str(error)
+
+
+def _unread(path: str, expected: str, found: str) -> Problem:
+    if found == NO_PERMISSION:
+        return Problem(NO_PERMISSION, path, expected, "no right to read it", "run as the broker's user")
+    return Problem("log-dir-offline", path, expected, found, "is the disk mounted and well?")
 
 
 def _look(
@@ -125,11 +135,16 @@ def _hides(entry: Entry) -> bool:
 def _hidden(log_dir: str, top: int, entry: Entry) -> Problem:
     place = os.path.join(log_dir, entry.name)
     if entry.root == Root.WORK_ROOT.value and entry.name != HIDDEN_WORK_ROOT:
-        beside = f"{os.path.abspath(log_dir)}{_BESIDE}"
+        beside = f"{os.path.abspath(log_dir)}{BESIDE}"
         roots = _roots_with(log_dir, top, entry.name)
         is_root = entry.name == os.path.basename(beside)
         place = beside if is_root else os.path.join(log_dir, roots[0] if roots else beside, entry.name)
-    return _unread(place, ", ".join(entry.problems))
+    found = ", ".join(entry.problems)
+    try:
+        os.close(os.open(place, _TOP | os.O_NOFOLLOW))
+    except OSError as error:
+        found = NO_PERMISSION if _found(error) == NO_PERMISSION else found
+    return _unread(place, "a directory that can be read: a replica may lie in it", found)
 
 
 def _is_there(name: str, directory: int) -> bool:
@@ -152,7 +167,7 @@ def _read_checkpoints(log_dir: str, top: int) -> tuple[_Offsets, Problem | None]
         except FormatError as error:
             problem = problem or error.problem()
         except OSError as error:
-            problem = problem or _unread(path, error.strerror or str(error))
+            problem = problem or _unread(path, "a file that can be read", _found(error))
     return found, problem
 
 
@@ -237,13 +252,14 @@ def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
             inode = os.fstat(directory).st_ino
             marker = _marker(directory, path)
             if strangers := _strangers(directory):
-                problem = _held(f"{path}/{strangers[0]}", "only regular files", "something else")
+                problem = _held(f"{path}/{strangers[0]}", "only regular files", "something else", "held: take it away")
     except FormatError as error:
         problem = error.problem()
+        problem = problem._replace(fix=problem.fix or BY_HAND)
     except FileNotFoundError:
         problem = _held(path, "a marker", "none")
     except OSError as error:
-        problem = _held(path, "a directory that can be read", error.strerror or str(error))
+        problem = _held(path, "a directory that can be read", error.strerror or str(error), "held: look at it")
     if marker is not None and inode != marker.birth_inode:
         problem = _held(path, f"a marker of inode {inode}", f"{marker.birth_inode}: a copy, or of another disk")
     return SetAside(
@@ -262,14 +278,14 @@ def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
     )
 
 
-def _held(path: str, expected: str, found: str) -> Problem:
-    return Problem("refused", path, expected, found, "held: look at it")
+def _held(path: str, expected: str, found: str, fix: str = BY_HAND) -> Problem:
+    return Problem("refused", path, expected, found, fix)
 
 
 def _roots_with(log_dir: str, top: int, path: str) -> tuple[str, ...]:
     """Return the work roots outside the log dir's own tree that hold an entry, to be opened below ``top``."""
     found = []
-    for root in (HIDDEN_WORK_ROOT, f"{os.path.abspath(log_dir)}{_BESIDE}"):
+    for root in (HIDDEN_WORK_ROOT, f"{os.path.abspath(log_dir)}{BESIDE}"):
         try:
             os.stat(f"{root}/{path}", dir_fd=top, follow_symlinks=False)
         except OSError:

@@ -24,6 +24,7 @@ from logdir.formats.inventory import Disk, Entry, Kind, Root, sort_key
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica
 from logdir.observe.classify import META_PROPERTIES, Place
+from logdir.observe.outside import BESIDE
 from logdir.observe.walk import Walk, no_progress, opened
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -53,7 +54,7 @@ def _work_roots(scan: Walk, log_dir: str, directory: int) -> None:
         scan.refuse(names.HIDDEN_WORK_ROOT, Root.LOG_DIR, ("mount-point", "unreadable"))
     else:
         _work_root(scan, names.HIDDEN_WORK_ROOT, directory)
-    _work_root(scan, f"{log_dir.rstrip('/')}.logdird", directory)
+    _work_root(scan, f"{log_dir.rstrip('/')}{BESIDE}", directory)
 
 
 def _work_root(scan: Walk, path: str, log_dir: int) -> None:
@@ -84,6 +85,8 @@ def _work_root(scan: Walk, path: str, log_dir: int) -> None:
 def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tuple[str, ...]]:
     try:
         value = meta_properties.parse(replica.read_small(META_PROPERTIES, directory))
+        if value.node_id == meta_properties.START_BLOCK_NODE_ID:
+            return _true_identity(value, directory)
     except FileNotFoundError:
         return None, ("meta-properties-missing",)
     except (OSError, FormatError):
@@ -92,6 +95,21 @@ def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tu
         # What a full disk leaves (kafka-formats §3.3): Kafka parses it, and then refuses to start on it.
         return value, ("meta-properties-malformed",)
     return value, ()
+
+
+def _true_identity(
+    barred: meta_properties.MetaProperties, directory: int
+) -> tuple[meta_properties.MetaProperties, tuple[str, ...]]:
+    """Return the identity of a log dir as it is without its bar; without node id where that cannot be told."""
+    from logdir.formats import bar_file
+
+    try:
+        file = bar_file.parse(replica.read_small(bar_file.FILE_NAME, directory))
+        if bar_file.barred(file.original) == replica.read_small(META_PROPERTIES, directory):
+            return meta_properties.parse(file.original), ()
+    except (OSError, FormatError):
+        pass
+    return barred._replace(node_id=None), ("meta-properties-malformed",)
 
 
 def _utf8(text: str | None) -> str | None:

@@ -30,6 +30,11 @@ def failure(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
+def _is_too_long(name: str) -> bool:
+    # A character is four bytes at most: most names need no encoding to be short enough.
+    return len(name) * 4 > _NAME_BYTES and len(os.fsencode(name)) > _NAME_BYTES
+
+
 class FileSystem:
     """A volume in use."""
 
@@ -99,7 +104,7 @@ class FileSystem:
 
     def find(self, directory: int, name: str, path: str) -> Node:
         """Return the node of an entry."""
-        if len(os.fsencode(name)) > _NAME_BYTES:
+        if _is_too_long(name):
             raise failure(errno.ENAMETOOLONG, path)
         inode = self._entry(directory, name)
         if inode is None:
@@ -136,7 +141,7 @@ class FileSystem:
 
     def _free(self, directory: int, name: str, path: str) -> None:
         """Require that a new name can be made."""
-        if len(os.fsencode(name)) > _NAME_BYTES:
+        if _is_too_long(name):
             raise failure(errno.ENAMETOOLONG, path)
         if self._entry(directory, name) is not None:
             raise failure(errno.EEXIST, path)
@@ -281,7 +286,7 @@ class FileSystem:
         """Rename an entry within a directory over another, as rename(2) does."""
         self._writable(path)
         node = self.find(at, name, path)
-        if len(os.fsencode(new_name)) > _NAME_BYTES:
+        if _is_too_long(new_name):
             raise failure(errno.ENAMETOOLONG, path)
         victim = self.nodes.get(self.nodes[at].entries.get(new_name, 0))
         if victim is None:

@@ -34,8 +34,9 @@ def purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
             else:
                 (outcome,) = remove_all(site, [claimed], in_use=nobody)
                 if outcome.error is not None:
-                    # What is claimed stays claimed then, and nothing is acknowledged.
-                    assert any(made.errno for made in steps.host.records), outcome.error
+                    # What is claimed stays claimed then, nothing is acknowledged. A kernel's calls are not recorded.
+                    records = getattr(steps.host, "records", None)
+                    assert records is None or any(made.errno for made in records), outcome.error
                     return
             # Whoever was killed had claimed it; that is said with the removal, not before.
             steps.reached[A.key] = 1

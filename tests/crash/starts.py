@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from logdir.disk.calls import Owner
+from logdir.disk.failure import calling
 from logdir.disk.outcome import Result
 from logdir.disk.replica_dir import read_marker
 from logdir.disk.site import Site
@@ -141,7 +142,7 @@ def staged(
 
 def marker_for(site: Site, part: Part) -> ReplicaMarker:
     """Return the marker of a live partition: cleanly closed, of which no checkpoint said anything."""
-    with site.parent_of(part.path) as (parent, name):
+    with site.parent_of(part.path) as (parent, name), calling(parent):
         inode = parent.stat(name).inode
     return ReplicaMarker(
         intent=Intent.STAGED,
@@ -190,7 +191,8 @@ class Sites:
 
     def marker(self, part: Part, name: str | None = None) -> ReplicaMarker:
         """Return the marker of a staged partition."""
-        with self.of(part).deleting.open(name or part.place) as directory:
+        deleting = self.of(part).deleting
+        with calling(deleting), deleting.open(name or part.place) as directory:
             marker = read_marker(directory)
         assert marker is not None
         return marker

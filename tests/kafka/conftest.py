@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,6 +69,14 @@ def jars(releases: dict[str, Path]) -> Callable[[str], Path]:
             pytest.fail(str(error), pytrace=False)
 
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def told_to_end() -> Iterator[None]:
+    """Let SIGTERM end the run as Ctrl-C does, brokers first; a shell's background job hears nothing of Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")

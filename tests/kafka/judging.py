@@ -21,7 +21,7 @@ from tests.kafka.rig import Broker, Rig, await_true
 from tests.tools.ctl import ctl
 from tools.cli import Exit
 
-ELSEWHERE: Final = "NODE_RUNS_ELSEWHERE"
+ELSEWHERE: Final = "node-runs-elsewhere"
 Key = tuple[str, int]
 """Topic id and partition."""
 _SET_ASIDE: Final = ("planned", "waiting")

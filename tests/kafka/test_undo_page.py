@@ -60,7 +60,7 @@ def test_the_page_sets_what_its_commands_use() -> None:
     (settings,) = _BLOCK.findall(PAGE.partition("\n## Back by ")[0])
     names = set(re.findall(r"^([A-Z]+)=", settings, re.MULTILINE))
     assert names == {"CONFIG", "TOPIC", "PARTITION", "NAME", "OUT", "LIVE"}
-    commands = typed("Back by a rename") + typed("Back by a copy")
+    commands = typed("Back by a rename") + typed("Back by a copy") + typed("What is still staged")
     used = set(re.findall(r"\$\{?([A-Z]+)", commands))
     assert used - set(re.findall(r"^([A-Z]+)=", commands, re.MULTILINE)) == names
 
@@ -147,3 +147,6 @@ def test_a48_what_a_start_served_empty_comes_back_whole_by_both_ways_of_the_page
     for topic in ("copied", "again"):
         assert client.produce_rich(topic, records=5) == written[topic][0].end + 4
     stop(broker)
+    for topic in topics:
+        run(typed("What is still staged"), values(broker, topic, tmp_path / f"{topic}-purged"), broker)
+    assert staged(broker) == {}

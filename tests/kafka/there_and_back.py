@@ -30,10 +30,10 @@ from tools.cli import Exit
 METADATA: Final = "__cluster_metadata-0"
 _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 _FUTURE: Final = re.compile(r"(.+)\.[0-9a-f]{32}-future")
-_OUR_HOST_DISK: Final = "tools.logdirctl.broker.HostDisk"
+_OUR_HOST_DISK: Final = "logdir.service.broker.HostDisk"
 _KILLED: Final = """
 import os, signal, sys
-import tools.logdirctl.broker as broker
+import logdir.service.broker as broker
 from logdir.disk.io import HostDisk
 from tools.logdirctl.main import main
 left = int(sys.argv[1])

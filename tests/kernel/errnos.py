@@ -32,6 +32,8 @@ _OTHERS = (
     *("utimensat", "fsync", "syncfs"),
 )
 """What fails too, from then on, where something fails for ever; not what only opens."""
+_AGAIN = 3
+"""How often a case is run again that missed its mark."""
 
 
 class Case(NamedTuple):
@@ -58,6 +60,8 @@ class Finding(NamedTuple):
     """``done``, ``undone``, ``read-only`` or ``killed``."""
     heard: tuple[Event, ...]
     """What it asked of the kernel."""
+    missed: tuple[str, ...] = ()
+    """Of the messages: that another call was hit than was aimed at."""
 
     def __str__(self) -> str:
         return "\n    ".join([f"{self.case}: {self.event.name} {self.event.path}", *self.messages])
@@ -120,19 +124,33 @@ class Bench:
         return self._plain[name]
 
     def fail(self, case: Case) -> Finding:
-        """Run an operation with a failure, recover, judge."""
+        """Run an operation with a failure, recover, judge; again where another call was hit than the one aimed at.
+
+        A purge truncates in steps of a few bytes, and a marker holds an inode's number: of two runs one may make a call
+        more. Then the calls are heard anew.
+        """
+        found = self._fail(case)
+        for _ in range(_AGAIN):
+            if not found.missed or found.messages != found.missed:
+                break
+            del self._plain[case.operation]
+            found = self._fail(case)
+        return found
+
+    def _fail(self, case: Case) -> Finding:
         one = kernel_operation(case.operation)
         plain = self.heard(case.operation)
+        case = case._replace(at=min(case.at, len(plain) - 1))
         with self.planted(one) as roots:
             start = world_of(roots)
             heard = self.tracer.run(case.operation, roots, *injections(plain, case))
             event = plain[case.at]
             asked = events(heard.text, roots)
-            messages = _off_the_mark(heard.ended, asked, case, event)
+            missed = _off_the_mark(heard.ended, asked, case, event)
             ended = heard.ended
             error = ended.error if ended.error != "killed" and opens(one, ended.error) else ""
-            messages += recovered(one, start, roots, Acks(ended.said), error=error)
-            return Finding(case, event, tuple(messages), _outcome(ended), tuple(asked))
+            messages = [*missed, *recovered(one, start, roots, Acks(ended.said), error=error)]
+            return Finding(case, event, tuple(messages), _outcome(ended), tuple(asked), tuple(missed))
 
 
 def _off_the_mark(ended: Ended, asked: Sequence[Event], case: Case, event: Event) -> list[str]:

@@ -196,6 +196,7 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
+@pytest.mark.slow
 def test_digests_and_table_say_what_the_documents_say(spark: SparkSession, tmp_path: Path) -> None:
     builder = clean_fleet(tmp_path / "f")
     out = plan(spark, builder, tmp_path / "p")
@@ -312,6 +313,7 @@ def test_former_ids_are_taken_first(spark: SparkSession, tmp_path: Path) -> None
     assert minted[0] == minted[1] != minted[2]
 
 
+@pytest.mark.slow
 def test_an_id_that_occurs_in_the_fleet_is_not_minted(spark: SparkSession, tmp_path: Path) -> None:
     from migrate.mint import mint
 
@@ -323,6 +325,7 @@ def test_an_id_that_occurs_in_the_fleet_is_not_minted(spark: SparkSession, tmp_p
     assert mint(sha, "east", "idless", set()) == drawn != mint(sha, "east", "idless", {drawn})
 
 
+@pytest.mark.slow
 def test_nothing_is_minted_beside_an_unread_disk(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "f"
     folder.mkdir()
@@ -397,6 +400,7 @@ def test_a_topic_glob_without_a_match_is_told_and_changes_nothing(spark: SparkSe
     assert files_of(tmp_path / "q") == files_of(tmp_path / "p")
 
 
+@pytest.mark.slow
 def test_a_topic_glob_may_mean_what_lies_on_an_unread_disk(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "f").mkdir()
     builder = Builder(tmp_path / "f")
@@ -406,6 +410,7 @@ def test_a_topic_glob_may_mean_what_lies_on_an_unread_disk(spark: SparkSession, 
     assert problem.found == "no topic of east that matches on the disks that were read"
 
 
+@pytest.mark.slow
 def test_two_entries_of_one_node_are_two_brokers(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "f").mkdir()
     builder = Builder(tmp_path / "f")

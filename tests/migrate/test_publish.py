@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logdir.errors import RefusedError
 from migrate.errors import OutputError, OutputExistsError
 from migrate.publish import new_directory, write_file
 
@@ -116,3 +117,16 @@ def test_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_missing_parent_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(OutputError), new_directory(tmp_path / "none" / "plan"):
         pass
+
+
+@pytest.mark.parametrize("place", ["d1/out", "d1/topic-0/out", "link/out", "d1.logdird/out"])
+def test_no_directory_is_published_into_a_log_dir_or_work_root(tmp_path: Path, place: str) -> None:
+    (tmp_path / "d1" / "topic-0").mkdir(parents=True)
+    (tmp_path / "d1" / "meta.properties").write_text("version=1\nnode.id=1\n")
+    (tmp_path / "d1.logdird").mkdir()
+    (tmp_path / "d1.logdird" / "work-root.json").write_text("{}\n")
+    (tmp_path / "link").symlink_to(tmp_path / "d1")
+    before = sorted(map(str, tmp_path.rglob("*")))
+    with pytest.raises(RefusedError), new_directory(tmp_path / place):
+        pytest.fail("it was begun")
+    assert sorted(map(str, tmp_path.rglob("*"))) == before

@@ -122,6 +122,7 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/cmdline").exists() and b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_session_is_silent_and_leaves_nothing(spark: object, tmp_path: Path) -> None:
     done = run(
@@ -174,6 +175,7 @@ def test_failed_job_is_one_line_that_names_the_log(spark: object, tmp_path: Path
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_jvm_dies_with_the_process(spark: object, tmp_path: Path) -> None:
     done = run(
         """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tests.mutants.sown import ROOT
 
-_DECIDE, _DISK, _TOOLS = "logdir/decide", "logdir/disk", "tools/logdirctl"
+_DECIDE, _DISK, _SERVICE, _TOOLS = "logdir/decide", "logdir/disk", "logdir/service", "tools/logdirctl"
 _FIGURES = "tests/logdir/decide/test_figures.py"
 
 
@@ -145,13 +145,13 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "the record of the staging limit is not written by stage",
-        f"{_TOOLS}/stage.py", "_Work.decide",
+        f"{_SERVICE}/stage.py", "_Work.decide",
         "brake.write_record(self.broker.changeable, plan.record)", "None",
         "tests/tools/test_stage_limit.py::test_a38_no_staging_goes_uncounted_in_any_work_root",
     ),
     Bug(
         "the record of the staging limit is read as empty by stage",
-        f"{_TOOLS}/stage.py", "act",
+        f"{_SERVICE}/stage.py", "plan",
         "brake_rule.highest(brake.read_records(broker.sites))", "()",
         "tests/tools/test_stage_limit.py::test_a38_no_staging_is_forgotten_by_the_next",
     ),
@@ -163,19 +163,19 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a purge is not asked again right before its claim",
-        f"{_TOOLS}/staged_purge.py", "purge_all",
+        f"{_SERVICE}/purge_batches.py", "purge_all",
         "against(action)", "None",
         "tests/tools/test_purge_asked_again.py::test_a43_nothing_goes_that_is_wanted_again_since_the_plan_was_made",
     ),
     Bug(
         "a purge is never asked again, however long it takes",
-        f"{_TOOLS}/second_look.py", "Looking.against",
+        f"{_SERVICE}/purge_recheck.py", "Looking.against",
         "self._has_source and boottime_ms() - self._at_ms > _FRESH_MS", "False",
         "tests/tools/test_purge_asked_again.py::test_a43_nothing_of_a_later_batch_goes_that_is_wanted_again_since_the_first",
     ),
     Bug(
         "a purge is asked again after 100 seconds",
-        f"{_TOOLS}/second_look.py", "",
+        f"{_SERVICE}/purge_recheck.py", "",
         "_FRESH_MS = 10 * 1000", "_FRESH_MS = 100 * 1000",
         "tests/tools/test_purge_asked_again.py::test_a43_nothing_goes_that_is_wanted_again_since_the_plan_was_made",
     ),
@@ -238,7 +238,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the internal topics are not protected, but for the offsets of consumers",
         f"{_TOOLS}/protection.py", "protected_of",
-        "(_INTERNAL,)", "('__consumer_offsets',)",
+        "(INTERNAL,)", "('__consumer_offsets',)",
         "tests/tools/test_protected_topics.py::test_a38_no_internal_topic_is_staged_unless_it_is_said",
     ),
     Bug(
@@ -255,15 +255,28 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a request is marked applied though a row failed",
-        f"{_TOOLS}/reconcile_apply.py", "_Work.finished",
-        "all(row.state == DONE for row in self.rows)", "True",
+        f"{_SERVICE}/reconcile_apply.py", "_Work.finished",
+        "all(row.state == ItemState.DONE for row in self.rows)", "True",
         "tests/tools/test_reconcile_records.py::test_no_request_is_marked_applied_though_a_row_failed",
     ),
     Bug(
         "a request is marked applied though a disk took no changes",
-        f"{_TOOLS}/reconcile_apply.py", "_Work.finished",
-        "not self.sick and all(row.state == DONE for row in self.rows)", "not any(row.problem for row in self.rows)",
+        f"{_SERVICE}/reconcile_apply.py", "_Work.finished",
+        "not self.sick and all(row.state == ItemState.DONE for row in self.rows)",
+        "not any(row.problem for row in self.rows)",
         "tests/tools/test_reconcile_records.py::test_no_request_is_marked_applied_though_a_disk_took_no_changes",
+    ),
+    Bug(
+        "a request is marked applied though something of it is refused",
+        f"{_SERVICE}/reconcile_apply.py", "_Work.finished",
+        "last.is_whole", "True",
+        "tests/tools/test_reconcile_records.py::test_no_request_is_marked_applied_though_a_replica_of_it_is_held",
+    ),
+    Bug(
+        "a removal in the broker's own log is forgotten for a source that is named",
+        f"{_DECIDE}/assignment.py", "assignment_of",
+        "cluster.beside", "()",
+        "tests/tools/test_known_gone.py::test_a47_what_its_own_log_shows_removed_is_not_renamed_back_with_another_source",
     ),
     Bug(
         "controller.json of another cluster is believed",

@@ -25,7 +25,9 @@ class Line(NamedTuple):
     was: str
     """The line that was changed: of another line this says nothing."""
     killed_by: str | None
-    """A test's node id, ``time limit`` or ``process died``; ``None`` for a survivor."""
+    """A test's node id, or its file where that could not even be imported; ``time limit`` or ``process died``; ``None``
+    for a survivor.
+    """
     reason: str | None
     """Why a survivor is equivalent or harmless."""
 
@@ -36,8 +38,8 @@ class Line(NamedTuple):
 
     @property
     def is_by_test(self) -> bool:
-        """Whether a test caught it that can be run again by its name."""
-        return self.killed_by is not None and "::" in self.killed_by
+        """Whether a test, or a file of them, caught it that can be run again by its name."""
+        return self.killed_by is not None and self.killed_by.startswith("tests/")
 
     def is_of(self, mutant: Mutant) -> bool:
         """Whether it speaks of this change of the present source."""

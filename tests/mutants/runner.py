@@ -33,9 +33,13 @@ from tests.mutants.sown import ROOT, Mutant
 WORKERS: Final = 2
 SURVEYED: Final = (
     "tests/logdir/decide/test_*.py", "tests/logdir/disk/test_*.py", "tests/reconcile/test_*.py",
+    "tests/logdir/service/test_*.py",
     "tests/tools/test_broker.py", "tests/tools/test_changes*.py", "tests/tools/test_closed.py",
     "tests/tools/test_init.py", "tests/tools/test_layout.py", "tests/tools/test_pro*.py", "tests/tools/test_purge*.py",
-    "tests/tools/test_reconcile*.py", "tests/tools/test_st*.py",
+    "tests/tools/test_reconcile*.py", "tests/tools/test_st*.py", "tests/tools/test_what_to_do.py",
+    "tests/tools/test_hints.py", "tests/tools/test_known_gone.py", "tests/tools/test_listed_why.py",
+    "tests/tools/test_next_after_override.py", "tests/tools/test_no_permission.py", "tests/tools/test_paths.py",
+    "tests/tools/test_said_is_so.py", "tests/tools/test_uninstall.py",
     "tests/tools/test_describe.py", "tests/crash/families/test_failed_*.py", "tests/crash/races/test_races.py",
 )  # fmt: skip
 """The tests that may catch a change of what decides and what it is carried out with."""

@@ -20,8 +20,11 @@ from cosmic_ray.mutating import mutate_code
 from tests.mutants.operators import GUARDS, OPERATORS
 
 ROOT: Final = Path(__file__).parents[2]
-_CARRIED_OUT: Final = ("reconcile_apply", "second_look", "stage", "staged*")
-"""Of ``tools/logdirctl``: what carries out decisions."""
+_CARRIED_OUT: Final = (
+    "logdir/service/purge*", "logdir/service/re*", "logdir/service/stage*", "logdir/service/hold",
+    "logdir/service/export", "logdir/service/unlocked",
+)  # fmt: skip
+"""What carries out decisions."""
 _SHOWN: Final = frozenset({"add_parser", "_add", "_table", "_json", "_row", "_next", "next_line", "_print", "_says"})
 """Functions that only print or read arguments."""
 _DRAWN: Final = {True: 0.55, False: 0.20}
@@ -68,7 +71,7 @@ class Mutant(NamedTuple):
 def files() -> list[str]:
     """Return the files that are changed."""
     found = [path for ring in ("decide", "disk") for path in sorted((ROOT / "logdir" / ring).glob("*.py"))]
-    found += [path for name in _CARRIED_OUT for path in sorted((ROOT / "tools" / "logdirctl").glob(f"{name}.py"))]
+    found += [path for name in _CARRIED_OUT for path in sorted(ROOT.glob(f"{name}.py"))]
     return list(dict.fromkeys(str(path.relative_to(ROOT)) for path in found if path.name != "__init__.py"))
 
 

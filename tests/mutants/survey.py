@@ -38,7 +38,9 @@ def main(argv: Sequence[str]) -> int:
     """Run the tests of some files; write what they reach."""
     out, files = Path(argv[0]), list(argv[1:])
     measured = coverage.Coverage(
-        data_file=None, include=["logdir/decide/*", "logdir/disk/*", "tools/logdirctl/*"], config_file=False
+        data_file=None,
+        include=["logdir/decide/*", "logdir/disk/*", "logdir/service/*", "tools/logdirctl/*"],
+        config_file=False,
     )
     contexts = _Contexts(measured)
     with tempfile.TemporaryDirectory() as base:

@@ -54,6 +54,7 @@ def test_a_random_fleet_gets_the_plan_the_text_asks_for(
     record_proof(RANDOM_FLEETS, {"fleets": 1}, seeds=seed)
 
 
+@pytest.mark.slow
 def test_every_damage_is_counted_as_the_text_says(spark: SparkSession, tmp_path: Path) -> None:
     case = make_damaged_fleet(tmp_path / "fleet")
     assert differences(spark, case, tmp_path / "plan") == ""

@@ -92,7 +92,7 @@ RANDOM_FLEETS: Final = Claim(
     key="random-fleets",
     text="the plan of a random fleet is the one an independent judge works out",
     where=("tests/oracle/test_planner_agrees.py::test_a_random_fleet_gets_the_plan_the_text_asks_for",),
-    sizes={"fleets": Sizes(full=300, ci=40, sample=2)},
+    sizes={"fleets": Sizes(full=300, ci=40, sample=1)},
 )
 PERMUTATIONS: Final = Claim(
     key="permutations",

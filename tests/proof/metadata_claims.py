@@ -17,7 +17,7 @@ RECONCILE: Final = Claim(
     key="reconcile",
     text="every sequence of three requests from every start of a small world ends as KIP-516 says, or held",
     where=("tests/reconcile/test_exhaustive.py::test_every_sequence_from_every_start_ends_as_judged",),
-    sizes={f"starts {how}": Sizes(full=1250, ci=125, sample=10) for how in ("confirmed", "braked")},
+    sizes={f"starts {how}": Sizes(full=1250, ci=125, sample=4) for how in ("confirmed", "braked")},
 )
 RECONCILE_KILLS: Final = Claim(
     key="reconcile-kills",

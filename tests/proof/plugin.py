@@ -72,6 +72,7 @@ class Gatherer:
     def __init__(self, out: Path | None) -> None:
         self._out = out
         self._failed: dict[str, None] = {}
+        self._passed: dict[str, None] = {}
         self._outcomes: dict[str, Outcome] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -79,6 +80,8 @@ class Gatherer:
         test = report.nodeid
         if report.failed:
             self._failed[test] = None
+        elif report.passed and report.when == "call":
+            self._passed[test] = None
         if not any(claim.is_shown_by(test) for claim in CLAIMS):
             return
         if report.failed:
@@ -97,6 +100,7 @@ class Gatherer:
             exit_status=exit_status,
             failed=tuple(self._failed),
             outcomes=tuple(self._outcomes.values()),
+            passed=tuple(test for test in self._passed if test not in self._failed),
         )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:

@@ -151,7 +151,7 @@ class TestA20:
             assert (plan.actions, plan.refusals) == ((), ())
             assert plan.holds_purges
             assert plan.refused is not None
-            assert "NODE_RUNS_ELSEWHERE" in plan.refused.fix
+            assert plan.refused.slug == "node-runs-elsewhere"
         # Its own log's last registration is ours, if nothing else is remembered; fenced or running here is as well.
         assert reconcile(up_to(log), *facts, standing=standing(is_own_log=True)).refused is None
         assert reconcile(up_to(log), *facts, standing=standing(used=ours, is_own_log=True)).refused is not None

@@ -114,18 +114,24 @@ class Episode:
         text, selected = self._select(live)
         delay = self._chance.choice((None, *_DELAYS_MS))
         more = ("--hold",) if delay is None else ("--delay", f"{delay}ms")
+        delays = frozenset((delay,))
         source: tuple[str, ...] = ()
         match self._chance.choice(("nothing", "another", "last", "gone")):
             case "nothing":
-                delay = None
+                delays = frozenset((None,))
             case "another":
                 source = self._znodes(isr=(1, 2))
             case "last":
-                source, delay = self._znodes(isr=(1,)), None
+                source = self._znodes(isr=(1,))
+                # A topic made again, and its former self restored: of two ids ZooKeeper knows one, the other is gone.
+                ids = {one.topic_id for one in live if one.topic in {of.topic for of in live if of.inode in selected}}
+                delays = frozenset((None,)) if len(ids) == 1 else frozenset((None, delay))
             case "gone":
+                # When a dump was taken nothing says: what it leaves out may be younger.
+                delays = frozenset((None,))
                 source = self._znodes(without=selected)
         argv = self._named("stage", text, *more, *source)
-        return Action(kind="stage", argv=argv, selected=selected, delays=frozenset((delay,)))
+        return Action(kind="stage", argv=argv, selected=selected, delays=delays)
 
     def _of_staged(self, kind: str) -> Action | None:
         staged = self._model.at("staged")

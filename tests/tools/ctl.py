@@ -19,7 +19,7 @@ from tools.logdirctl.main import main
 HOME = Path(__file__).parents[2]
 KEYS = ["command", "exit", "format", "problems", "result"]
 _HOLDER = HOME / "tests" / "logdir" / "disk" / "lock_holder.py"
-_CODE = "import sys; from tools.entry import logdirctl; sys.exit(logdirctl())"
+CODE = "import sys; from tools.entry import logdirctl; sys.exit(logdirctl())"
 
 
 class Said(NamedTuple):
@@ -53,8 +53,19 @@ def ctl_json(*argv: object) -> tuple[int, dict[str, Any]]:
 def launch(*argv: object) -> subprocess.Popen[bytes]:
     """Start the command as a process of its own, by the way a console script takes."""
     return subprocess.Popen(
-        [sys.executable, "-c", _CODE, *map(str, argv)], cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", CODE, *map(str, argv)], cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+
+
+def ctl_without_rights(*argv: object) -> Said:
+    """Type a command in a process without capabilities: of what others own it has the rights of others alone."""
+    command = [sys.executable, "-c", CODE, *map(str, argv)]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=False)
+    for text in (done.stdout, done.stderr):
+        require_parsable(text)
+    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def is_locked(path: Path) -> bool:

@@ -14,13 +14,13 @@ from logdir.disk.io import Call, HostDisk
 from logdir.formats import controller_file
 from logdir.formats.controller_file import ControllerFile
 from logdir.ids import TopicId
+from logdir.service import broker
 from logdir.wire.metadata_records import MetadataRecord
 from tests.builders import log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.tools.ctl import Said, ctl
 from tools.cli import Exit
-from tools.logdirctl import broker
 
 PAY = "eXOy6xj-Q8ivrWAlsZGnkw"
 OTHER = "b8tRS7h4TJ2Vt43Dp85v2A"

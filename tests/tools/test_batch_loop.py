@@ -14,11 +14,11 @@ import pytest
 from logdir.disk import staging
 from logdir.disk.site import Site
 from logdir.disk.staging import StageItem
+from logdir.service.broker import OpenBroker
 from tests.builders import TOPIC_ID, partition
 from tests.tools.ctl import Said, ctl, ctl_json, two_disks
 from tests.tools.reconcile_rig import GONE, Rig, age
 from tools.cli import Exit
-from tools.logdirctl.broker import OpenBroker
 
 Named = tuple[str, str]
 pytestmark = pytest.mark.timeout(60)
@@ -223,7 +223,7 @@ def test_no_item_of_which_nothing_is_decided_keeps_a_command_from_its_end(
     from dataclasses import replace
 
     from logdir.decide.stage import plan_stage
-    from tools.logdirctl import stage
+    from logdir.service import stage
 
     calls: list[int] = []
 

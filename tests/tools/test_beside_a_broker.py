@@ -54,7 +54,7 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
                 stack.enter_context(held(tmp_path / "d2" / ".lock"))
             return real(*given, **more)
 
-        monkeypatch.setattr("tools.logdirctl.broker.hold_all", counted)
+        monkeypatch.setattr("logdir.service.broker.hold_all", counted)
         monkeypatch.setattr(staging, "AT_ONCE", 1)
         monkeypatch.setattr("logdir.disk.locks.Batch.expired", lambda self, now: True)
         before = tree(tmp_path / "d1", tmp_path / "d2")

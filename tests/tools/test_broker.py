@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,20 +24,19 @@ from logdir.errors import (
 )
 from logdir.formats import layout_file, own_json
 from logdir.formats.layout_file import LayoutFile, LayoutState
+from logdir.service import stage
+from logdir.service.broker import BrokerRequest, opened
+from logdir.service.true_root import open_true_root
+from logdir.service.unlocked import unlocked
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks
 from tools.cli import Exit
-from tools.logdirctl import stage
-from tools.logdirctl.broker import opened
-from tools.logdirctl.root import open_true_root
 
 
-def arguments(*disks: Path, properties: Path | None = None, without: tuple[str, ...] = ()) -> argparse.Namespace:
-    named = ",".join(map(str, disks)) if properties is None else None
-    said = None if properties is None else str(properties)
-    return argparse.Namespace(
-        log_dirs=named, server_properties=said, skip_log_dir=list(without), apply=True, json=False
-    )
+def request(*disks: Path, properties: Path | None = None, without: tuple[str, ...] = ()) -> BrokerRequest:
+    if properties is not None:
+        return BrokerRequest(server_properties=str(properties), skipped=without)
+    return BrokerRequest(log_dirs=",".join(map(str, disks)), skipped=without)
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def test_a45_a_server_properties_that_is_edited_stops_the_next_batch(disks: tupl
     properties = tmp_path / "server.properties"
     whole = f"node.id=1\nlog.dirs={disks[0]},{disks[1]}\nbroker.rack=a\n"
     properties.write_text(whole)
-    with opened(arguments(properties=properties), changes=True) as broker:
+    with opened(request(properties=properties), changes=True) as broker:
         with broker.batch():
             pass
         for edited in (
@@ -73,10 +71,10 @@ def test_a45_a_server_properties_that_is_edited_stops_the_next_batch(disks: tupl
 
 
 def test_a19_owner_locks_are_for_life_and_kafkas_for_a_batch(disks: tuple[Path, Path]) -> None:
-    with opened(arguments(*disks), changes=True) as broker:
-        with pytest.raises(WorkRootOwnedError), opened(arguments(*disks), changes=True):
+    with opened(request(*disks), changes=True) as broker:
+        with pytest.raises(WorkRootOwnedError), opened(request(*disks), changes=True):
             pytest.fail("two owners")
-        with opened(arguments(*disks), changes=False):
+        with opened(request(*disks), changes=False):
             pass  # who only looks needs no lock
         with broker.batch() as batch:
             assert batch.log_dirs == tuple(map(str, disks))
@@ -87,12 +85,28 @@ def test_a19_owner_locks_are_for_life_and_kafkas_for_a_batch(disks: tuple[Path, 
         assert not is_locked(disks[0] / ".lock")
         with held(disks[1] / ".lock"), pytest.raises(LockHeldError, match="pid"), broker.batch():
             pytest.fail("beside a broker")
-    with opened(arguments(*disks), changes=True):
+    with opened(request(*disks), changes=True):
         pass
 
 
+@pytest.mark.parametrize("is_put_back", [False, True], ids=["gone", "put back"])
+def test_a19_nobody_goes_on_under_an_owner_lock_that_has_lost_its_name(
+    disks: tuple[Path, Path], is_put_back: bool
+) -> None:
+    lock = Path(f"{disks[1]}.logdird/owner.lock")
+    with opened(request(*disks), changes=True) as broker, unlocked(broker) as held_by_none:
+        held_by_none.require_held()
+        lock.unlink()
+        if is_put_back:
+            assert ctl("init", "--log-dirs", disks[1], "--apply").status == Exit.DONE
+        with pytest.raises(LogDirReplacedError), broker.batch():
+            pytest.fail("a batch under no lock")
+        with pytest.raises(LogDirReplacedError):
+            held_by_none.require_held()
+
+
 def test_a26_a_log_dir_that_was_replaced_stops_the_batch(disks: tuple[Path, Path], tmp_path: Path) -> None:
-    with opened(arguments(*disks), changes=True) as broker:
+    with opened(request(*disks), changes=True) as broker:
         disks[1].rename(tmp_path / "away")
         log_dir(disks[1])
         with pytest.raises((LogDirReplacedError, LockHeldError)), broker.batch():
@@ -102,16 +116,16 @@ def test_a26_a_log_dir_that_was_replaced_stops_the_batch(disks: tuple[Path, Path
 def test_a25_log_dirs_of_two_brokers_and_dead_ones_are_refused(disks: tuple[Path, Path], tmp_path: Path) -> None:
     other = log_dir(tmp_path / "other", node=2)
     ctl("init", "--log-dirs", other, "--apply")
-    with pytest.raises(ForeignLogDirError), opened(arguments(disks[0], other), changes=True):
+    with pytest.raises(ForeignLogDirError), opened(request(disks[0], other), changes=True):
         pytest.fail("two brokers as one")
     dead = tmp_path / "dead"
-    with pytest.raises(LogDirOfflineError), opened(arguments(disks[0], dead), changes=True):
+    with pytest.raises(LogDirOfflineError), opened(request(disks[0], dead), changes=True):
         pytest.fail("a dead disk nobody spoke of")
-    with pytest.raises(ConfigError), opened(arguments(disks[0], without=(str(dead),)), changes=True):
+    with pytest.raises(ConfigError), opened(request(disks[0], without=(str(dead),)), changes=True):
         pytest.fail("a disk that is none of the broker's")
-    with pytest.raises(RefusedError), opened(arguments(dead, without=(str(dead),)), changes=True):
+    with pytest.raises(RefusedError), opened(request(dead, without=(str(dead),)), changes=True):
         pytest.fail("no disk at all")
-    with opened(arguments(disks[0], dead, without=(str(dead),)), changes=True) as broker:
+    with opened(request(disks[0], dead, without=(str(dead),)), changes=True) as broker:
         assert (broker.missing, [site.log_dir for site in broker.sites]) == ((str(dead),), [str(disks[0])])
 
 
@@ -120,7 +134,7 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
 ) -> None:
     """A work root does not vouch for the disk it was carried to, but for the operator's word at its making."""
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
-    monkeypatch.setattr("tools.logdirctl.broker.fs_type_at", lambda path: "nfs4")
+    monkeypatch.setattr("logdir.service.broker.fs_type_at", lambda path: "nfs4")
     before = tree(*disks)
     said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert (said.status, "--even-on-unsupported-fs" in said.err) == (Exit.REFUSED, True)
@@ -134,7 +148,7 @@ def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], 
     kind = {"heartbeat.json": "heartbeat", "brake.json": "brake", "work-root.json": "work_root"}[name]
     (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, 2, {"x": 1}))
     before = tree(tmp_path)
-    with pytest.raises(UnsupportedVersionError, match=name), opened(arguments(*disks), changes=True):
+    with pytest.raises(UnsupportedVersionError, match=name), opened(request(*disks), changes=True):
         pytest.fail("a guess")
     said = ctl(
         "stage", "pay", "--even-if-unknown", "--log-dirs", f"{disks[0]},{disks[1]}", "--apply", "--even-over-limit"
@@ -170,13 +184,13 @@ def test_what_changed_between_plan_and_batch_is_not_swept_along(
     disks: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
-    real = stage._apply
+    real = stage.apply
 
     def meanwhile(*given: Any) -> object:
         partition(disks[1] / "pay-9")
         return real(*given)
 
-    monkeypatch.setattr(stage, "_apply", meanwhile)
+    monkeypatch.setattr(stage, "apply", meanwhile)
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert (disks[1] / "pay-9").is_dir()
     assert not (disks[1] / "pay-1").exists()

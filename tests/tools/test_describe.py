@@ -149,6 +149,25 @@ def test_how_replicas_stand_with_the_cluster(rig: Rig) -> None:
     ]  # fmt: skip
 
 
+def test_no_replica_that_cannot_be_used_is_without_a_line_of_its_own(rig: Rig) -> None:
+    (rig.disks[0] / "pay-98").symlink_to("pay-0")
+    for selector in ((), ("pay-98",)):
+        said = ctl("describe", *selector, *rig.named)
+        assert said.status == Exit.PROBLEMS
+        (line,) = [line for line in said.err.splitlines() if f"{rig.disks[0]}/pay-98" in line]
+        assert line.startswith(f"logdirctl describe: symlink: {rig.disks[0]}/pay-98: expected ")
+        # What to do about a link, and not about rights or a sick disk.
+        assert "follows the link" in line
+        assert "run as" not in line
+        envelope = json.loads(ctl("describe", *selector, *rig.named, "--json").out)
+        assert (envelope["exit"], [one["slug"] for one in envelope["problems"]]) == (Exit.PROBLEMS, ["symlink"])
+    assert ctl("describe", "pay-0", *rig.named).status == Exit.DONE
+    staged = ctl("stage", "pay-98", "--even-if-unknown", *rig.named)
+    assert staged.status == Exit.REFUSED
+    (line,) = [line for line in staged.err.splitlines() if f"{rig.disks[0]}/pay-98" in line]
+    assert ("follows the link" in line, "run as" in line) == (True, False)
+
+
 def test_what_comes_next_names_the_source_that_was_used(rig: Rig) -> None:
     folder = rig.folder / "else where"
     log = rig.log(folder)

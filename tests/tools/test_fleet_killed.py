@@ -38,6 +38,8 @@ from tools.logdirctl.main import main
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 HOME = Path(__file__).parents[2]
+UNREAD = ("events/broker-4", "lab/broker-2")
+"""One has a log dir that was never formatted, one a log dir that is not there."""
 _DEADLINE = 300.0
 """Seconds: far more than one run takes, so that a hung one fails."""
 
@@ -70,7 +72,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             dirs = [str(top / member.folder / name) for name in ("d1", "d2", *member.extra)]
             into = top / "inventories" / member.folder
             status = main(["inventory", "--log-dirs", ",".join(dirs), "-o", str(into)], StringIO(), StringIO())
-            assert status == (Exit.PROBLEMS if member.extra else Exit.DONE)
+            assert status == (Exit.PROBLEMS if member.folder in UNREAD else Exit.DONE)
             lines += [f"      - node_id: {member.node_id}", f"        inventories: [{into}/*.jsonl]"]
     (top / "fleet.yaml").write_text("\n".join([*lines, ""]))
     return top / "fleet.yaml"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from logdir.formats import heartbeat_file
+from logdir import clock
+from logdir.formats import heartbeat_file, suspect_file
+from logdir.formats.suspect_file import Suspect, SuspectFile
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
 
+VERBS = ("restore", "hold", "export")
 IS_ROOT = os.geteuid() == 0
 MADE = [
     "brake.json",
@@ -42,7 +46,8 @@ def test_made_where_asked_for_with_a_brake_and_a_heartbeat(tmp_path: Path, kind:
     disks = two_disks(tmp_path)
     before = tree(*disks)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
-    status, result = ctl_json("init", *named, "--work-root", kind, "--apply")
+    word = ("--even-if-found", "work-root-inside") if kind == "inside" else ()
+    status, result = ctl_json("init", *named, "--work-root", kind, *word, "--apply")
     assert (status, result["applied"]) == (Exit.DONE, True)
     for made, top in zip(result["work_roots"], disks, strict=True):
         assert (made["log_dir"], made["state"]) == (str(top), "done")
@@ -98,6 +103,194 @@ def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_brake(tmp_pat
     assert (status, result["items"][0]["state"]) == (Exit.REFUSED, "waiting")
     assert (top / "pay-0").is_dir()
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit").status == Exit.DONE
+
+
+@pytest.mark.parametrize("lost", ["owner.lock", "deleting", "incoming"])
+def test_a_lost_part_of_a_work_root_does_not_send_to_an_init_that_sends_to_itself(tmp_path: Path, lost: str) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    root = tmp_path / "d2.logdird"
+    ctl("init", *named, "--apply")
+    if lost != "deleting":
+        assert ctl("stage", "other", "--even-if-unknown", *named, "--apply").status == Exit.DONE
+    (root / lost).unlink() if lost == "owner.lock" else (root / lost).rmdir()
+    refused = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
+    assert (refused.status, "no-work-root" in refused.err) == (Exit.REFUSED, True)
+    assert "logdirctl init" in refused.err
+
+    status, planned = ctl_json("init", *named)
+    (why,) = {one["why"] for one in planned["work_roots"] if one["log_dir"] == str(disks[1])}
+    assert (status, lost in why) == (Exit.DONE, True)
+    assert "is there" not in ctl("init", *named).out.splitlines()[2].replace(why, "")
+    assert not (root / lost).exists()
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert (root / lost).exists()
+    assert lost not in ctl_json("init", *named)[1]["work_roots"][1]["why"]
+    if lost != "deleting":
+        assert ctl("staged", "restore", "other", "--even-if-unknown", *named, "--apply").status == Exit.DONE
+    assert ctl("uninstall", *named, "--apply").status == Exit.DONE
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage\n", b"\0" * 200])
+def test_a_broken_work_root_file_does_not_stop_all_without_a_way_out(tmp_path: Path, data: bytes) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    assert ctl("stage", "pay-1", "--even-if-unknown", *named, "--apply").status == Exit.DONE
+    broken = tmp_path / "d2.logdird" / "work-root.json"
+    broken.write_bytes(data)
+    for line in ("init", "staged ls", "staged restore pay-1 --even-if-unknown", "uninstall"):
+        said = ctl(*line.split(), *named, *([] if line == "staged ls" else ["--apply"]))
+        assert (said.status, f"malformed-file: {broken}: " in said.err) == (Exit.PROBLEMS, True), line
+        assert "move the file out of that directory, then logdirctl init" in said.err
+        assert "next: logdirctl staged restore" not in said.out
+    broken.rename(tmp_path / "moved.json")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("staged", "restore", "pay-1", "--even-if-unknown", *named, "--apply").status == Exit.DONE
+    assert (disks[1] / "pay-1").is_dir()
+
+
+@pytest.mark.parametrize("make", ["mkdir", "fifo", "link"])
+@pytest.mark.parametrize(
+    "name",
+    ["heartbeat.json", "brake.json", "suspect.json", "owner.lock", "work-root.json", "reserve", "d2/meta.properties"],
+)
+def test_something_else_under_the_name_of_a_file_of_ours_is_no_failed_disk(
+    tmp_path: Path, name: str, make: str
+) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    path = tmp_path / (name if "/" in name else f"d2.logdird/{name}")
+    path.unlink(missing_ok=True)
+    match make:
+        case "mkdir":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "link":
+            path.symlink_to("elsewhere")
+    for line in ("init", *(["stage pay --even-if-unknown"] if name != "reserve" else [])):
+        said = ctl(*line.split(), *named, "--apply")
+        if said.status == Exit.DONE:
+            assert (name, line) in {("reserve", line), ("brake.json", "init")}
+            continue
+        assert f"{path}: expected" in said.err, line
+        assert "kernel's log" not in said.err
+        assert "log-dir-offline" not in said.err
+        assert "--skip-log-dir" not in said.err
+        assert "as the owner" not in said.err
+        assert f"{disks[0]}: " not in said.err
+    if name == "reserve" and make == "mkdir":
+        removed = ctl("uninstall", *named, "--apply")
+        assert f"refused: {path}: expected a regular file, found a directory" in removed.err
+        assert "owner" not in removed.err
+        assert (path.parent / "work-root.json").exists()
+
+
+def test_a_file_that_is_not_ours_is_not_called_staged(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    foreign = tmp_path / "d2.logdird" / "mine.txt"
+    foreign.write_text("hi")
+    for more in ((), ("--apply",)):
+        said = ctl("uninstall", *named, *more)
+        assert (said.status in (Exit.PROBLEMS, Exit.REFUSED), f"work-root-conflict: {foreign}: " in said.err) == (
+            True,
+            True,
+        )
+        assert "staged" not in said.err + said.out
+        assert said.out.splitlines()[-1] == f"next: logdirctl uninstall {' '.join(named)}"
+    foreign.unlink()
+    assert ctl("uninstall", *named, "--apply").status == Exit.DONE
+
+
+def test_a_path_is_not_named_twice_where_a_work_root_may_not_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = two_disks(tmp_path)
+
+    def forbidden(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "mkdir", forbidden)
+        said = ctl("init", "--log-dirs", disks[0], "--work-root", "in-place", "--apply")
+    assert f"{disks[0]}/__cluster_metadata-2147483647: expected" in said.err
+    assert said.err.count("__cluster_metadata-2147483647") == 1
+
+
+def test_a_full_disk_is_not_refused_as_if_nothing_had_been_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = two_disks(tmp_path)
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        said = ctl("init", "--log-dirs", disks[0], "--apply")
+    begun = f"{disks[0]}.logdird"
+    assert said.status == Exit.PROBLEMS
+    assert f"disk-full: {begun}/" in said.err
+    assert "/: expected" not in said.err
+    assert f"what was begun at {begun};" in said.err
+    assert "What is kept on this host" not in said.err
+    assert ctl("uninstall", "--log-dirs", disks[0], "--apply").status == Exit.DONE
+    assert not Path(begun).exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "init --even-if-stale-disk /nope",
+        "init --skip-log-dir /nope",
+        *(f"staged {verb} pay --disk /nope" for verb in VERBS),
+    ],
+)
+def test_no_option_that_names_a_log_dir_takes_one_of_nobody(tmp_path: Path, line: str) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    said = ctl(*line.split(), *named, *(["-o", tmp_path] if "export" in line else []))
+    assert (said.status, "config-error" in said.err, "/nope" in said.err) == (Exit.USAGE, True, True)
+
+
+def test_a_plan_does_not_pass_over_a_lost_owner_lock(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    (tmp_path / "d2.logdird" / "owner.lock").unlink()
+    said = ctl("stage", "pay", "--even-if-unknown", *named)
+    assert (said.status, f"{tmp_path}/d2.logdird/owner.lock" in said.err) == (Exit.PROBLEMS, True)
+
+
+def test_an_owner_lock_is_not_put_back_while_somebody_is_in_a_batch(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    lock = tmp_path / "d2.logdird" / "owner.lock"
+    lock.unlink()
+    (disks[1] / ".lock").touch()
+    with held(disks[1] / ".lock"):
+        said = ctl("init", *named, "--apply")
+    assert (said.status, f"lock-held: {disks[1]}/.lock" in said.err, lock.exists()) == (Exit.BROKER_RUNS, True, False)
+
+
+def test_a_disk_whose_sync_failed_gets_no_owner_lock_back(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    ctl("init", *named, "--apply")
+    failed = Suspect(str(disks[1]), "AAAAAAAAAAAAAAAAAAAABA", "a failed sync", 1)
+    told = suspect_file.render(SuspectFile(clock.boot_id(), (failed,)))
+    (tmp_path / "d1.logdird" / "suspect.json").write_bytes(told)
+    lock = tmp_path / "d2.logdird" / "owner.lock"
+    lock.unlink()
+    assert ctl("init", *named, "--apply").status == Exit.REFUSED
+    assert not lock.exists()
 
 
 def test_bad_input_of_all_kinds_makes_nothing(tmp_path: Path) -> None:
@@ -164,12 +357,13 @@ def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(
     assert (said.status, f"pid {pid}" in said.err) == (Exit.BROKER_RUNS, True)
     assert tree(tmp_path) == before
     status, result = ctl_json("uninstall", *named)
-    assert (status, tree(tmp_path)) == (Exit.PROBLEMS, before)  # the second root is empty and would go
-    assert [item["state"] for item in result["items"]] == ["waiting", "refused", "planned"]
+    assert (status, tree(tmp_path)) == (Exit.REFUSED, before)  # the second root is empty, and stays beside the first
+    assert [item["state"] for item in result["items"]] == ["waiting", "refused", "waiting"]
     status, result = ctl_json("uninstall", *named, "--apply")
-    assert status == Exit.PROBLEMS
-    assert (tmp_path / "d1.logdird" / "deleting").is_dir()
-    assert not (tmp_path / "d2.logdird").exists()
+    assert status == Exit.REFUSED
+    assert [item["state"] for item in result["items"]] == ["waiting", "refused", "waiting"]
+    for top in disks:
+        assert Path(f"{top}.logdird", "deleting").is_dir()
     assert ctl("uninstall", *named, "--apply", "--restore", "--even-if-unknown").status == Exit.DONE
     assert sorted(os.listdir(tmp_path)) == ["d1", "d2"]
 

@@ -20,6 +20,7 @@ from logdir.formats.inventory import Inventory, parse
 from logdir.observe.process import Request, Summary
 from logdir.observe.process import run as scan_one
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
+from tests.tools.ctl import tree
 from tools.cli import Exit
 from tools.logdirctl.main import main
 
@@ -237,8 +238,7 @@ def test_configuration_that_names_nothing_is_refused(tmp_path: Path, text: str |
     if text is not None:
         conf.write_text(text)
     status, value, err = run_json("--server-properties", conf)
-    assert status in (Exit.USAGE, Exit.PROBLEMS)
-    assert (status == Exit.PROBLEMS) is (text == "a=\\uZ\n")
+    assert status == Exit.USAGE
     assert len(value["problems"]) == err.count("\n") == 1
 
 
@@ -376,3 +376,41 @@ def test_summary_has_no_digest_where_nothing_was_written(disks: tuple[Path, Path
         summary = scan_one(Request(str(disks[0]), is_written=False), nowhere, lambda _: None)
     assert isinstance(summary, Summary)
     assert (summary.sha256, summary.rows) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "d1/inv",
+        "d1",
+        "d1/a-0/inv",
+        "d2/deep/er",
+        "d1.logdird/deleting",
+        "d1.logdird/inv",
+        "link/inv",
+        "d1/inv/../../out",
+        "d3/inv",
+    ],
+)
+def test_no_inventory_is_written_into_a_log_dir_or_work_root(
+    disks: tuple[Path, Path], tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "d1.logdird" / "deleting").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(disks[0])
+    log_dir(tmp_path / "d3")  # of another broker: only its meta.properties says so
+    before = tree(tmp_path)
+    status, value, err = run_json("--log-dirs", f"{disks[0]},{disks[1]}", "-o", tmp_path / place)
+    if place.endswith("out"):
+        assert status == Exit.DONE
+        assert len(os.listdir(tmp_path / "out")) == 2
+        assert sorted(os.listdir(disks[0])) == ["a-0", "b-1", "meta.properties"]
+        return
+    assert (status, err.count("\n")) == (Exit.REFUSED, 1)
+    assert [problem["slug"] for problem in value["problems"]] == ["refused"]
+    assert tree(tmp_path) == before
+
+
+def test_an_inventory_beside_the_log_dirs_is_not_refused(disks: tuple[Path, Path], tmp_path: Path) -> None:
+    listed = f"{disks[0]},{disks[1]}"
+    assert run("--log-dirs", listed, "-o", tmp_path / "d1.logdird2")[0] == Exit.DONE
+    assert run("--log-dirs", listed, "-o", tmp_path)[0] == Exit.DONE

@@ -6,10 +6,7 @@ import io
 import json
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +16,8 @@ from logdir.formats import layout_file
 from logdir.formats.layout_file import LayoutState
 from tests.builders import partition
 from tests.oracle.oracle import answer
-from tests.tools.ctl import HOME, ctl, ctl_json, held, tree
-from tests.tools.layout_fleet import CLEAN, OTHER, Planned, apply, as_it_was, at, big, brokers_of, fleet_of, rollback
+from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree
+from tests.tools.layout_fleet import CLEAN, OTHER, Planned, apply, at, big, fleet_of, rollback
 from tools.cli import Exit
 from tools.logdirctl import layout
 from tools.logdirctl.main import main
@@ -30,17 +27,6 @@ FOR = ("--for-broker", "kafka 9 of team x")
 NOTICE = "No released Kafka (2.8 to 4.3) reads topic-id directories."
 ITEM = ["log_dir", "partition", "path", "place", "state", "topic", "topic_id"]
 RESULT = ["applied", "done_before", "finished", "items", "plan_sha256", "steps"]
-
-
-@pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Planned]:
-    return brokers_of(tmp_path_factory.mktemp("fleet"))
-
-
-@pytest.fixture
-def broker(unpacked: dict[str, Planned]) -> Iterator[Planned]:
-    with as_it_was(unpacked["orders/1"]):
-        yield unpacked["orders/1"]
 
 
 @pytest.mark.parametrize("name", BROKERS)
@@ -129,6 +115,27 @@ def test_no_apply_is_finished_beside_a_live_replica_that_no_step_names(broker: P
     assert new.is_dir()
 
 
+def test_no_way_out_of_an_unfinished_apply_leads_to_a_plan_that_is_refused(broker: Planned, tmp_path: Path) -> None:
+    """Every log dir is barred by then: the inventory tells whose they are all the same."""
+    partition(broker.log_dirs[0] / "new-7", topic_id=OTHER)
+    said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert said.status == Exit.PROBLEMS
+    line = said.out.splitlines()[-1].removeprefix("next: logdirctl ")
+    assert ctl(*line.replace("DIR", str(tmp_path / "inventories")).split()).status == Exit.DONE
+    names = sorted(path.name for path in (tmp_path / "inventories").iterdir())
+    assert [name.partition("-")[0] for name in names] == ["1", "1"]
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "clusters:\n  - name: orders\n    brokers:\n      - node_id: 1\n        inventories: [inventories/*.jsonl]\n"
+    )
+    (again,) = answer(fleet).documents.values()
+    plan = tmp_path / "again.jsonl"
+    plan.write_bytes(again)
+    status, result = ctl_json("layout", "apply", plan, *broker.words, "--apply")
+    assert (status, result["finished"], len(at(result, "done"))) == (Exit.DONE, True, 1)
+    assert ctl_json("layout", "verify", plan, *broker.words, "--apply")[0] == Exit.DONE
+
+
 # Final.
 
 
@@ -203,22 +210,25 @@ def test_a51_uninstall_never_names_a_way_back_that_is_refused(verbs: tuple[str, 
 
 
 def test_a51_no_listing_proposes_to_finalize_and_the_command_it_proposes_works(broker: Planned) -> None:
-    line = f"layout status {' '.join(broker.words)}"
-    seen = []
+    line = f"layout check {broker.plan} {' '.join(broker.words)}"
+    seen: list[str] = []
     for _ in range(12):
         said = ctl(*line.split())
         assert said.status == Exit.DONE, said.err
         last = said.out.splitlines()[-1]
         assert last.startswith("next: logdirctl "), last
-        line = last.removeprefix("next: logdirctl ").replace("PLAN", str(broker.plan))
+        if not seen:
+            seen.append("layout check")
+        line = last.removeprefix("next: logdirctl ")
         assert "--even-" not in line
+        assert "PLAN" not in line
         step = " ".join(line.split()[:2]) + (" --apply" if line.endswith("--apply") else "")
-        if step in seen and step != "layout status":
-            break
         seen.append(step)
+        if not step.startswith("layout"):
+            break
     assert seen == [
         "layout check", "layout apply --apply", "layout verify --apply", "layout status", "layout rollback",
-        "layout rollback --apply", "layout status",
+        "layout rollback --apply", "layout status", "inventory --log-dirs",
     ]  # fmt: skip
 
 
@@ -324,18 +334,6 @@ def test_no_plan_and_no_work_root_change_nothing(broker: Planned, tmp_path: Path
     assert tree(everything) == without
 
 
-_AS_NOBODY = """\
-import locale, os, sys
-import logdir.disk.layout, tools.logdirctl.layout
-from tools.logdirctl.main import main
-if os.geteuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-sys.exit(main(sys.argv[1:], sys.stdout, sys.stderr))
-"""
-
-
 def test_without_the_right_to_it_nothing_changes() -> None:
     # Where others may look: a test's own folder is closed to them, which would prove less.
     with tempfile.TemporaryDirectory(prefix="logdird-rights-") as home:
@@ -345,16 +343,15 @@ def test_without_the_right_to_it_nothing_changes() -> None:
             top.chmod(0o555)
         before = tree(Path(home))
         for verb in (["apply", str(broker.plan)], ["rollback"]):
-            command = [sys.executable, "-c", _AS_NOBODY, "layout", *verb, *broker.words, "--apply"]
-            done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=False)
-            assert done.returncode in (Exit.PROBLEMS, Exit.REFUSED), done.stderr
-            assert "Permission denied" in done.stderr
+            said = ctl_without_rights("layout", *verb, *broker.words, "--apply")
+            assert said.status in (Exit.PROBLEMS, Exit.REFUSED), said.err
+            assert "Permission denied" in said.err
             assert tree(Path(home)) == before
         for top in broker.log_dirs:
             top.chmod(0o755)
 
 
-def test_a_log_dir_that_is_gone_can_be_left_out_of_a_rollback_only(broker: Planned) -> None:
+def test_no_rollback_is_finished_while_a_log_dir_is_left_out_and_no_other_verb_leaves_one_out(broker: Planned) -> None:
     before = tree(broker.log_dirs[0])
     apply(broker)
     gone = broker.log_dirs[1]
@@ -363,14 +360,23 @@ def test_a_log_dir_that_is_gone_can_be_left_out_of_a_rollback_only(broker: Plann
     assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.PROBLEMS
     for argv in (["verify", broker.plan], ["apply", broker.plan], ["finalize", *FOR]):
         assert ctl("layout", *argv, *broker.words, "--apply", "--skip-log-dir", gone).status == Exit.REFUSED
-    status, back = rollback(broker, "--skip-log-dir", gone)
-    assert (status, back["finished"]) == (Exit.DONE, True)
+    assert ctl("layout", "rollback", *broker.words, "--skip-log-dir", gone).status == Exit.PROBLEMS
+    back = ctl("layout", "rollback", *broker.words, "--skip-log-dir", gone, "--apply")
+    assert back.status == Exit.PROBLEMS
     assert tree(broker.log_dirs[0]) == before
+    # Not one word says that all was taken back, and the one that was left out is a line of its own.
+    assert sum(f" log-dir-offline: {gone}: " in line for line in back.err.splitlines()) == 1
+    assert not any("finished" in line and "not finished" not in line for line in back.out.splitlines())
+    status, again = rollback(broker, "--skip-log-dir", gone)
+    assert (status, again["finished"]) == (Exit.PROBLEMS, False)
     # It comes back under its ids and its bar: loud, and taken back like any other.
     gone.with_name("away").rename(gone)
+    said_of = ctl("layout", "status", *broker.words)
+    assert said_of.out.endswith(f"next: logdirctl layout rollback {' '.join(broker.words)}\n")
     status, said = ctl_json("layout", "status", *broker.words)
     assert (status, [one["bar"] for one in said["log_dirs"]]) == (Exit.PROBLEMS, ["open", "barred"])
-    assert rollback(broker)[0] == Exit.DONE
+    status, back_too = rollback(broker)
+    assert (status, back_too["finished"]) == (Exit.DONE, True)
     assert [one["bar"] for one in ctl_json("layout", "status", *broker.words)[1]["log_dirs"]] == ["open", "open"]
 
 
@@ -399,7 +405,7 @@ def test_a21_a_lost_layout_json_asks_for_the_operators_word(broker: Planned) -> 
 def test_before_the_first_change_it_says_what_is_kept_and_where(broker: Planned) -> None:
     first = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
     assert "bar.json" in first.err
-    assert "no broker can start from here on" in first.err
+    assert "no broker can start" in first.err
     assert "bar.json" not in ctl("layout", "apply", broker.plan, *broker.words, "--apply").err
 
 

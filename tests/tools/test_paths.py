@@ -10,6 +10,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,10 @@ import pytest
 from logdir.errors import Problem
 from logdir.names import HIDDEN_WORK_ROOT
 from logdir.observe.replicas import look
+from logdir.text import quoted
 from tests.builders import log_dir, partition
-from tests.tools.ctl import Said, ctl, tree, two_disks
+from tests.tools.ctl import CODE, HOME, Said, ctl, tree, two_disks
 from tools.cli import Exit, Streams, say
-from tools.render import quoted
 
 ODD = [b"d\xff", b"\xc3d", b"d\xed\xa0\x80"]
 
@@ -144,7 +145,8 @@ def _staged(tmp_path: Path, kind: str) -> tuple[Path, Path, Path]:
     """Stage ``pay-0``; return its log dir, its work root and its place."""
     top = log_dir(tmp_path / "d1")
     partition(top / "pay-0")
-    assert ctl("init", "--log-dirs", top, "--work-root", kind, "--apply").status == Exit.DONE
+    word = ("--even-if-found", "work-root-inside") if kind == "inside" else ()
+    assert ctl("init", "--log-dirs", top, "--work-root", kind, *word, "--apply").status == Exit.DONE
     assert (
         ctl("stage", "pay", "--even-if-unknown", "--log-dirs", top, "--apply", "--even-over-limit").status == Exit.DONE
     )
@@ -235,3 +237,47 @@ def test_no_place_that_does_not_do_is_told_with_a_whole_message_inside(tmp_path:
     (tmp_path / "d1.logdird").write_text("")
     said = ctl("init", "--log-dirs", top)
     assert said.out.count("expected") == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "place"),
+    [("scan", "d1/snapshot"), ("plan", "d1/plan"), ("plan", "d2/plan"), ("report", "d2/meta.properties")],
+)
+def test_no_fleet_command_writes_into_a_log_dir_that_can_be_known(tmp_path: Path, verb: str, place: str) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "d1").mkdir()  # known by the fleet file alone
+    (tmp_path / "d2").mkdir()
+    (tmp_path / "d2" / "meta.properties").write_text("version=1\n")
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("clusters:\n- name: a\n  brokers: [{node_id: 1, log_dirs: [d1]}]\n")
+    status, _, err = ctl("fleet", verb, fleet, "-o", tmp_path / place)
+    assert (status, err.count("\n")) == (Exit.REFUSED, 1)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["d1", "d2", "fleet.yaml", "meta.properties"]
+
+
+_NAMING = ("inventory --server-properties", "staged ls --server-properties", "layout check")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    # A plan may be large.
+    [(line, kind) for line in _NAMING for kind in ("fifo", "device", "directory", "huge")][:-1],
+)
+def test_no_command_reads_without_end_what_is_named_as_a_file(tmp_path: Path, line: str, kind: str) -> None:
+    path = tmp_path / "named"
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "directory":
+            path.mkdir()
+        case _:
+            path.touch()
+            os.truncate(path, (1 << 20) + 1)
+    more = ("--log-dirs", str(tmp_path)) if line.startswith("layout") else ()
+    # In a process of its own: one that waits for ever is ended, and is no answer.
+    command = [sys.executable, "-c", CODE, *line.split(), str(path), *more]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (Exit.USAGE, 1)
+    assert f" config-error: {path}: " in done.stderr

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from logdir.service import purge_batches
+from logdir.service.broker import OpenBroker
 from tests.logdir.desired.log_dir import START_MS, LogDir, remove
 from tests.tools.ctl import ctl_json
 from tests.tools.reconcile_rig import GONE, Rig, gone_records, raw
 from tools.cli import Exit
-from tools.logdirctl import staged_purge
-from tools.logdirctl.broker import OpenBroker
 
 OLD_MS = 1_650_000_000_000
 
@@ -31,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("tools.logdirctl.second_look.boottime_ms", made.read)
+    monkeypatch.setattr("logdir.service.purge_recheck.boottime_ms", made.read)
     return made
 
 
@@ -60,7 +60,7 @@ def wanted_again(rig: Rig, log: LogDir) -> None:
 
 def before_batch(monkeypatch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -> None:
     """Do something before a batch of the removals, when all is planned; the first is 1."""
-    unchanged, purge_all = OpenBroker.require_unchanged, staged_purge.purge_all
+    unchanged, purge_all = OpenBroker.require_unchanged, purge_batches.purge_all
     batches: list[int] = []
 
     def purges(*given: Any, **more: Any) -> Any:
@@ -74,7 +74,7 @@ def before_batch(monkeypatch: pytest.MonkeyPatch, number: int, act: Callable[[],
                 act()
         unchanged(self)
 
-    monkeypatch.setattr("tools.logdirctl.staged_change.purge_all", purges)
+    monkeypatch.setattr("logdir.service.purge.purge_all", purges)
     monkeypatch.setattr(OpenBroker, "require_unchanged", require_unchanged)
 
 

@@ -142,7 +142,7 @@ def test_a29_a_foreign_log_and_one_that_does_not_name_us_are_refused(rig: Rig, t
     log.append(remove(raw(GONE)))
     rig.snapshot(log)
     said = rig.reconcile(f"metadata:{other}", "--apply")
-    assert (said.status, "is its meta.properties there?" in said.err) == (Exit.REFUSED, True)
+    assert (said.status, f"{other}/meta.properties" in said.err) == (Exit.REFUSED, True)
     text = (rig.disks[0] / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace(CLUSTER, "AAAAAAAAAAAAAAAAAAAAAA"))
     said = rig.reconcile(f"metadata:{other}", "--apply", "--even-if-older-metadata")
@@ -164,7 +164,7 @@ def test_a20_a_node_that_runs_elsewhere_is_left_alone(rig: Rig, tmp_path: Path) 
     rig.snapshot(log)
     (other / "meta.properties").write_text((rig.disks[0] / "meta.properties").read_text())
     said = rig.reconcile(f"metadata:{other}", "--apply")
-    assert (said.status, "NODE_RUNS_ELSEWHERE" in said.err) == (Exit.REFUSED, True)
+    assert (said.status, "node-runs-elsewhere" in said.err) == (Exit.REFUSED, True)
     assert rig.deleting() == []
 
 

@@ -13,21 +13,22 @@ from typing import Any
 import pytest
 
 from logdir import clock
-from logdir.disk import staging
+from logdir.disk import controller, staging
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Outcome
 from logdir.disk.site import Site
 from logdir.disk.staging import StageItem
-from logdir.errors import ReadOnlyDiskError
+from logdir.errors import Problem, ReadOnlyDiskError
 from logdir.formats import brake_file, controller_file
 from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
-from tests.builders import CLUSTER
-from tests.reconcile.universe import document, listed
-from tests.tools.ctl import ctl_json
-from tests.tools.reconcile_rig import GONE, PARTITIONS, PAY, Rig, age
+from logdir.service import broker, reconcile, reconcile_apply
+from logdir.service.broker import OpenBroker
+from tests.builders import CLUSTER, partition
+from tests.reconcile.universe import document, listed, stopped
+from tests.tools.ctl import ctl, ctl_json
+from tests.tools.reconcile_rig import GONE, OTHER, PARTITIONS, PAY, Rig, age
 from tools.cli import Exit
-from tools.logdirctl import broker, reconcile_apply
 
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
@@ -172,14 +173,14 @@ def test_no_request_is_marked_applied_though_a_disk_took_no_changes(
 def test_no_request_is_marked_applied_though_a_replica_changed_before_its_batch(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, look = reconcile_apply.apply, broker.OpenBroker.look
+    real, look = reconcile_apply.apply, OpenBroker.look
 
-    def looking(self: broker.OpenBroker, *given: Any) -> Any:
+    def looking(self: OpenBroker, *given: Any) -> Any:
         (rig.disks[1] / "gone-1" / "odd").mkdir(exist_ok=True)
         return look(self, *given)
 
     def begun(*given: Any) -> Any:
-        monkeypatch.setattr(broker.OpenBroker, "look", looking)
+        monkeypatch.setattr(OpenBroker, "look", looking)
         return real(*given)
 
     monkeypatch.setattr(reconcile_apply, "apply", begun)
@@ -188,6 +189,101 @@ def test_no_request_is_marked_applied_though_a_replica_changed_before_its_batch(
     assert status == Exit.PROBLEMS
     assert {item["path"]: item["state"] for item in result["items"]} == {"gone-0": "done", "gone-1": "refused"}
     assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=8)}
+
+
+def stop(topic: str, topic_id: str, numbers: tuple[int, ...]) -> dict[str, Any]:
+    """Return a StopReplica document that is the first of its controller."""
+    topics: dict[str, Any] = {topic: (topic_id, numbers)}
+    return document(stopped(delete=True, **topics), api="StopReplica", form="kip", sequence=1)
+
+
+def followed(rig: Rig) -> list[RequestMark | None]:
+    return [one.requests for one in rig.controller()]
+
+
+@pytest.mark.parametrize("numbers", [(0,), (0, 1)], ids=["nothing else follows", "the rest is done"])
+def test_no_request_is_marked_applied_though_a_replica_of_it_is_held(numbers: tuple[int, ...], rig: Rig) -> None:
+    """A sub-directory in ``gone-0`` is in the way; once it is taken away the request is given again."""
+    odd = rig.disks[0] / "gone-0" / "sub"
+    odd.mkdir()
+    source = rig.document(stop("gone", GONE, numbers))
+    for _ in range(2):
+        said = rig.reconcile(source, "--apply", "--even-over-limit")
+        assert (said.status, f"{odd}" in said.err) == (Exit.PROBLEMS, True), said
+        assert RequestMark(controller_epoch=5, sequence=1) not in followed(rig)
+        assert rig.deleting() == [f"{GONE}_{number}" for number in numbers if number != 0]
+    odd.rmdir()
+    age(*rig.disks)
+    assert rig.reconcile(source, "--apply", "--even-over-limit").status == Exit.DONE
+    assert rig.deleting() == [f"{GONE}_{number}" for number in numbers]
+    assert followed(rig) == [RequestMark(controller_epoch=5, sequence=1)] * 2
+    said = rig.reconcile(source, "--apply")
+    assert (said.status, "nothing to do" in said.out) == (Exit.DONE, True)
+
+
+def test_no_request_is_marked_applied_though_a_topic_of_it_was_protected(rig: Rig) -> None:
+    source = rig.document(stop("gone", GONE, (0, 1)))
+    said = rig.reconcile(source, "--apply", "--protect", "go*", "--even-over-limit")
+    assert (said.status, rig.deleting(), followed(rig)) == (Exit.PROBLEMS, [], [None, None])
+    plan = rig.reconcile(source, "--protect", "go*", "--even-over-limit")
+    assert "reconcile" not in plan.out.splitlines()[-1]  # there is nothing to apply
+    assert rig.reconcile(source, "--apply", "--even-over-limit").status == Exit.DONE
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+
+
+def test_no_request_is_marked_applied_though_an_internal_topic_of_it_was_kept(rig: Rig) -> None:
+    offsets = partition(rig.disks[0] / "__consumer_offsets-0", topic_id=OTHER)
+    age(offsets)
+    source = rig.document(stop("__consumer_offsets", OTHER, (0,)))
+    said = rig.reconcile(source, "--apply", "--even-over-limit")
+    assert (said.status, "--internal" in said.err, followed(rig)) == (Exit.PROBLEMS, True, [None, None])
+    assert rig.reconcile(source, "--apply", "--internal", "--even-over-limit").status == Exit.DONE
+    assert rig.deleting() == [f"{OTHER}_0"]
+
+
+def test_no_request_is_marked_applied_though_a_log_dir_was_left_out(rig: Rig) -> None:
+    """``gone-1`` lies on the disk that was left out; it is staged when that is there again."""
+    source = rig.document(stop("gone", GONE, (0, 1)))
+    away = rig.folder / "away"
+    rig.disks[1].rename(away)
+    said = rig.reconcile(source, "--apply", "--even-over-limit", "--skip-log-dir", rig.disks[1])
+    assert (said.status, rig.deleting()) == (Exit.PROBLEMS, [f"{GONE}_0"]), said
+    away.rename(rig.disks[1])
+    assert rig.reconcile(source, "--apply", "--even-over-limit").status == Exit.DONE
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+    assert followed(rig) == [RequestMark(controller_epoch=5, sequence=1)] * 2
+
+
+def test_no_request_is_marked_applied_though_a_replica_of_it_came_between(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``gone-2`` was not shown, so it is not staged; the request is given again for it."""
+    real, look = reconcile_apply.apply, OpenBroker.look
+
+    def looking(self: OpenBroker, *given: Any) -> Any:
+        if not (rig.disks[1] / "gone-2").exists():
+            age(partition(rig.disks[1] / "gone-2", topic_id=GONE))
+        return look(self, *given)
+
+    def begun(*given: Any) -> Any:
+        monkeypatch.setattr(OpenBroker, "look", looking)
+        return real(*given)
+
+    monkeypatch.setattr(reconcile_apply, "apply", begun)
+    source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
+    rig.reconcile(source, "--apply", "--even-over-limit")
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+    assert followed(rig) == [RequestMark(controller_epoch=5, sequence=8)] * 2
+
+
+def test_a_request_is_marked_applied_beside_a_staged_replica_that_is_wanted_and_has_no_deadline(rig: Rig) -> None:
+    """There is nothing to take from it: giving the request again would do nothing more."""
+    said = ctl("stage", "pay-0", *rig.named, "--even-if-unknown", "--apply")
+    assert said.status == Exit.DONE, said
+    source = rig.document(document(listed(pay=(PAY, EVERY), gone=(GONE, (0, 1))), type=FULL, sequence=9))
+    said = rig.reconcile(source, "--apply")
+    assert (said.status, "it has no deadline" in said.err) == (Exit.PROBLEMS, True)
+    assert followed(rig) == [RequestMark(controller_epoch=5, sequence=9)] * 2
 
 
 def test_no_image_is_marked_as_followed_by_a_decision_that_forbids_what_was_shown(
@@ -230,3 +326,61 @@ def test_a_record_that_cannot_be_written_lets_nothing_go_and_is_no_fault_of_ours
     assert said.status not in (Exit.DONE, Exit.INTERNAL), said
     assert f"{rig.disks[1]}.logdird" in said.err or f"{name}.json of every work root" in said.err
     assert rig.deleting() == []
+
+
+def test_no_position_that_cannot_be_written_at_the_end_is_a_fault_of_ours(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.with_removal()
+    write, calls = controller.write_record, []
+
+    def denied(*given: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        write(*given)
+
+    monkeypatch.setattr(controller, "write_record", denied)
+    said = rig.reconcile("metadata:", "--apply", "--even-over-limit")
+    assert (len(calls), said.status, len(rig.deleting())) == (2, Exit.REFUSED, 2), said
+    assert "controller.json" in said.err
+
+
+def test_nothing_goes_of_what_was_shown_once_the_image_is_refused(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.with_removal()
+    real, decide = reconcile_apply.apply, reconcile.decide
+    why = Problem("refused", "/m", "an image of this cluster", "one of another")
+
+    def refusing(*given: Any, **named: Any) -> Any:
+        decided = decide(*given, **named)
+        assert decided.plan is not None
+        return replace(decided, plan=replace(decided.plan, refused=why))
+
+    def begun(*given: Any) -> Any:
+        monkeypatch.setattr(reconcile_apply, "decide", refusing)
+        return real(*given)
+
+    monkeypatch.setattr(reconcile_apply, "apply", begun)
+    before = rig.controller()
+    said = rig.reconcile("metadata:", "--apply", "--even-over-limit")
+    assert (said.status, rig.deleting(), rig.controller()) == (Exit.REFUSED, [], before)
+
+
+def test_no_replica_that_changed_is_answered_with_the_refusal_of_another(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two on one log dir one is away before its batch, the other is refused."""
+    rig.with_removal()
+    (rig.disks[1] / "gone-1").rename(rig.folder / "away")
+    partition(rig.disks[0] / "gone-1", topic_id=GONE)
+    age(rig.disks[0] / "gone-1")
+    real = reconcile_apply.apply
+
+    def begun(*given: Any) -> Any:
+        (rig.disks[0] / "gone-1" / "odd").mkdir()
+        (rig.disks[0] / "gone-0").rename(rig.folder / "away too")
+        return real(*given)
+
+    monkeypatch.setattr(reconcile_apply, "apply", begun)
+    _, result = ctl_json("reconcile", "--from", "metadata:", *rig.named, "--apply", "--even-over-limit")
+    assert {item["path"]: item["state"] for item in result["items"]} == {"gone-0": "undone", "gone-1": "refused"}

@@ -46,3 +46,20 @@ def test_an_unformatted_log_dir_is_never_exit_status_0(tmp_path: Path) -> None:
         assert said.status in (Exit.PROBLEMS, Exit.REFUSED), (command, said)
         assert "meta.properties" in said.err or "not-formatted" in said.err or "no work root" in said.err, command
         assert len(set(said.err.splitlines())) == said.err.count("\n")
+
+
+@pytest.mark.parametrize("has_root", [True, False])
+@pytest.mark.parametrize("data", [None, b"", b"version=0\n"], ids=["missing", "empty", "nobody's"])
+def test_a_log_dir_without_identity_is_never_told_of_twice(tmp_path: Path, data: bytes | None, has_root: bool) -> None:
+    one, two = two_disks(tmp_path)
+    words = ["--log-dirs", f"{one},{two}"]
+    if has_root:
+        assert ctl("init", *words, "--apply").status == Exit.DONE
+    (two / "meta.properties").unlink()
+    if data is not None:
+        (two / "meta.properties").write_bytes(data)
+    for command in (["inventory"], ["describe"], ["staged", "ls"], ["init"], ["stage", "pay"], ["staged", "purge"]):
+        said = ctl(*command, *words)
+        about = [line.split(": ")[2].removesuffix("/meta.properties") for line in said.err.splitlines() if ": " in line]
+        assert len(set(about)) == len(about) > 0, (command, said.err)
+        assert str(two) in about or not has_root

@@ -81,7 +81,7 @@ def test_a38_no_staging_that_was_counted_is_held_back_by_its_own_count(
         asked.append(now._replace(boottime_ms=now.boottime_ms + 900_000, is_synchronised=len(asked) < 2))
         return asked[-1]
 
-    monkeypatch.setattr("tools.logdirctl.stage.read_instant", read_instant)
+    monkeypatch.setattr("logdir.service.stage.read_instant", read_instant)
     old = brake_file.Count(instant_ms=clock.now_ms() - 25 * 3_600_000, partitions=40, topics=40)
     for disk in disks:
         Path(f"{disk}.logdird", brake_file.FILE_NAME).write_bytes(brake_file.render((old,)))

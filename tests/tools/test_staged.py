@@ -22,7 +22,7 @@ from logdir.reasons import Reason
 from tests import trees
 from tests.builders import TOPIC_ID, partition
 from tests.tools.cluster_log import elsewhere
-from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
+from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree, two_disks
 from tools.cli import Exit
 
 LS_KEYS = [
@@ -82,6 +82,34 @@ def test_there_and_back_gives_the_same_bytes_on_real_trees(name: str, tmp_path: 
     assert tree(*disks) == after
 
 
+@pytest.mark.parametrize("lost", ["root", "disk", "root-rights", "disk-rights"])
+def test_no_listing_says_that_nothing_is_staged_while_a_log_dir_or_its_work_root_is_unread(
+    lost: str, tmp_path: Path
+) -> None:
+    two = two_disks(tmp_path)[1]
+    named = ("--log-dirs", f"{tmp_path}/d1,{two}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay-1", "--even-if-unknown", "--even-over-limit", *named, "--apply").status == Exit.DONE
+    place = Path(f"{two}.logdird") if "root" in lost else two
+    if "rights" in lost:
+        place.chmod(0o700)
+        os.chown(place, 65534, 65534)
+    else:
+        place.rename(tmp_path / "away")
+    # To describe asks for no work root.
+    for argv in (("staged", "ls"), ("describe", "pay-1"))[: 1 if lost == "root" else 2]:
+        said = ctl_without_rights(*argv, *named)
+        assert said.status == Exit.PROBLEMS
+        assert said.out.splitlines()[0] not in ("nothing is set aside", "nothing is there"), (argv, said)
+        assert "can be read" in said.out.splitlines()[0]
+        # Who lacks the right to look is told so, and not to look after the disk.
+        if "rights" in lost:
+            assert f" no-permission: {place}: " in said.err, said.err
+            assert "run as the broker's user" in said.err
+            assert "is the disk mounted" not in said.err
+            assert "expected a log dir " not in said.err.replace(f"{two}: expected a log dir ", "")
+
+
 def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_path: Path) -> None:
     assert "nothing is set aside" in ctl("staged", "ls", *named).out
     ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply")
@@ -104,10 +132,15 @@ def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_pa
     assert lines[0].split()[:4] == ["topic", "p", "id", "bytes"]
     assert lines[1].split()[:8] == ["pay", "2", TOPIC_ID, "122", "B", "operator", "removed", "(operator)"]
     assert "Z  " in lines[1]
-    assert lines[2:] == [f"next: logdirctl staged restore {TOPIC_ID}_2 {' '.join(named)}"]
+    assert lines[2:] == [f"next: logdirctl inventory {' '.join(named)}"]  # a restore of what is not known is refused
 
 
 def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
+    flags, source = ("--delay-ms", 0, "--protect", "x*"), elsewhere(tmp_path)
+    said = ctl("stage", "pay-1", *source, *named, *flags)
+    assert said.out.splitlines()[-1] == (
+        f"next: logdirctl stage pay-1 {' '.join(named)} --delay 0ms --protect 'x*' {' '.join(source)} --apply"
+    )
     ctl("stage", "other", *elsewhere(tmp_path), *named, "--apply", "--delay-ms", 0)
     before = tree(tmp_path)
     for argv in (
@@ -122,11 +155,6 @@ def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
         said = ctl(*argv, *named)
         assert said.out.splitlines()[-1].startswith("next: logdirctl ")
         assert tree(tmp_path) == before, argv
-    flags, source = ("--delay-ms", 0, "--hold", "--protect", "x*"), elsewhere(tmp_path)
-    said = ctl("stage", "pay", *source, *named, "--even-over-limit", *flags)
-    assert said.out.splitlines()[-1] == (
-        f"next: logdirctl stage pay {' '.join(named)} --delay 0ms --hold --protect 'x*' {' '.join(source)} --apply"
-    )
 
 
 def test_a22_a_running_broker_is_named_and_nothing_is_touched(named: Named, tmp_path: Path) -> None:
@@ -312,10 +340,10 @@ def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path
     out = tmp_path / "out"
     before = tree(tmp_path / "d1.logdird" / "deleting")
     argv = ("staged", "export", "pay", *named, "-o", out)
-    assert ctl(*argv).out.splitlines()[-1] == f"next: logdirctl staged export pay {' '.join(named)} -o {out} --apply"
     assert ctl(*argv, "--apply").status == Exit.PROBLEMS  # nothing is made up: it must be there
     assert not out.exists()
     out.mkdir()
+    assert ctl(*argv).out.splitlines()[-1] == f"next: logdirctl staged export pay {' '.join(named)} -o {out} --apply"
     with held(tmp_path / "d1" / ".lock"):  # beside a running broker, too
         status, result = ctl_json(*argv, "--apply")
     assert (status, states(result)) == (Exit.DONE, ["done"] * 3)
@@ -327,6 +355,10 @@ def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path
     assert tree(tmp_path / "d1.logdird" / "deleting") == before
     status, result = ctl_json(*argv, "--apply")  # nothing is replaced
     assert (status, states(result)) == (Exit.PROBLEMS, ["undone"] * 3)
+    for refused in (tmp_path / "d2", tmp_path / "missing" / "folder"):
+        planned = ctl("staged", "export", "pay-0", *named, "-o", refused)
+        assert (planned.status, f"refused: {refused}/pay-0: " in planned.err) == (Exit.REFUSED, True)
+        assert "--apply" not in planned.out
     inside = ctl("staged", "export", "pay-0", *named, "-o", tmp_path / "d2", "--apply")
     assert inside.status == Exit.PROBLEMS
     assert not (tmp_path / "d2" / "pay-0").exists()
@@ -367,6 +399,12 @@ def test_one_sick_disk_does_not_stop_the_others(
     assert calls == [f"{tmp_path}/d1", f"{tmp_path}/d2"]
     status, result = ctl_json(*argv, *named, "--apply")
     assert (status, states(result)) == (Exit.DONE, ["done"] * (3 if operation == "hold" else 2))
+
+
+def test_a_listing_of_nothing_says_whether_every_work_root_was_read(named: Named, tmp_path: Path) -> None:
+    assert "can be read" not in ctl("staged", "ls", *named).out
+    (tmp_path / "d2.logdird").rename(tmp_path / "away")
+    assert "can be read" in ctl("staged", "ls", *named).out.splitlines()[0]
 
 
 @pytest.mark.parametrize("name", ["suspect.json", "heartbeat.json"])
@@ -449,3 +487,12 @@ def test_a47_what_was_gone_when_it_was_staged_is_refused_on_every_word(named: Na
     # Known to be gone: no word lifts that.
     assert ctl("staged", "restore", "pay-0", *named, "--apply", "--even-if-unknown").status == Exit.REFUSED
     assert path.exists()
+
+
+def test_a_hold_that_fails_never_says_that_the_replica_is_kept(named: Named, tmp_path: Path) -> None:
+    assert ctl("stage", "other", "--even-if-unknown", *named, "--apply").status == Exit.DONE
+    (marker,) = (tmp_path / "d1.logdird" / "deleting").glob("*/replica.json")
+    marker.write_text("x")
+    status, result = ctl_json("staged", "hold", marker.parent.name, *named, "--apply")
+    assert (status, states(result)) == (Exit.PROBLEMS, ["undone"])
+    assert "kept" not in result["items"][0]["says"]

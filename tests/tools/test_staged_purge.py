@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,12 @@ from typing import Any
 import pytest
 
 from logdir.disk import purge, staging
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.outcome import Outcome
 from logdir.disk.pace import AT_ONCE, Pace
 from logdir.disk.site import Site
 from logdir.errors import ReadOnlyDiskError
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
@@ -55,7 +57,7 @@ def purged(named: Named, *more: object) -> tuple[int, dict[str, str]]:
 
 def told(monkeypatch: pytest.MonkeyPatch, tell: Callable[[Call], None]) -> None:
     """Let a command tell of each call that changes something, before it is made."""
-    monkeypatch.setattr("tools.logdirctl.broker.HostDisk", lambda: HostDisk(tell))
+    monkeypatch.setattr("logdir.service.broker.HostDisk", lambda: HostDisk(tell))
 
 
 def before_claims(monkeypatch: pytest.MonkeyPatch, act: Callable[[Site, Mapping[str, ReplicaMarker]], None]) -> None:
@@ -65,7 +67,7 @@ def before_claims(monkeypatch: pytest.MonkeyPatch, act: Callable[[Site, Mapping[
         act(site, items)
         return purge.claim_all(site, items, **more)
 
-    monkeypatch.setattr("tools.logdirctl.staged_purge.claim_all", claim_all)
+    monkeypatch.setattr("logdir.service.purge_batches.claim_all", claim_all)
 
 
 def test_a_batch_has_one_sync_each_way_and_the_rows_are_in_the_order_of_the_plan(
@@ -239,8 +241,111 @@ def test_a_removal_that_fails_leaves_its_replica_claimed_and_says_so(
         real(site, claimed, *rest)
 
     monkeypatch.setattr(purge, "_remove", remove)
-    status, rows = purged(named)
-    assert (status, [path for path, state in rows.items() if state == "undone"]) == (Exit.PROBLEMS, [f"d1/{bad}"])
+    status, result = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
+    undone = [item for item in result["items"] if item["state"] == "undone"]
+    assert (status, [item["path"] for item in undone]) == (Exit.PROBLEMS, [f"deleting/{bad}"])
+    assert [item["place"] for item in undone] == [f"deleting/{bad}.purging"]
     assert names(tmp_path) == [f"{bad}.purging"]
+    # Once more it lies where it lay before.
+    assert purged(named) == (Exit.PROBLEMS, {f"d1/{bad}.purging": "undone"})
     monkeypatch.undo()
     assert purged(named) == (Exit.DONE, {f"d1/{bad}.purging": "done"})
+
+
+def three_copies(folder: Path) -> tuple[Named, list[str]]:
+    """Stage one partition three times, as after it was put back by hand; return their names."""
+    disks = two_disks(folder, replicas=12)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    copies = [folder / f"copy-{number}" for number in range(2)]
+    for copy in copies:
+        shutil.copytree(disks[0] / "pay-0", copy)
+    for number in range(3):
+        said = ctl("stage", "pay-0", *named, "--even-if-unknown", "--even-over-limit", "--apply")
+        assert said.status == Exit.DONE, said
+        if number < len(copies):
+            copies[number].rename(disks[0] / "pay-0")
+    return named, names(folder)
+
+
+def test_of_several_staged_copies_the_one_that_is_named_goes_alone(tmp_path: Path) -> None:
+    named, three = three_copies(tmp_path)
+    assert len(three) == 3
+    word = ("--even-if-last",)
+    _, result = ctl_json("staged", "purge", "pay-0", *named, *word)
+    assert len(result["items"]) == 3  # the plan says that all would go
+    status, result = ctl_json("staged", "purge", "pay-0", *named, "--name", three[1], *word)
+    assert (status, [item["path"] for item in result["items"]]) == (Exit.DONE, [f"deleting/{three[1]}"])
+    assert ctl("staged", "purge", "pay-0", *named, "--name", three[1], *word, "--apply").status == Exit.DONE
+    assert names(tmp_path) == [three[0], three[2]]
+    # What keeps the next one names it alone, too: without its name both would go.
+    said = ctl("staged", "purge", "pay-0", *named, "--name", three[2], "--apply")
+    assert (said.status, f"--name {three[2]} --even-if-last" in said.err) == (Exit.REFUSED, True), said
+    assert ctl("staged", "purge", "pay-0", *named, "--name", three[2], *word, "--apply").status == Exit.DONE
+    assert names(tmp_path) == [three[0]]
+
+
+@pytest.mark.parametrize("apply", [(), ("--apply",)])
+def test_a_name_or_a_disk_that_holds_nothing_purges_nothing(apply: tuple[str, ...], tmp_path: Path) -> None:
+    named, three = three_copies(tmp_path)
+    for words in (
+        ("pay-0", "--name", "nope", "--even-if-last"),
+        ("pay-0", "--disk", tmp_path / "d2", "--even-if-last"),
+        ("--name", "nope"),
+    ):
+        said = ctl("staged", "purge", *words, *named, *apply)
+        assert (said.status, "nothing-selected" in said.err) == (Exit.PROBLEMS, True), said
+    assert names(tmp_path) == three
+
+
+def test_an_override_asks_for_a_selector_beside_a_name(tmp_path: Path) -> None:
+    named, three = three_copies(tmp_path)
+    said = ctl("staged", "purge", "--name", three[0], "--even-if-last", *named, "--apply")
+    assert (said.status, names(tmp_path)) == (Exit.USAGE, three)
+
+
+def test_what_is_due_on_one_disk_goes_alone(named: Named, tmp_path: Path) -> None:
+    status, states = purged(named, "--disk", tmp_path / "d2")
+    assert (status, {state[:2] for state in states}, len(states)) == (Exit.DONE, {"d2"}, 4)
+    assert (len(names(tmp_path)), names(tmp_path, "d2")) == (5, [])
+
+
+@pytest.mark.parametrize(("number", "slug"), [(errno.EPERM, "disk-error"), (errno.ENOSPC, "disk-full")])
+def test_no_removal_that_has_begun_is_said_to_be_as_it_was(
+    number: int, slug: str, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = names(tmp_path)[1]
+    real = HostDirectory.unlink
+
+    def unlink(self: HostDirectory, name: str) -> None:
+        if self.path.endswith(f"{bad}.purging") and name == FILE_NAME:
+            raise OSError(number, os.strerror(number), name)
+        real(self, name)
+
+    monkeypatch.setattr(HostDirectory, "unlink", unlink)
+    said = ctl("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
+    monkeypatch.undo()
+    (line,) = (line for line in said.err.splitlines() if f": {slug}: " in line)
+    assert (said.status, "as it was" in line, "logdirctl staged purge" in line) == (Exit.PROBLEMS, False, True)
+    assert f"{deleting(tmp_path)}/{bad}.purging" in line
+    assert os.listdir(deleting(tmp_path) / f"{bad}.purging") == [FILE_NAME]
+    # As it says: not to be restored, and gone on with.
+    assert ctl("staged", "restore", bad, *named, "--apply", "--even-if-unknown").status != Exit.DONE
+    assert purged(named) == (Exit.DONE, {f"d1/{bad}.purging": "done"})
+
+
+def test_a_claim_that_fails_is_said_to_be_as_it_was(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = names(tmp_path)[1]
+    real = purge._claim
+
+    def claim(site: Site, name: str, claimed: str) -> None:
+        if name == bad:
+            raise PermissionError(errno.EPERM, "Operation not permitted", name)
+        real(site, name, claimed)
+
+    monkeypatch.setattr(purge, "_claim", claim)
+    _, envelope = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
+    assert [item["place"] for item in envelope["items"] if item["state"] == "undone"] == [None]
+    assert names(tmp_path) == [bad]

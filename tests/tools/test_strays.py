@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logdir.service.running import is_running
 from tests import trees
 from tests.builders import CLUSTER, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.reconcile.universe import document, listed
-from tests.tools.ctl import Said, ctl, ctl_json, held, tree
+from tests.tools.ctl import Said, ctl, ctl_json, ctl_without_rights, held, tree
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
 from tools.cli import Exit
 
@@ -170,6 +172,102 @@ def test_a27_a_disk_that_cannot_be_read_is_named_and_nothing_is_said_of_it(remov
     assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven"})
     said = ctl("strays", *removed.named)
     assert f"log-dir-offline: {removed.disks[1]}" in said.err
+
+
+@pytest.mark.parametrize(
+    ("by", "away"),
+    [("log-dirs", "d1"), ("server-properties", "d1"), ("server-properties", "d1/__cluster_metadata-0")],
+)
+def test_no_directory_is_kept_back_because_the_metadata_log_cannot_be_read(removed: Rig, away: str, by: str) -> None:
+    partition(removed.disks[1] / "old-0.0123456789abcdef0123456789abcdef-delete", topic_id=OTHER)
+    named = removed.named
+    if by == "server-properties":
+        path = removed.folder / "server.properties"
+        path.write_text(f"process.roles=broker\nnode.id=1\nlog.dirs={named[1]}\nmetadata.log.dir={removed.disks[0]}\n")
+        named = ("--server-properties", str(path))
+    (removed.folder / away).rename(removed.folder / "away")
+    before = tree(removed.folder)
+    status, result = ctl_json("strays", *named)
+    assert (status, result["source"]) == (Exit.PROBLEMS, None)
+    on_second = {path.name for path in removed.disks[1].iterdir() if path.is_dir()}
+    assert {one["path"] for one in result["strays"] if one["log_dir"] == str(removed.disks[1])} == on_second
+    assert {one["state"] for one in result["strays"] if one["kind"] == "live"} == {"unknown"}
+    assert {one["state"] for one in result["strays"] if one["kind"] == "delete"} == {"leaving"}
+    assert {one["evidence"]["proof"] for one in result["strays"]} == {None}
+    said = ctl("strays", "gone-1", *named)
+    assert said.status == Exit.PROBLEMS
+    slugs = [line.split(": ")[1] for line in said.err.splitlines()]
+    # The log dir that is away is named; the option that nobody typed is not at fault.
+    assert slugs == ["log-dir-offline"] * (away == "d1") + ["metadata-log-unread"]
+    assert str(removed.disks[0]) in said.err
+    assert " --from: " not in said.err
+    assert "--from metadata:DIR" in said.err
+    assert said.out.splitlines()[-1].startswith("next: logdirctl inventory ")
+    assert tree(removed.folder) == before
+    # A source that is named, and is not there, stays a fault of the command line.
+    missing = ctl("strays", *named, "--from", f"metadata:{removed.folder}/none")
+    assert (missing.status, missing.err.count("\n"), " --from: " in missing.err) == (Exit.USAGE, 1, True)
+    told = ctl("describe", *named)
+    assert (told.status, "metadata-log-unread: " in told.err, " --from: " in told.err) == (
+        Exit.PROBLEMS,
+        by != "log-dirs",
+        False,
+    )
+
+
+def test_no_broker_is_wrong_usage_because_no_log_dir_of_it_can_be_read(removed: Rig) -> None:
+    for disk in removed.disks:
+        disk.rename(disk.with_name(f"{disk.name}-away"))
+    said = ctl("strays", *removed.named)
+    assert said.status == Exit.PROBLEMS
+    for disk in removed.disks:
+        assert sum(f"log-dir-offline: {disk}: " in line for line in said.err.splitlines()) == 1
+
+
+def test_no_lock_that_may_not_be_read_is_wrong_usage_while_another_can_be() -> None:
+    with tempfile.TemporaryDirectory(prefix="logdird-rights-") as home:
+        Path(home).chmod(0o755)
+        rig = Rig(Path(home)).with_removal()
+        for disk in rig.disks:
+            (disk / ".lock").touch()
+        os.chown(rig.disks[1], 65534, 65534)
+        rig.disks[1].chmod(0o700)
+        said = ctl_without_rights("strays", *rig.named)
+        assert (said.status, "gone-0" in said.out) == (Exit.PROBLEMS, True), said.err
+        assert f"no-permission: {rig.disks[1]}: " in said.err
+        assert "config-error" not in said.err
+        with held(rig.disks[0] / ".lock"):
+            assert is_running(map(str, rig.disks))
+
+
+def test_a_set_aside_copy_is_not_called_the_only_one_while_a_log_dir_is_unread(rig: Rig) -> None:
+    log = rig.log()
+    rig.snapshot(log)
+    renamed = rig.disks[0] / "pay-1.0123456789abcdef0123456789abcdef-delete"
+    partition(renamed, topic_id=PAY)
+    assert strays(rig, "pay-1")[1][0]["state"] == "leaving"
+    rig.disks[1].rename(rig.folder / "away")
+    status, found = strays(rig, "pay-1")
+    assert (status, [one["state"] for one in found]) == (Exit.PROBLEMS, ["wanted"])
+    assert str(rig.disks[1]) in found[0]["missing"]["found"]
+    assert str(rig.disks[1]) in found[0]["missing"]["fix"]
+    (rig.folder / "away").rename(rig.disks[1])
+    shutil.rmtree(rig.disks[1] / "pay-1")
+    assert str(rig.disks[1]) not in str(strays(rig, "pay-1")[1][0]["missing"])
+
+
+def test_a_log_dir_without_meta_properties_is_not_taken_for_another_hosts(removed: Rig) -> None:
+    (removed.disks[1] / "meta.properties").unlink()
+    said = ctl("strays", *removed.named)
+    assert said.status == Exit.PROBLEMS
+    (line,) = [line for line in said.err.splitlines() if str(removed.disks[1]) in line]
+    assert line.startswith(f"logdirctl strays: not-formatted: {removed.disks[1]}/meta.properties: ")
+    assert "kafka-storage format" in line
+    assert "another host" not in line
+    assert "None" not in line
+    (removed.disks[1] / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\n")
+    (line,) = [line for line in ctl("strays", *removed.named).err.splitlines() if str(removed.disks[1]) in line]
+    assert line.startswith(f"logdirctl strays: log-dir-offline: {removed.disks[1]}/meta.properties: ")
 
 
 def test_a29_another_brokers_word_is_refused(removed: Rig) -> None:

@@ -67,6 +67,24 @@ def test_no_locale_ends_in_a_fault_of_ours(words: list[str], env: dict[str, str]
         json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("env", LOCALES, ids=lambda env: " ".join(env.values()))
+def test_no_path_that_is_utf8_is_refused_in_any_locale(env: dict[str, str], named: str) -> None:
+    words: list[str | bytes] = ["--log-dirs", os.fsencode(named)]
+    first = named.split(",")[0]
+    done = run(["init", *words, "--apply"], env=env)
+    assert (done.returncode, b"config-error" in done.stderr) == (0, False), done.stderr
+    recorded = json.loads(Path(f"{first}.logdird/work-root.json").read_bytes())
+    assert recorded["log_dir"] == first
+    done = run(["stage", "pay-0", "--even-if-unknown", *words, "--json"], env=env)
+    assert (done.returncode, b"config-error" in done.stdout) == (0, False), done.stdout
+    # Bytes that are no UTF-8 are refused in every locale.
+    odd = os.fsencode(first) + b"\xff"
+    Path(first).rename(os.fsdecode(odd))
+    done = run(["init", "--log-dirs", odd], env=env)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1), done.stderr
+    assert b" config-error: " in done.stderr
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_full_disk_on_standard_output_is_one_line_and_never_a_fault_of_ours(words: list[str], named: str) -> None:
     with open("/dev/full", "wb") as full:

@@ -104,7 +104,8 @@ def test_a_unit_alone_answers_the_question_whether_milliseconds_were_meant(
     said = ctl("stage", "other", *elsewhere(tmp_path), *named, "--delay-ms", text, *override)
     assert said.status == (Exit.USAGE if is_asked else Exit.DONE)
     assert ("milliseconds?" in said.err) is is_asked
-    assert text == "0" or is_asked or "--delay " in said.out.rpartition("next: ")[2]
+    # After an override nothing is proposed that would be refused without it.
+    assert text == "0" or is_asked or ("--delay " in said.out.rpartition("next: ")[2]) is (not override)
 
 
 @pytest.mark.parametrize("text", ["4weeks", "h", "", "1.5h", "٤h", "99999999999999999d", "4h30m"])
@@ -112,3 +113,14 @@ def test_what_is_no_duration_is_never_taken_for_one(text: str) -> None:
     said = ctl("stage", "x", "--log-dirs", "/d", f"--delay={text}")
     assert (said.status, said.err.count("\n")) == (Exit.USAGE, 1)
     assert "--delay" in said.err
+
+
+@pytest.mark.parametrize("command", [("inventory",), ("describe",), ("strays",), ("stage", "x"), ("layout", "status")])
+def test_a_server_properties_that_is_not_in_its_format_is_no_problem_of_a_disk(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"log.dirs=/nowhere\ngarb\\u00zz=1\n")
+    said = ctl(*command, "--server-properties", path)
+    assert (said.status, said.out, said.err.count("\n")) == (Exit.USAGE, "", 1)
+    assert f" config-error: {path}: expected four hexadecimal digits" in said.err

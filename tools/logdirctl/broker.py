@@ -1,58 +1,16 @@
-"""The log dirs of one broker opened for a command, and its locks held while something changes.
+"""The arguments by which a command names a broker, and what an operator says of its disks.
 
-Opening reads only. A command that changes something takes the owner lock of every work root for as long as it runs, and
-Kafka's lock of every log dir in batches of at most two seconds; before each batch the broker's configuration is read
-again and every path is compared with what was opened. What an interruption left is finished or undone first. A log dir
-may be closed (``closed``): it is looked at, and nothing of it is changed. So is one that is said to have failed as soon
-as it takes no lock of ours or no change, as one does that was remounted read-only.
-
-Not here: what is changed, and whether it may be (``logdir.decide``).
-
-Spec: design §2 laws 4, 6, 9; attacks A19, A22, A23, A25, A26, A31, A45.
+Not here: opening its log dirs (``logdir.service.broker``).
 """
 
 from __future__ import annotations
 
 import argparse
-import errno
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-from logdir import clock
-from logdir.clock import Instant
-from logdir.disk import heartbeat
-from logdir.disk.failure import full_disk, is_full, is_sick, read_only
-from logdir.disk.file_system import fs_type_at, require_supported_fs
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.locks import Batch, OwnerLock, hold_all
-from logdir.disk.recovery import recover_broker
-from logdir.disk.site import Site
-from logdir.disk.work_root import WorkRoot
-from logdir.errors import (
-    ConfigError,
-    DiskError,
-    DiskFullError,
-    LogDirError,
-    LogDirOfflineError,
-    NoWorkRootError,
-    Problem,
-    ReadOnlyDiskError,
-    RefusedError,
-    UnsupportedVersionError,
-)
-from logdir.formats import brake_file
-from logdir.formats.inventory import Entry
-from logdir.observe.facts import LogDirFacts
-from logdir.observe.replicas import look
-from tools.logdirctl.closed import closed_of, failed_of, keep_in_mind, unlocked
-from tools.logdirctl.naming import Broker, add_broker, broker_of, require_text, words_of
-from tools.logdirctl.refill import refill
-from tools.logdirctl.root import open_true_root, require_one_broker
-from tools.render import quoted
-
-_RIGHTS = (errno.EACCES, errno.EPERM)
+from logdir.service.broker import BrokerRequest
+from logdir.text import quoted
+from tools.logdirctl.naming import add_broker, words_of
 
 
 def add_change(parser: Any, *, changes: bool = True) -> None:
@@ -83,348 +41,31 @@ def next_words(arguments: argparse.Namespace) -> str:
     return " ".join([words_of(arguments), *skipped])
 
 
-def without_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
-    """Return the log dirs that are said to have failed.
-
-    Raises:
-        ConfigError: one of them is none of the broker's.
-    """
-    return _of_the_brokers("--skip-log-dir", arguments.skip_log_dir, named)
+SAME_WITH_APPLY = "to do this, type the same with --apply"
+"""Behind a plan that rests on an override: no ``next:`` line carries one, and without it the same would be refused."""
 
 
-def returned_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str]:
-    """Return the log dirs that were away, and that an operator has looked at since.
-
-    Raises:
-        ConfigError: one of them is none of the broker's.
-    """
-    return _of_the_brokers("--even-if-stale-disk", getattr(arguments, "even_if_stale_disk", ()), named)
+def has_override(arguments: argparse.Namespace) -> bool:
+    """Return whether the operator overrode anything."""
+    return any(bool(value) for name, value in vars(arguments).items() if name.startswith(("even_", "include_held")))
 
 
-def _of_the_brokers(flag: str, paths: Sequence[str], named: Broker) -> frozenset[str]:
-    import os
-
-    said = [os.path.abspath(path) for path in paths]
-    problems = tuple(
-        Problem("config-error", flag, "one of the broker's log dirs", path)
-        for path in said
-        if path not in named.log_dirs
-    )
-    if problems:
-        raise ConfigError(problems)
-    return frozenset(said)
-
-
-@contextmanager
-def told(path: str) -> Iterator[None]:
-    """Turn an error of the kernel into one of ours."""
-    try:
-        yield
-    except OSError as error:
-        raise as_refusal(path, error) from error
-
-
-@contextmanager
-def told_or_closed(
-    log_dir: str, without: Collection[str], close: Callable[[str, Problem], None], path: str | None = None
-) -> Iterator[None]:
-    """As ``told``; one that is said to have failed is closed by an error of its disk, and no error is raised.
+def said_of_override(arguments: argparse.Namespace, *, is_planned: bool) -> tuple[str, ...]:
+    """Return what stands before the next command where a plan rests on an override.
 
     Args:
-        log_dir: Whose disk it is.
-        without: Those that are said to have failed.
-        close: Told the log dir and what is wrong with it.
-        path: What is worked on, if not the log dir.
-
-    Raises:
-        LogDirOfflineError, ReadOnlyDiskError, DiskFullError: one of which that was not said does not answer, or takes
-            no change.
+        arguments: Of the command.
+        is_planned: Something would be done.
     """
-    try:
-        with told(path or log_dir):
-            yield
-    except (LogDirOfflineError, ReadOnlyDiskError, DiskFullError) as error:
-        close(log_dir, failed_of(error, log_dir, without))
+    return (SAME_WITH_APPLY,) if is_planned and not arguments.apply and has_override(arguments) else ()
 
 
-def as_refusal(path: str, error: OSError) -> DiskError:
-    """Return an error of the kernel as one of ours."""
-    found = error.strerror or str(error)
-    if error.errno in _RIGHTS:
-        return RefusedError(path, expected="the right to do it", found=found, fix="run as the owner of the log dirs")
-    if is_full(error):
-        return full_disk(path, error)
-    return LogDirOfflineError(path, expected="a disk that answers", found=found, fix="look at the kernel's log")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenBroker:
-    """Open log dirs of one broker."""
-
-    disk: HostDisk
-    arguments: argparse.Namespace
-    named: Broker
-    without: frozenset[str]
-    roots: tuple[WorkRoot, ...]
-    missing: tuple[str, ...]
-    """Of ``without``: those that did not answer."""
-    rootless: tuple[str, ...] = ()
-    """Those without a whole work root, where that is allowed."""
-    closed: dict[str, Problem] = field(default_factory=dict)
-    """Log dirs of which nothing may be changed though they answer, or begin to, and why; there may come more."""
-    notes: list[Problem] = field(default_factory=list)
-    """What is to be told beside the outcome."""
-
-    @property
-    def sites(self) -> tuple[Site, ...]:
-        """Return the log dirs that answer, in the order of the configuration."""
-        return tuple(root.site for root in self.roots)
-
-    @property
-    def changeable(self) -> tuple[Site, ...]:
-        """Return those of them that may be changed."""
-        return tuple(site for site in self.sites if site.log_dir not in self.closed)
-
-    def site_of(self, log_dir: str) -> Site:
-        """Return one of them.
-
-        Raises:
-            KeyError: it did not answer.
-        """
-        return {site.log_dir: site for site in self.sites}[log_dir]
-
-    def path_of(self, log_dir: str, path: str) -> str:
-        """Return an absolute path, for messages: ``Site.path_of`` of a log dir that answers, else below its own."""
-        return next((site.path_of(path) for site in self.sites if site.log_dir == log_dir), f"{log_dir}/{path}")
-
-    def look(self, closely: Callable[[Entry], bool] | None = None) -> tuple[LogDirFacts, ...]:
-        """Look at every configured log dir; of one that is barred node and cluster are the true ones."""
-        true = {root.site.log_dir: root.belongs.node_id for root in self.roots}
-        return tuple(
-            replace(one, node_id=true.get(one.log_dir, one.node_id), closed=self.closed.get(one.log_dir))
-            for one in look_at(self.named, closely)
-        )
-
-    def require_unchanged(self) -> None:
-        """Return if the broker's configuration still says what it said.
-
-        Raises:
-            RefusedError: it does not, or cannot be read any more.
-        """
-        try:
-            now = broker_of(self.arguments)
-        except LogDirError as error:
-            raise _edited(self.arguments.server_properties, error.found) from error
-        if now._replace(rack=None) != self.named._replace(rack=None):
-            raise _edited(self.arguments.server_properties, f"{', '.join(now.log_dirs)} of node {now.node_id}")
-
-    @contextmanager
-    def _told(self, log_dir: str, path: str | None = None) -> Iterator[None]:
-        """As ``told_or_closed``."""
-        with told_or_closed(log_dir, self.without, self._close, path):
-            yield
-
-    def _close(self, log_dir: str, why: Problem) -> None:
-        if log_dir not in self.closed:
-            self.closed[log_dir] = why
-            self.notes.append(why)
-
-    @contextmanager
-    def batch(self) -> Iterator[Batch]:
-        """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
-
-        One that is said to have failed, and whose lock cannot be held, is closed.
-
-        Raises:
-            LockHeldError: a broker runs.
-            RefusedError: as ``require_unchanged``.
-            LogDirReplacedError: a path leads elsewhere by now.
-            LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
-        """
-        self.require_unchanged()
-        began = clock.boottime_ms()
-        works = {root.site.log_dir: root.site.work for root in self.roots}
-        with hold_all(self.disk, self.named.log_dirs, without=self.without, works=works, now_boottime_ms=began) as held:
-            for root in self.roots:
-                with self._told(root.site.log_dir):
-                    root.require_same(self.disk)
-                if root.site.log_dir not in held.log_dirs:
-                    self._close(root.site.log_dir, unlocked(root.site.log_dir))
-            yield held
-        self.refill()
-
-    def recover(self) -> None:
-        """Finish or undo what an interruption left, and prove that replicas can be renamed, in one batch.
-
-        Raises:
-            LogDirError: as ``batch``, ``prove`` and the recoveries.
-        """
-        with self.batch():
-            for root in self.roots:
-                if root.site.log_dir not in self.closed:
-                    require_supported_fs(
-                        root.site.log_dir, fs_type_at(root.site.log_dir), unsupported_fs=root.unsupported_fs
-                    )
-                    with self._told(root.site.log_dir):
-                        root.prove()
-            # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
-            is_whole = not self.missing and not self.rootless and not self.closed and not self.without
-            self.notes.extend(recover_broker(self.changeable, is_whole=is_whole, told=self._told).troubled)
-
-    def refill(self) -> None:
-        """Put back what a full disk made us give up; what cannot be is noted."""
-        refill(self.changeable, self.notes)
-
-    def beat(self, now: Instant) -> None:
-        """Fold every heartbeat forward but those of closed disks; of one that is lost is told: nothing is purged there.
-
-        Raises:
-            UnsupportedVersionError: a newer release wrote one.
-            DiskError: one cannot be written, and its log dir is not said to have failed.
-        """
-        for site in self.changeable:
-            with self._told(site.log_dir, site.work.path):
-                try:
-                    is_lost = heartbeat.beat(site, now) is None
-                except DiskFullError:
-                    # One that stays behind only makes deadlines later, and to purge is how a full disk gets room.
-                    continue
-                if is_lost:
-                    path = f"{site.work.path}/heartbeat.json"
-                    fix = "nothing there is purged until logdirctl init writes it anew"
-                    self.notes.append(Problem("state-error", path, "a heartbeat", "none that can be read", fix))
-
-
-def look_at(named: Broker, closely: Callable[[Entry], bool] | None = None) -> tuple[LogDirFacts, ...]:
-    """Look at every configured log dir; opens no lock and no work root."""
-    if closely is None:
-        return tuple(look(log_dir) for log_dir in named.log_dirs)
-    return tuple(look(log_dir, closely=closely) for log_dir in named.log_dirs)
-
-
-def _edited(path: str, found: str) -> RefusedError:
-    return RefusedError(
-        path,
-        expected="log.dirs, node.id and metadata.log.dir as when the command began",
-        found=found,
-        fix="nothing more was changed; look at the file, then do it again",
+def request_of(arguments: argparse.Namespace) -> BrokerRequest:
+    """Return what the arguments of ``add_change`` say."""
+    return BrokerRequest(
+        server_properties=arguments.server_properties,
+        log_dirs=arguments.log_dirs,
+        skipped=tuple(getattr(arguments, "skip_log_dir", ())),
+        accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),
+        named_disk=getattr(arguments, "disk", None),
     )
-
-
-@contextmanager
-def opened(
-    arguments: argparse.Namespace, *, changes: bool, is_bar_allowed: bool = False, is_root_needed: bool = True
-) -> Iterator[OpenBroker]:
-    """Open every log dir of a broker and its work root.
-
-    Args:
-        arguments: With those of ``add_change``.
-        changes: Whether the owner locks are taken; without them nothing may be changed.
-        is_bar_allowed: Whether the broker may be barred while a change of its layout is under way.
-        is_root_needed: Whether each log dir must have a work root that is whole.
-
-    Raises:
-        ConfigError: the broker is not named right, or the path of a log dir is no UTF-8.
-        LogDirOfflineError: a log dir does not answer and is not said to have failed.
-        NoWorkRootError: one has no work root.
-        ForeignLogDirError: they are not all of one broker.
-        WorkRootOwnedError: another process of ours works there.
-        LogDirError: as ``open_root``.
-    """
-    named = broker_of(arguments)
-    require_text(named)
-    without = without_of(arguments, named)
-    accepted = returned_of(arguments, named)
-    disk = HostDisk()
-    roots: list[WorkRoot] = []
-    missing: list[str] = []
-    rootless: list[str] = []
-    with ExitStack() as stack:
-        for log_dir in named.log_dirs:
-            try:
-                with told(log_dir):
-                    root = stack.enter_context(open_true_root(disk, log_dir, is_bar_allowed=is_bar_allowed))
-            except LogDirOfflineError as error:
-                failed_of(error, log_dir, without)
-                missing.append(log_dir)
-                continue
-            except NoWorkRootError:
-                if is_root_needed:
-                    raise
-                rootless.append(log_dir)
-                continue
-            require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
-            roots.append(root)
-        failed: dict[str, Problem] = {}
-        for root in tuple(roots):
-            log_dir = root.site.log_dir
-            try:
-                if changes:
-                    stack.enter_context(_owned(root.site))
-            except LogDirOfflineError as error:
-                failed[log_dir] = failed_of(error, log_dir, without)
-            try:
-                _require_known_versions(root.site)
-            except LogDirOfflineError as error:
-                failed[log_dir] = failed_of(error, log_dir, without)
-                roots.remove(root)
-                missing.append(log_dir)
-        if not roots and not rootless:
-            raise RefusedError(", ".join(sorted(without)), expected="at least one log dir that answers", found="none")
-        sites = tuple(root.site for root in roots)
-        with told(named.log_dirs[0]):
-            closed = closed_of(sites, accepted) | failed
-        try:
-            yield OpenBroker(
-                disk=disk,
-                arguments=arguments,
-                named=named,
-                without=without,
-                roots=tuple(roots),
-                missing=tuple(missing),
-                rootless=tuple(rootless),
-                closed=closed,
-                notes=list(closed.values()),
-            )
-        finally:
-            if changes:
-                keep_in_mind(disk, sites, closed)
-
-
-def _owned(site: Site) -> OwnerLock:
-    if not isinstance(site.work, HostDirectory):
-        raise TypeError(f"no directory of this host: {site.work!r}")
-    with told(site.work.path):
-        return OwnerLock.take(site.work)
-
-
-def _require_known_versions(site: Site) -> None:
-    """Refuse files of a newer release by name, before anything is touched."""
-    with told(site.work.path):
-        heartbeat.read(site)
-        try:
-            data = site.work.read(brake_file.FILE_NAME, brake_file.MAX_BYTES)
-            brake_file.parse(data, f"{site.work.path}/{brake_file.FILE_NAME}")
-        except UnsupportedVersionError:
-            raise
-        except (FileNotFoundError, LogDirError):
-            return  # the brake itself says what follows
-
-
-@contextmanager
-def sick_disks(notes: list[Problem], sick: set[str], site: Site) -> Iterator[None]:
-    """Go on with the other disks when one takes no more changes."""
-    try:
-        yield
-    except ReadOnlyDiskError as error:
-        sick.add(site.log_dir)
-        notes.append(error.problem())
-    except OSError as error:
-        sick.add(site.log_dir)
-        notes.append(
-            (
-                read_only(site.top, error, "a call that succeeds")
-                if is_sick(error)
-                else as_refusal(site.log_dir, error)
-            ).problem()
-        )

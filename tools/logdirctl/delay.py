@@ -10,15 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logdir.decide.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, check_delay
-from logdir.errors import ConfigError
+from logdir.errors import ConfigError, Problem
 from logdir.formats import duration
 from logdir.formats.duration import Duration
 from tools.logdirctl.usage import duration_of
 
 if TYPE_CHECKING:
     import argparse
-
-    from logdir.errors import Problem
 
 _FLAG = "--delay"
 _DEFAULT = Duration(DEFAULT_DELAY_MS, has_unit=False)
@@ -47,6 +45,17 @@ def delay_problems(arguments: argparse.Namespace) -> list[Problem]:
             fix=f"milliseconds? with a unit it is taken as typed: {given.ms}ms, or {given.ms}s"
         )
     return [question]
+
+
+def require_no_delay(arguments: argparse.Namespace, flag: str) -> None:
+    """Return if no delay was said, beside an option that asks for none.
+
+    Raises:
+        ConfigError: one was said.
+    """
+    if arguments.delay is not _DEFAULT:
+        fix = f"without a deadline nothing waits: leave {_FLAG} out, or {flag}"
+        raise ConfigError((Problem("config-error", _FLAG, f"{_FLAG} or {flag}", "both", fix),))
 
 
 def delay_of(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 A table, JSON, or what stock tools print. Reads only, beside a running broker too. The cluster's word is optional but
 for ``--kafka-topics``: without a source, and without a metadata log of the broker's own, the disks are told alone.
 
-Not here: how things stand (``decide.describe``), stock forms (``describe_stock``).
+Not here: what is described (``logdir.service.describe``).
 
 Spec: design §6; KIP-516, "Tools".
 """
@@ -11,27 +11,22 @@ Spec: design §6; KIP-516, "Tools".
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from typing import Any
 
-from logdir.decide.describe import Described, State, choose, describe, missing_problem
-from logdir.decide.selector import EVERYTHING, parse
-from logdir.decide.trust import ANY_AGE_MS, check_image
+from logdir.decide.describe import Described, State
 from logdir.desired.image import NO_LEADER, Image, Partition
-from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
+from logdir.service.broker import BrokerRequest
+from logdir.service.describe import DescribeRequest, Form, describe
+from logdir.text import printable, utf8
 from tools import render
-from tools.cli import Exit, Streams, envelope, problems_of, say
-from tools.logdirctl.desired_source import OWN_LOG, add_source, own_log, parse_uri, read_desired, source_words
-from tools.logdirctl.host import Host, look_at_host, unformatted
-from tools.logdirctl.naming import Broker, add_broker, broker_of, words_of
-from tools.logdirctl.report import nothing_selected
-from tools.logdirctl.source_report import against_blank, source_json, source_line
+from tools.cli import Exit, Streams, envelope, say
+from tools.logdirctl.naming import add_broker, words_of
+from tools.logdirctl.source import add_source, source_of, source_words
+from tools.logdirctl.source_report import source_json, source_line
 from tools.streams import as_utf8
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
-_IN_TROUBLE = frozenset((State.UNUSABLE, State.MISSING))
 
 
 def add_parser(commands: Any) -> None:
@@ -63,123 +58,38 @@ def add_parser(commands: Any) -> None:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
-    selector = None if arguments.selector in (None, EVERYTHING) else parse(arguments.selector)
-    if arguments.source is not None:
-        parse_uri(arguments.source)
-    named = broker_of(arguments)
-    disks = _disks_of(arguments, named)
-    host = look_at_host(named)
-    problems = [*host.problems, *(one.problem for one in host.facts if one.problem is not None)]
-    problems += unformatted(host.facts)
-    # Stock tools ask brokers for this, and no cluster.
-    image = None if arguments.kafka_json else _image(arguments, named, host, problems, streams)
-    if arguments.kafka_json or arguments.kafka_topics:
-        from tools.logdirctl import describe_stock
-
-        if arguments.kafka_json:
-            as_utf8(streams.out)
-            lines = describe_stock.log_dirs(named, host.facts, selector, disks)
-        else:
-            lines = describe_stock.topics(arguments, image, selector)
-        if selector is not None and not lines.found:
-            problems.append(nothing_selected(selector.text, "describe"))
-        _say(problems, streams)
-        for line in lines.lines:
-            streams.out.write(f"{line}\n")
-        return Exit.PROBLEMS if problems else Exit.DONE
-    known = rows = describe(host.facts, image)
-    if selector is not None:
-        rows = choose(selector, rows)
-    # What a selector means depends on all disks.
-    rows = tuple(row for row in rows if disks is None or row.log_dir in disks)
-    if selector is not None and not rows:
-        problems.append(nothing_selected(selector.text, "describe", known))
-    return _listing(arguments, streams, rows, image, problems)
-
-
-def _disks_of(arguments: argparse.Namespace, named: Broker) -> frozenset[str] | None:
-    """Return the log dirs that were asked for, ``None`` if no one was.
-
-    Raises:
-        ConfigError: one is none of the broker's, or the form tells of no disks.
-    """
-    if arguments.disk is None:
-        return None
-    if arguments.kafka_topics:
-        raise ConfigError((Problem("config-error", "--disk", "a form that tells of disks", "--kafka-topics"),))
-    disks = frozenset(map(os.path.abspath, arguments.disk))
-    foreign = sorted(disks.difference(named.log_dirs))
-    if foreign:
-        expected = "one of the broker's log dirs"
-        raise ConfigError(
-            tuple(Problem("config-error", "--disk", expected, render.printable(path)) for path in foreign)
-        )
-    return disks
-
-
-def _listing(
-    arguments: argparse.Namespace,
-    streams: Streams,
-    rows: Sequence[Described],
-    image: Image | None,
-    problems: list[Problem],
-) -> int:
-    problems += [missing_problem(row) for row in rows if row.state is State.MISSING]
-    status = Exit.PROBLEMS if problems or any(row.state in _IN_TROUBLE for row in rows) else Exit.DONE
-    _say(problems, streams)
-    if arguments.json:
-        source = None if image is None else source_json(arguments.source, image)
-        result = {"source": source, "items": [_json(row) for row in rows]}
-        streams.out.write(envelope("describe", status, problems, result))
-        return status
-    if image is not None:
-        streams.out.write(f"{source_line(image)}\n")
-    _table(rows, image, streams)
-    streams.out.write(render.printable(f"next: {_next(arguments, rows, image)}") + "\n")
-    return status
-
-
-def _say(problems: Sequence[Problem], streams: Streams) -> None:
-    for problem in problems:
+    is_named = any(one is not None for one in (arguments.source, arguments.high_watermark, arguments.leader_epoch))
+    form = (
+        Form.KAFKA_LOG_DIRS if arguments.kafka_json else Form.KAFKA_TOPICS if arguments.kafka_topics else Form.LISTING
+    )
+    request = DescribeRequest(
+        broker=BrokerRequest(server_properties=arguments.server_properties, log_dirs=arguments.log_dirs),
+        source=source_of(arguments) if is_named else None,
+        selector=arguments.selector,
+        disks=None if arguments.disk is None else tuple(arguments.disk),
+        form=form,
+    )
+    # What the source is, before it is said why it is refused.
+    found = describe(request, source_read=lambda image: say(streams, f"logdirctl describe: {source_line(image)}"))
+    for problem in (*found.notes, *found.problems):
         say(streams, f"logdirctl describe: {problem.line()}")
-
-
-def _image(
-    arguments: argparse.Namespace, named: Broker, host: Host, problems: list[Problem], streams: Streams
-) -> Image | None:
-    """Return what the cluster says, ``None`` if nobody was asked; what is wrong with the own log is told, not raised.
-
-    Raises:
-        LogDirError: the source that was named cannot be used.
-    """
-    named_ones = (arguments.source, arguments.high_watermark, arguments.leader_epoch)
-    is_asked = arguments.kafka_topics or any(one is not None for one in named_ones)
-    if not is_asked and own_log(named, host.facts) is None:
-        return None
-    arguments.source = arguments.source or str(OWN_LOG)
-    now_ms = read_instant().wall_ms
-    try:
-        # Whatever its age, and whoever runs: nothing follows from what is shown.
-        desired = read_desired(arguments, named, host.facts, host.used, now_ms=now_ms, is_broker_running=True)
-        blank = against_blank(desired.image)
-        if blank is not None:
-            if is_asked:
-                raise ConfigError((blank,))
-            _say([blank], streams)  # of a young cluster: nothing is wrong with that
-            return None
-        standing = desired.standing(max_age_ms=ANY_AGE_MS, is_position_confirmed=True)
-        distrust = check_image(desired.image, host.facts, standing, now_ms)
-        if distrust is not None:
-            say(streams, f"logdirctl describe: {source_line(desired.image)}")  # what it is, and then why not
-            raise RefusedError.of(distrust.problem)
-    except LogDirError as error:
-        if is_asked:
-            raise
-        problems.extend(problems_of(error))
-        return None
-    if desired.image.ended is not None:
-        problems.append(desired.image.ended)
-    return desired.image
+    status = Exit.PROBLEMS if found.problems else Exit.DONE
+    if form is not Form.LISTING:
+        if form is Form.KAFKA_LOG_DIRS:
+            as_utf8(streams.out)
+        for line in found.lines:
+            streams.out.write(f"{line}\n")
+        return status
+    if arguments.json:
+        source = None if found.image is None else source_json(found.uri, found.image)
+        result = {"source": source, "items": [_json(row) for row in found.rows]}
+        streams.out.write(envelope("describe", status, found.problems, result))
+        return status
+    if found.image is not None:
+        streams.out.write(f"{source_line(found.image)}\n")
+    _table(found.rows, found.image, streams, is_whole=found.is_whole)
+    streams.out.write(printable(f"next: {_next(arguments, found.rows, found.image)}") + "\n")
+    return status
 
 
 def _next(arguments: argparse.Namespace, rows: Sequence[Described], image: Image | None) -> str:
@@ -199,8 +109,8 @@ def _json(row: Described) -> dict[str, object]:
         "partition": row.partition,
         "state": row.state.value,
         "kind": None if row.kind is None else row.kind.value,
-        "log_dir": None if row.log_dir is None else render.utf8(row.log_dir),
-        "path": None if row.path is None else render.utf8(row.path),
+        "log_dir": None if row.log_dir is None else utf8(row.log_dir),
+        "path": None if row.path is None else utf8(row.path),
         "log_bytes": row.log_bytes,
         "segments": row.segments,
         "first_offset": row.first_offset,
@@ -225,9 +135,9 @@ def _nodes(nodes: Sequence[int]) -> str:
     return ",".join(map(str, nodes)) or "-"
 
 
-def _table(rows: Sequence[Described], image: Image | None, streams: Streams) -> None:
+def _table(rows: Sequence[Described], image: Image | None, streams: Streams, *, is_whole: bool) -> None:
     if not rows:
-        streams.out.write("nothing is there\n")
+        streams.out.write("nothing is there\n" if is_whole else "nothing is found on the log dirs that can be read\n")
         return
     headers = ["topic", "p", "id", "kind", "state", "bytes", "disk", "path"]
     more = [] if image is None else ["leader", "replicas", "isr"]

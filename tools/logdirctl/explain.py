@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from logdir.errors import ConfigError, Problem
+from logdir.suggestion import did_you_mean
 from tools import render
 from tools.cli import Exit, Streams, envelope
-from tools.suggestion import did_you_mean
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "errors.md")
 _SLUG = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from logdir.errors import Problem
+from logdir.observe.outside import require_outside
+from logdir.text import printable, quoted
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 
@@ -76,7 +78,7 @@ def _report(arguments: argparse.Namespace, streams: Streams) -> int:
     if arguments.json:
         streams.out.write(envelope(arguments.title, Exit.DONE, (), {"output": str(page)}))
     else:
-        streams.out.write(f"wrote {render.printable(str(page))}\nnext: open it in a browser\n")
+        streams.out.write(f"wrote {printable(str(page))}\nnext: open it in a browser\n")
     return Exit.DONE
 
 
@@ -90,7 +92,8 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
     if Path(arguments.fleet).is_file():
         from migrate.fleet import read_fleet
 
-        read_fleet(arguments.fleet)
+        walked = [path for _, _, broker in read_fleet(arguments.fleet).brokers() for path in broker.log_dirs]
+        require_outside(str(output), walked)  # inventories name log dirs of other hosts
     stages = Stages(streams)
     result: dict[str, object] = {"output": str(output)}
     warnings: list[Problem] = []
@@ -121,8 +124,8 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
         streams.out.write(envelope(arguments.title, Exit.DONE, warnings, result))
     elif arguments.verb == "scan":
         counts = f"{result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows"
-        line = f"next: logdirctl fleet plan {render.quoted(str(output))} -o PLAN"
-        streams.out.write(f"wrote {render.printable(str(output))}: {counts}\n{line}\n")
+        line = f"next: logdirctl fleet plan {quoted(str(output))} -o PLAN"
+        streams.out.write(f"wrote {printable(str(output))}: {counts}\n{line}\n")
     else:
         _tell_plan(summary, output, streams)
     return Exit.DONE
@@ -147,8 +150,8 @@ def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
         if summary.waves > summary.lower_bound:
             out.write("more waves than the bound: the bound looks at one partition at a time; the report says more\n")
         out.write(f"\n{NO_BROKER}\n")
-    page = render.quoted(str(output / "report.html"))
-    out.write(f"\nwrote {render.printable(str(output))}\nnext: open {page} in a browser\n")
+    page = quoted(str(output / "report.html"))
+    out.write(f"\nwrote {printable(str(output))}\nnext: open {page} in a browser\n")
 
 
 class Stages:

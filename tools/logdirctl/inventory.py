@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from logdir.errors import Problem
 from logdir.observe.process import Request, Summary
+from logdir.text import printable, utf8
 from tools import render
 from tools.cli import Exit, Streams, compact, envelope, say
 from tools.logdirctl.inventory_disks import scan
@@ -46,7 +47,8 @@ def add_parser(commands: Any) -> None:
         "inventory",
         help="scan the log dirs of one broker",
         description="Scan every log dir of one broker, one process per disk. Reads only, beside a running broker too.",
-        epilog="exit status: 0 every disk was read, 1 a disk could not be read or is not formatted, 2 usage",
+        epilog="exit status: 0 every disk was read, 1 a disk could not be read or is not formatted, 2 usage, "
+        "4 -o lies in a log dir or work root",
         allow_abbrev=False,
     )
     add_broker(parser)
@@ -111,7 +113,7 @@ def _disk_json(result: Result, file: BinaryIO) -> Iterator[str]:
         lines = file.read().decode().split("\n")[1:-2]
         yield f'"entries":[{",".join(lines)}],'
     yield (
-        f'"file":{compact(None if result.file is None else render.utf8(result.file))},"kinds":{compact(kinds)},'
+        f'"file":{compact(None if result.file is None else utf8(result.file))},"kinds":{compact(kinds)},'
         f'"problems":{compact(summary.problems)},"rows":{summary.rows},"sha256":{compact(summary.sha256)}}}'
     )
 
@@ -120,13 +122,14 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     broker = broker_of(arguments)
     # What was configured, as other inventories of this broker will say it too.
-    configured = tuple(map(render.utf8, broker.log_dirs))
+    configured = tuple(map(utf8, broker.log_dirs))
     processes = 2 if len(broker.log_dirs) == 1 and len(os.sched_getaffinity(0)) > 1 else 1
     is_written = arguments.json or arguments.output is not None
     requests = [
         Request(path, arguments.exact, configured, broker.rack, processes, is_written) for path in broker.log_dirs
     ]
-    with places(arguments.output, len(requests), is_written=is_written) as found:
+    kept_free = (*broker.log_dirs, *(() if broker.metadata_log_dir is None else (broker.metadata_log_dir,)))
+    with places(arguments.output, len(requests), is_written=is_written, log_dirs=kept_free) as found:
         summaries = scan(requests, [place.file for place in found], streams)
         written = publish(found, summaries)
         results = [Result(*pair) for pair in zip(summaries, written, strict=True)]
@@ -146,9 +149,9 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in problems:
         say(streams, f"logdirctl inventory: {problem.line()}")
     if arguments.output is None:
-        streams.out.write(render.printable(f"next: logdirctl inventory {words_of(arguments)} -o DIR") + "\n")
+        streams.out.write(printable(f"next: logdirctl inventory {words_of(arguments)} -o DIR") + "\n")
     else:
         for result in results:
-            streams.out.write(render.printable(f"wrote {result.file}") + "\n")
+            streams.out.write(printable(f"wrote {result.file}") + "\n")
         streams.out.write("next: name these files in a fleet file and type: logdirctl fleet plan FLEET -o PLAN\n")
     return status

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from logdir.observe.process import Request, Summary, parse_summary, run, serve
 from logdir.observe.share import is_alone
-from tools import render
+from logdir.text import printable
 from tools.cli import Streams
 from tools.logdirctl.inventory_output import unwritten
 
@@ -106,7 +106,7 @@ class _Child:
         if self._reason is not None:
             raise unwritten(self.request.log_dir, self._reason)
         if self._status != 0 or self._summary is None:
-            words, path = self._strange.decode(errors="replace"), render.printable(self.request.log_dir)
+            words, path = self._strange.decode(errors="replace"), printable(self.request.log_dir)
             raise RuntimeError(f"the scan of {path} ended with {self._status}: {words}")
         return self._summary
 

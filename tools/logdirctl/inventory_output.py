@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import BinaryIO, NamedTuple
 
 from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.observe.outside import require_outside
 from logdir.observe.process import Summary
 
 
@@ -49,17 +50,26 @@ def unwritten(path: str, reason: str | None) -> LogDirError:
 
 
 @contextmanager
-def places(directory: str | None, disks: int, *, is_written: bool) -> Iterator[list[Place]]:
+def places(
+    directory: str | None, disks: int, *, is_written: bool, log_dirs: Sequence[str] = ()
+) -> Iterator[list[Place]]:
     """Open a place for each disk's inventory; what was not published is gone at the end.
 
     Args:
         directory: Where the files shall be; made if it is not there. ``None``: in memory.
         disks: How many places.
         is_written: Whether anything is written at all.
+        log_dirs: Of the broker; neither in them nor in their work roots is anything written.
 
     Raises:
+        RefusedError: the directory lies in a log dir or a work root; nothing was made.
         ConfigError: the directory cannot be made, or no file in it.
     """
+    if is_written and directory:
+        require_outside(directory, log_dirs)
+        if "/../" in f"{directory}/":
+            # Else every directory that such a path goes through and leaves again would be made, in a log dir too.
+            directory = os.path.realpath(directory)
     with ExitStack() as stack:
         found = []
         for index in range(disks):

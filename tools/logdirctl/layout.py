@@ -18,16 +18,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from logdir.decide import relayout as decide
-from logdir.decide.layout_action import Decision, Seen
+from logdir.decide.layout_action import Decision, Seen, TakeToNames
+from logdir.disk import bar
 from logdir.disk import layout as disk
+from logdir.disk.bar import BarState
 from logdir.disk.locks import Batch
-from logdir.errors import ConfigError, LayoutFileMissingError, Problem, RefusedError
+from logdir.errors import LayoutFileMissingError, RefusedError, WorkRootInsideError
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
-from tools import render
+from logdir.observe.named_file import read_named
+from logdir.service.broker import OpenBroker, opened
+from logdir.service.os_errors import told as told_of_disk
+from logdir.service.quarantine import require_none_closed
+from logdir.text import quoted
 from tools.cli import Streams, say
-from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
-from tools.logdirctl.closed import require_none_closed
+from tools.logdirctl.broker import add_change, has_override, next_words, request_of
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, Told, finish
 from tools.logdirctl.layout_status import act as act_status
 from tools.logdirctl.naming import words_of
@@ -40,7 +45,7 @@ _KEPT = """\
 What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
   in each log dir: bar.json (the true meta.properties), logdird-bar.txt (the same for people), layout.json (how far)
   in a replica whose partition.metadata was missing or strange: relayout.json (what it was)
-  no broker can start from here on until logdirctl layout rollback"""
+  once the log dirs are barred no broker can start until logdirctl layout rollback"""
 _VERBS = (
     ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),
     ("apply", "bring a plan about", "Take the replicas of a plan to topic-id directories, or go on with that."),
@@ -135,22 +140,17 @@ def read_plan(path: str) -> PlanDocument:
     """Read a plan document.
 
     Raises:
-        ConfigError: there is no such file, or it may not be read.
+        ConfigError: there is no such file, it may not be read, or is no regular one.
         FormatError: it is no whole document.
     """
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_PLAN)
-    except OSError as error:
-        fix = "brokers/CLUSTER/NODE.jsonl of a plan directory"
-        raise ConfigError((Problem("config-error", path, "a plan document", str(error.strerror), fix),)) from error
+    data = read_named(path, _MAX_PLAN, "a plan document", "brokers/CLUSTER/NODE.jsonl of a plan directory")
     return plan_document.parse(data, path)
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run a verb; return the exit status."""
     plan = read_plan(arguments.plan) if arguments.verb in _WITH_PLAN else None
-    with opened(arguments, changes=arguments.apply, is_bar_allowed=True) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, is_bar_allowed=True) as broker:
         if broker.missing and arguments.verb != "rollback":
             raise RefusedError(
                 ", ".join(broker.missing),
@@ -160,15 +160,22 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             )
         # Before anything is touched, recovery included: what is refused as a whole changes nothing.
         decision, is_first = _decide(arguments, plan, broker)
+        is_idle = arguments.verb == "rollback" and is_first and _is_untouched(broker, decision)
         if not arguments.apply:
-            told = Told(decision=decision, notes=tuple(broker.notes))
+            told = Told(decision=decision, notes=tuple(broker.notes), is_idle=is_idle, left_out=broker.missing)
             return finish(arguments, streams, told, _next(arguments, told))
         require_none_closed(broker.closed)
-        if arguments.verb == "apply" and is_first and decision.phases:
-            say(streams, _KEPT)
         broker.recover()
+        if arguments.verb == "apply" and is_first and decision.phases:
+            say(streams, _KEPT)  # not before: where a broker runs nothing is kept
         report = _carry_out(arguments, plan, broker, streams, decision)
-        told = Told(decision=report.decision, report=report, notes=tuple(broker.notes))
+        told = Told(
+            decision=report.decision,
+            report=report,
+            notes=tuple(broker.notes),
+            is_idle=is_idle,
+            left_out=broker.missing,
+        )
         return finish(arguments, streams, told, _next(arguments, told))
 
 
@@ -177,6 +184,14 @@ def _decide(arguments: argparse.Namespace, plan: PlanDocument | None, broker: Op
     seen = disk.look_all(broker.sites)
     is_first = all(one.file is None for one in seen)
     return _decided(arguments, plan, seen), is_first
+
+
+def _is_untouched(broker: OpenBroker, decision: Decision) -> bool:
+    """Whether no log dir says that a change of layout ever began."""
+    if any(isinstance(action, TakeToNames) for action in decision.actions):
+        return False
+    with told_of_disk(broker.named.log_dirs[0]):
+        return bar.state(broker.sites) is BarState.OPEN
 
 
 def _is_known(arguments: argparse.Namespace) -> bool:
@@ -232,9 +247,15 @@ def _carry_out(
 def _next(arguments: argparse.Namespace, told: Told) -> str:
     """Return the next command to type; never ``finalize``: no released Kafka reads what it leaves."""
     where = next_words(arguments)
-    document = f"{render.quoted(arguments.plan)} {where}" if arguments.verb in _WITH_PLAN else where
+    document = f"{quoted(arguments.plan)} {where}" if arguments.verb in _WITH_PLAN else where
     is_waiting = not arguments.apply and told.has_work
+    if is_waiting and has_override(arguments):
+        return f"logdirctl layout status {words_of(arguments)}"
     match arguments.verb:
+        case "rollback" if (
+            any(isinstance(one, WorkRootInsideError) for one in told.decision.refused) and not is_waiting
+        ):
+            return f"logdirctl uninstall {where}"
         case "check" | "apply" if told.decision.is_plan_stale and not is_waiting:
             return f"logdirctl inventory {words_of(arguments)} -o DIR"
         case "check" | "apply" if is_waiting or (arguments.apply and not told.is_finished):

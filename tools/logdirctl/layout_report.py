@@ -26,9 +26,10 @@ from logdir.decide.layout_precondition import RELEASES
 from logdir.disk.layout import Report
 from logdir.disk.outcome import Outcome
 from logdir.errors import Problem, RefusedError
+from logdir.service.result import ItemState
+from logdir.text import printable, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.report import DONE, PLANNED, REFUSED, UNDONE
 
 NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories."
 """Said by every verb (design §8)."""
@@ -54,30 +55,45 @@ class Told:
     """``None``: it was only planned."""
     notes: tuple[Problem, ...] = ()
     """Beside what was refused or failed."""
+    is_idle: bool = False
+    """There is nothing to take back: what is done all the same removes leftovers of what never began."""
+    left_out: tuple[str, ...] = ()
+    """Log dirs that do not answer: what lies there stays as it is, a start block and a topic-id layout too."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether the verb came to its end."""
-        return self.report is not None and self.report.is_finished
+        """Whether the verb came to its end in every log dir of the broker."""
+        return self.report is not None and self.report.is_finished and not self.left_out
 
     @property
     def has_work(self) -> bool:
         """Whether anything is left to do."""
-        return bool(self.decision.phases)
+        return bool(self.decision.phases) and not self.is_idle
 
     @property
     def problems(self) -> list[Problem]:
         """Every refusal and failure, by name."""
         refused = self.decision.refused if self.report is None else self.report.refused
         failed = () if self.report is None else tuple(self.report.failed.values())
-        return [*self.notes, *(error.problem() for error in (*failed, *refused))]
+        left_out = (_left_out(log_dir) for log_dir in self.left_out)
+        return [*self.notes, *left_out, *(error.problem() for error in (*failed, *refused))]
 
     @property
     def status(self) -> Exit:
         """The exit status."""
-        if self.problems or (self.report is not None and not self.report.is_finished):
+        if self.problems or (self.report is not None and not self.is_finished):
             return Exit.PROBLEMS
         return Exit.DONE
+
+
+def _left_out(log_dir: str) -> Problem:
+    return Problem(
+        "log-dir-offline",
+        log_dir,
+        "every log dir of the broker, to take all of its replicas back",
+        "a log dir that --skip-log-dir leaves out: a topic-id layout and a start block there stay",
+        "once it is back: logdirctl layout rollback",
+    )
 
 
 def _moved(action: Action) -> Sequence[ToIds | ToNames]:
@@ -104,6 +120,8 @@ def _under_id(outcome: Outcome) -> str:
 
 def _steps(told: Told) -> Iterator[_Step]:
     done = _done_in(told)
+    if told.is_idle:
+        return
     for action in told.decision.actions:
         match action:
             case Say():
@@ -135,13 +153,13 @@ def _item(
     log_dir: str, path: str, item: ToIds | ToNames, outcome: Outcome | None, *, planned: bool
 ) -> dict[str, object]:
     is_done = outcome is not None and outcome.error is None
-    state = PLANNED if planned else DONE if is_done else UNDONE
+    state = ItemState.PLANNED if planned else ItemState.DONE if is_done else ItemState.UNDONE
     if outcome is not None and isinstance(outcome.error, RefusedError):
-        state = REFUSED
+        state = ItemState.REFUSED
     return {
-        "log_dir": render.utf8(log_dir),
-        "path": render.utf8(path),
-        "state": state,
+        "log_dir": utf8(log_dir),
+        "path": utf8(path),
+        "state": state.value,
         "topic": item.topic,
         "topic_id": None if item.topic_id is None else str(item.topic_id),
         "partition": item.partition,
@@ -154,9 +172,9 @@ def _refused(error: RefusedError, log_dirs: set[str]) -> dict[str, object]:
     path = error.path if home is None else error.path[len(home) + 1 :]
     nothing = dict.fromkeys(("topic", "topic_id", "partition", "place"))
     return {
-        "log_dir": None if home is None else render.utf8(home),
-        "path": render.utf8(path),
-        "state": REFUSED,
+        "log_dir": None if home is None else utf8(home),
+        "path": utf8(path),
+        "state": ItemState.REFUSED.value,
         **nothing,
     }
 
@@ -170,7 +188,7 @@ def _result(arguments: argparse.Namespace, told: Told) -> dict[str, object]:
         "steps": [
             {
                 "what": step.what,
-                "log_dir": None if step.log_dir is None else render.utf8(step.log_dir),
+                "log_dir": None if step.log_dir is None else utf8(step.log_dir),
                 "replicas": step.replicas,
                 "done": step.done,
             }
@@ -193,7 +211,7 @@ def finish(arguments: argparse.Namespace, streams: Streams, told: Told, next_lin
     if rows:
         render.table(streams.out, ["step", "log dir", "replicas", "done"], rows, frozenset((2, 3)))
     streams.out.write(_summary(arguments, told) + "\n")
-    streams.out.write(render.printable(f"next: {next_line}") + "\n")
+    streams.out.write(printable(f"next: {next_line}") + "\n")
     return told.status
 
 
@@ -208,9 +226,11 @@ def _summary(arguments: argparse.Namespace, told: Told) -> str:
         words.append(f"{told.decision.done} done before")
     if refused:
         words.append(f"{refused} refused by name")
+    if told.left_out:
+        words.append(f"{len(told.left_out)} log dir{'s' if len(told.left_out) > 1 else ''} left out")
     if told.report is None:
         words.insert(0, "planned; nothing was changed" if told.has_work else "nothing to do")
-    elif not told.report.is_finished:
+    elif not told.is_finished:
         words.insert(0, "not finished")
     else:
         words.insert(0, "finished" if told.has_work else "nothing to do")

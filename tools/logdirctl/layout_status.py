@@ -22,9 +22,10 @@ from logdir.disk.site import Site
 from logdir.disk.work_root import open_log_dir
 from logdir.errors import LayoutFileMissingError, LogDirError, Problem
 from logdir.formats.layout_file import LayoutState
+from logdir.service.os_errors import told
+from logdir.text import printable, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.broker import told
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA
 from tools.logdirctl.naming import broker_of, words_of
 
@@ -33,7 +34,7 @@ _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class Found:
     """One log dir."""
 
     log_dir: str
@@ -57,29 +58,20 @@ class _Found:
         return None if self.seen is None or self.seen.file is None else self.seen.file.state
 
 
-def _look(log_dir: str) -> _Found:
+def look_at(log_dir: str) -> Found:
+    """Look at one log dir; what cannot be read is a problem in what is returned."""
     with ExitStack() as stack:
         try:
             with told(log_dir):
                 top = stack.enter_context(open_log_dir(HostDisk(), log_dir))
                 # Only looked at: whoever looks asks nothing of a work root.
-                site = Site(
-                    log_dir=log_dir,
-                    top=top,
-                    work=top,
-                    deleting=top,
-                    incoming=top,
-                    cluster_id=None,
-                    node_id=None,
-                    directory_id=None,
-                    owner=top.own_stat().owner,
-                )
-                return _Found(log_dir=log_dir, seen=look(site), bar=bar.state([site]))
+                site = Site.bare(log_dir, top)
+                return Found(log_dir=log_dir, seen=look(site), bar=bar.state([site]))
         except LogDirError as error:
-            return _Found(log_dir=log_dir, problem=error.problem())
+            return Found(log_dir=log_dir, problem=error.problem())
 
 
-def _problems(found: Sequence[_Found]) -> list[Problem]:
+def _problems(found: Sequence[Found]) -> list[Problem]:
     problems = [one.problem for one in found if one.problem is not None]
     known = [one for one in found if one.problem is None]
     if len({one.bar for one in known}) > 1 or any(one.bar is BarState.HALF for one in known):
@@ -101,7 +93,7 @@ def _problems(found: Sequence[_Found]) -> list[Problem]:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``layout status``; return the exit status."""
-    found = [_look(log_dir) for log_dir in broker_of(arguments).log_dirs]
+    found = [look_at(log_dir) for log_dir in broker_of(arguments).log_dirs]
     problems = _problems(found)
     status = Exit.PROBLEMS if problems else Exit.DONE
     say(streams, f"logdirctl layout status: {NOT_READ_BY_KAFKA}")
@@ -111,13 +103,15 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         streams.out.write(envelope("layout status", status, problems, {"log_dirs": [_json(one) for one in found]}))
         return status
     headers = ["log dir", "layout", "change", "bar", "by name", "by id", "held"]
-    rows = [[one.log_dir, one.layout or "?", _state(one), _bar(one), *map(str, _counts(one))] for one in found]
+    rows = [[one.log_dir, one.layout or "?", _state(one), _bar(one), *_shown_counts(one)] for one in found]
     render.table(streams.out, headers, rows, frozenset((4, 5, 6)))
-    streams.out.write(render.printable(f"next: {_next(arguments, found)}") + "\n")
+    if (verb := _goes_on(found)) is not None:
+        streams.out.write(f"with its plan it goes on: logdirctl layout {verb} PLAN\n")
+    streams.out.write(printable(f"next: {_next(arguments, found)}") + "\n")
     return status
 
 
-def _state(one: _Found) -> str:
+def _state(one: Found) -> str:
     if one.problem is not None:
         return "?"
     if one.seen is None or one.seen.file is None:
@@ -126,21 +120,28 @@ def _state(one: _Found) -> str:
     return state if for_broker is None else f"{state} for {for_broker}"
 
 
-def _bar(one: _Found) -> str:
+def _bar(one: Found) -> str:
     return "?" if one.bar is None else one.bar.value
 
 
-def _counts(one: _Found) -> tuple[int, int, int]:
+def _counts(one: Found) -> tuple[int, int, int]:
     replicas = () if one.seen is None else one.seen.replicas
     under_ids = sum(replica.is_under_id for replica in replicas)
     return len(replicas) - under_ids, under_ids, sum(bool(replica.trouble) for replica in replicas)
 
 
-def _json(one: _Found) -> dict[str, object]:
+def _shown_counts(one: Found) -> tuple[str, str, str]:
+    if one.seen is None:
+        return "?", "?", "?"
+    by_name, by_id, held = _counts(one)
+    return str(by_name), str(by_id), str(held)
+
+
+def _json(one: Found) -> dict[str, object]:
     by_name, by_id, held = _counts(one)
     seen = one.seen
     return {
-        "log_dir": render.utf8(one.log_dir),
+        "log_dir": utf8(one.log_dir),
         "layout": one.layout,
         "state": None if one.state is None else one.state.value,
         "plan_sha256": None if seen is None or seen.file is None else seen.file.plan_sha256,
@@ -154,19 +155,42 @@ def _json(one: _Found) -> dict[str, object]:
     }
 
 
-def _next(arguments: argparse.Namespace, found: Sequence[_Found]) -> str:
+def _is_partly_rolled_back(found: Sequence[Found]) -> bool:
+    """Return whether a rollback ended without one of the log dirs.
+
+    ``layout apply`` writes ``layout.json`` in every log dir before its first start block, and before one is applied.
+    """
+    begun = [one for one in found if one.state is not None]
+    return 0 < len(begun) < len(found) and any(
+        one.bar is not BarState.OPEN or one.state is not LayoutState.APPLYING for one in begun
+    )
+
+
+def _are_names_back(found: Sequence[Found]) -> bool:
+    """Return whether a rollback is at its end, but for what keeps the bar."""
+    is_by_name = not any(one.seen is not None and one.seen.is_under_ids for one in found)
+    return is_by_name and any(one.state is LayoutState.ROLLING_BACK for one in found)
+
+
+def _goes_on(found: Sequence[Found]) -> str | None:
+    """Return the verb that goes on with a plan, ``None`` where none does."""
+    states = {one.state for one in found}
+    if states & {None, *_NOT_READ} or states == {LayoutState.VERIFIED} or not states:
+        return None
+    return "verify" if states <= {LayoutState.APPLIED, LayoutState.VERIFIED} else "apply"
+
+
+def _next(arguments: argparse.Namespace, found: Sequence[Found]) -> str:
     where = words_of(arguments)
     if any(one.problem is not None for one in found):
         return f"logdirctl inventory {where}"
     states = {one.state for one in found}
     is_lost = any(one.seen is not None and one.seen.is_under_ids and one.state is None for one in found)
-    if is_lost or states & _NOT_READ:
+    if any(one.seen is not None and one.seen.inside for one in found) and _are_names_back(found):
+        return f"logdirctl uninstall {where}"
+    if is_lost or states & _NOT_READ or _is_partly_rolled_back(found):
         return f"logdirctl layout rollback {where}"
-    if states == {None}:
-        is_barred = any(one.bar is not BarState.OPEN for one in found)
-        return f"logdirctl layout {'rollback' if is_barred else 'check PLAN'} {where}"
-    if states == {LayoutState.VERIFIED}:
-        return f"logdirctl layout rollback {where}"
-    if states <= {LayoutState.APPLIED, LayoutState.VERIFIED}:
-        return f"logdirctl layout verify PLAN {where}"
-    return f"logdirctl layout apply PLAN {where}"
+    if states == {None} and all(one.bar is BarState.OPEN for one in found):
+        return f"logdirctl inventory {where}"  # what a plan is made of
+    # Where the plan lies nobody here knows; the other way needs none.
+    return f"logdirctl layout rollback {where}"

@@ -34,7 +34,8 @@ _COMMANDS = (
 )
 """Each a module beside this one; only the one that is asked for is read."""
 _EPILOG = """\
-exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal
+exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal,
+             130 interrupted
 next: logdirctl inventory --server-properties /etc/kafka/server.properties"""
 
 
@@ -62,7 +63,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     except StdoutError as error:
         status = status or Exit.PROBLEMS
         if not error.is_reader_gone:
-            fix = "make room and type it again; what a command with --apply changed stays changed"
+            fix = "make room; what a command with --apply changed stays changed, and logdirctl staged ls shows it"
             problem = Problem("stdout-failed", "standard output", "room to write", error.found, fix)
             say(streams, f"logdirctl: {problem.line()}")
     return status
@@ -76,6 +77,8 @@ def _run(argv: Sequence[str], streams: Streams) -> int:
         return failed(error.command, Exit.USAGE, (error.problem,), streams, as_json=wants_json(argv))
     except SystemExit as left:  # --help of a command
         return int(left.code or 0)
+    except KeyboardInterrupt:
+        return _interrupted(None, argv, streams)
     if arguments.version:
         streams.out.write(f"logdirctl {VERSION}\n")
         return Exit.DONE
@@ -97,5 +100,10 @@ def _run(argv: Sequence[str], streams: Streams) -> int:
         fault = Problem("internal-error", arguments.title, "no fault of ours", words, "please report it")
         return failed(arguments.title, Exit.INTERNAL, (fault,), streams, as_json=as_json)
     except KeyboardInterrupt:
-        say(streams, f"logdirctl {arguments.title}: interrupted; nothing half-written was left")
-        return 130
+        return _interrupted(arguments, argv, streams)
+
+
+def _interrupted(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Streams) -> int:
+    from tools.logdirctl import interrupted  # it looks at disks: not read by every command
+
+    return interrupted.tell(arguments, argv, streams, as_json=wants_json(argv))

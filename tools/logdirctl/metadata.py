@@ -19,10 +19,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.text import printable, utf8
 from logdir.wire.json_text import text
 from tools.cli import FORMAT, Exit, Streams, compact, exit_for, say
 from tools.logdirctl.metadata_place import NO_LOG, add_place, directory_of, files_of, local_of, place_words, read, told
-from tools.render import printable, utf8
 
 if TYPE_CHECKING:
     from logdir.desired.metadata_dump import Dump

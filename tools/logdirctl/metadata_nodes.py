@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from logdir.desired.metadata_paths import path_of, resolve, shown
 from logdir.desired.metadata_tree import Directory, Found, Leaf, below, children, find
+from logdir.text import printable
 from logdir.wire.json_text import double, text
-from tools.render import printable
 
 _INDENT = "  "
 _GAP = 2

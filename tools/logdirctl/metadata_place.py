@@ -27,8 +27,8 @@ from logdir.errors import (
 )
 from logdir.formats import meta_properties
 from logdir.names import METADATA_DIR
+from logdir.text import quoted
 from tools.logdirctl.naming import broker_of
-from tools.render import quoted
 
 if TYPE_CHECKING:
     import argparse

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TextIO
 
 from logdir.desired.metadata_paths import path_of, resolve, shown, words
 from logdir.desired.metadata_tree import Directory, Found, children, find
+from logdir.text import printable
 from tools.logdirctl.metadata_nodes import LISTERS, Line, Missed, Place, ls
-from tools.render import printable
 from tools.streams import original
 
 PROMPT: Final = ">> "

@@ -1,38 +1,17 @@
 """Which broker a command is about: by its ``server.properties``, or by its log dirs themselves.
 
-Not here: opening them (``broker``). Few imports: every command starts with this.
-
 Spec: design §6; attacks A45.
 """
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from logdir.errors import ConfigError, Problem
-from tools import render
+from logdir.service.config import BrokerConfig, read_config
+from logdir.text import quoted
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-
-_ONCE = "list it once: a broker stops over two log dirs that are one"
-
-
-class Broker(NamedTuple):
-    """What a broker's configuration says of its log dirs."""
-
-    log_dirs: tuple[str, ...]
-    """Absolute, in the order given."""
-    rack: str | None
-    node_id: int | None = None
-    """``None`` if that is not said."""
-    metadata_log_dir: str | None = None
-    is_kraft: bool | None = None
-    """``None`` if that is not said."""
-    unknown: tuple[str, ...] = ()
-    """Keys of its configuration whose value is a variable, and so is not known."""
 
 
 def add_broker(parser: Any) -> None:
@@ -47,96 +26,14 @@ def add_broker(parser: Any) -> None:
 def words_of(arguments: argparse.Namespace) -> str:
     """Return the broker as it was named, for the next command to type."""
     if arguments.server_properties is not None:
-        return f"--server-properties {render.quoted(arguments.server_properties)}"
-    return f"--log-dirs {render.quoted(arguments.log_dirs)}"
+        return f"--server-properties {quoted(arguments.server_properties)}"
+    return f"--log-dirs {quoted(arguments.log_dirs)}"
 
 
-def broker_of(arguments: argparse.Namespace) -> Broker:
+def broker_of(arguments: argparse.Namespace) -> BrokerConfig:
     """Find out which log dirs are meant. Reads the broker's configuration.
 
     Raises:
         ConfigError: the file cannot be read or names nothing usable.
     """
-    rack: str | None = None
-    node_id: int | None = None
-    metadata: str | None = None
-    is_kraft: bool | None = None
-    unknown: tuple[str, ...] = ()
-    if arguments.server_properties is None:
-        dirs = [part.strip() for part in arguments.log_dirs.split(",")]
-    else:
-        from logdir.formats import server_properties
-
-        path: str = arguments.server_properties
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise ConfigError(
-                (Problem("config-error", path, "a server.properties to read", str(error.strerror)),)
-            ) from error
-        value = server_properties.parse(data, path)
-        dirs, rack, node_id, metadata = list(value.log_dirs), value.rack, value.node_id, value.metadata_log_dir
-        is_kraft, unknown = value.is_kraft, value.unknown
-    where = arguments.server_properties or "--log-dirs"
-    problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
-    fit = [part for part in dirs if part and _is_path(part)]
-    problems += [
-        Problem("config-error", where, "a path the system takes", part) for part in dirs if part and part not in fit
-    ]
-    absolute = [os.path.abspath(part) for part in fit]
-    # As an inventory shows them: two that differ in bytes no text holds would be one to its reader.
-    texts = [render.utf8(path) for path in absolute]
-    twice = sorted({text for text in texts if texts.count(text) > 1})
-    problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
-    problems += _one_directory(absolute, where)
-    if problems:
-        raise ConfigError(tuple(problems))
-    return Broker(tuple(absolute), rack, node_id, metadata, is_kraft, unknown)
-
-
-def _one_directory(paths: Sequence[str], where: str) -> list[Problem]:
-    """Return the paths that lead to a directory of another path, through a link or a second mount."""
-    first: dict[tuple[int, int], str] = {}
-    found = []
-    for path in dict.fromkeys(paths):
-        try:
-            stat = os.stat(path)  # noqa: PTH116 - few imports, here
-        except OSError:
-            continue  # one that does not answer is no other one's second name
-        other = first.setdefault((stat.st_dev, stat.st_ino), path)
-        if other != path:
-            found.append(
-                Problem("config-error", where, "each log dir once", f"{path}: the same directory as {other}", _ONCE)
-            )
-    return found
-
-
-def require_text(named: Broker) -> None:
-    """Return if every log dir has a path that UTF-8 can hold; the files of a work root record it.
-
-    Raises:
-        ConfigError: one has not; it can be looked at, and nothing of it can be changed.
-    """
-    problems = tuple(
-        Problem("config-error", path, "a log dir whose path is UTF-8", "bytes that are none", "rename it, or mount it")
-        for path in named.log_dirs
-        if not _is_text(path)
-    )
-    if problems:
-        raise ConfigError(problems)
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_path(text: str) -> bool:
-    try:
-        return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
+    return read_config(arguments.server_properties, arguments.log_dirs)

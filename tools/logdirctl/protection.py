@@ -7,13 +7,10 @@ Spec: design §3.3; attacks A38.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
-
-_INTERNAL: Final = "__*"
-"""Topics in which brokers keep what all clients rely on."""
 
 
 def add_protection(parser: Any, of: str = "topics that are refused") -> None:
@@ -29,12 +26,14 @@ def add_protection(parser: Any, of: str = "topics that are refused") -> None:
 
 def protected_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the globs of the topics that are protected."""
-    return (*arguments.protect, *(() if arguments.internal else (_INTERNAL,)))
+    from logdir.decide.refusal import INTERNAL
+
+    return (*arguments.protect, *(() if arguments.internal else (INTERNAL,)))
 
 
 def protection_words(arguments: argparse.Namespace) -> str:
     """Return both as they were said, each behind a blank, for the next command to type."""
-    from tools.render import quoted
+    from logdir.text import quoted
 
     words = "".join(f" --protect {quoted(glob)}" for glob in arguments.protect)
     return words + (" --internal" if arguments.internal else "")

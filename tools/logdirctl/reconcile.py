@@ -1,72 +1,31 @@
 """``logdirctl reconcile``: what follows on the disks of a broker from what its cluster says, shown or done.
 
-The plan shows every action in the order it would be done, on what it rests, what it takes from view and until when that
-can be undone. With ``--apply`` it is decided again under every lock, and done for what was shown and for nothing else;
-it may be stopped after any action, and said again goes on from there.
-
-Not here: what follows (``logdir.decide``), doing it (``reconcile_apply``), telling of it (``reconcile_report``).
-
-Spec: design §2 laws 1, 4, §4, §6; KIP-516, "LeaderAndIsr", "Deletion", "Migration"; attacks A1, A3, A22, A29, A38, A43.
+Not here: what follows (``logdir.service.reconcile``), telling of it (``reconcile_report``).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from logdir.decide import brake as brake_rule
 from logdir.decide.deadline import DelayPolicy
-from logdir.decide.document import DocumentPlan, plan_document
-from logdir.decide.position import highest
-from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.trust import DEFAULT_MAX_AGE_MS, SETTING
-from logdir.disk import brake, controller
-from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, Problem
 from logdir.formats.duration import Duration
-from logdir.formats.inventory import Entry
-from logdir.observe.facts import LogDirFacts
+from logdir.service import reconcile, reconcile_apply
+from logdir.service.broker import opened
+from logdir.service.desired_source import Desired
+from logdir.service.reconcile import Decided, Policy
 from tools.cli import Streams
-from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened
+from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
 from tools.logdirctl.delay import add_delay, delay_problems, delay_words
-from tools.logdirctl.desired_source import Desired, births_of, in_doubt, is_running, read_desired
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.reconcile_report import Told, report
-from tools.logdirctl.source import add_source, source_words
-from tools.logdirctl.source_report import against_blank
+from tools.logdirctl.report import TerminalReporter
+from tools.logdirctl.source import add_source, source_of, source_words
 from tools.logdirctl.usage import duration_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """What follows, as decided on one look."""
-
-    plan: ReconcilePlan | None
-    """``None``: of a document that is refused, or was followed before."""
-    document: DocumentPlan | None
-    """Of a request document."""
-
-    @property
-    def refused(self) -> Problem | None:
-        """Return why nothing at all follows."""
-        if self.plan is not None:
-            return self.plan.refused
-        return None if self.document is None else self.document.problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What an operator said beside the source."""
-
-    delays: DelayPolicy
-    protected: tuple[str, ...]
-    percent: int
-    max_age_ms: int
-    is_confirmed: bool
-    is_image_confirmed: bool
 
 
 def add_parser(commands: Any) -> None:
@@ -135,82 +94,25 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
-    from tools.logdirctl.reconcile_apply import Applied, apply
-
     policy = policy_of(arguments)
-    with opened(arguments, changes=arguments.apply) as broker:
+    with opened(request_of(arguments), changes=arguments.apply) as broker:
         if arguments.apply:
             broker.recover()
-        running = False if arguments.apply else is_running(broker.named.log_dirs)
-        used = highest(controller.read_records(broker.sites))
-        facts = broker.look(closely(()))
-        desired = read_desired(
-            arguments, broker.named, facts, used, now_ms=max(0, read_instant().wall_ms), is_broker_running=running
-        )
-        blank = against_blank(desired.image)
-        if blank is not None:
-            raise ConfigError((blank,))
-        doubtful = {replica.path for replica in in_doubt(desired.image, facts)}
-        if doubtful:
-            facts = broker.look(closely(doubtful))
-        decided = decide(broker, desired, policy, facts)
-        done: Applied | None = None
+        shown = reconcile.plan(broker, source_of(arguments), policy, is_stopped=arguments.apply)
+        decided, done = shown.decided, None
         if arguments.apply and decided.plan is not None and decided.refused is None:
-            done = apply(broker, desired, policy, decided, streams)
+            reporter = TerminalReporter(streams, arguments.title)
+            done = reconcile_apply.apply(broker, shown.desired, policy, decided, reporter)
             decided = done.decided
         told = Told(
             decided=decided,
-            desired=desired,
+            desired=shown.desired,
             rows=None if done is None else done.rows,
             problems=(*broker.notes, *(() if done is None else done.problems)),
-            next_line=_next(arguments, desired, decided, is_done=done is not None and done.has_changed),
+            lines=said_of_override(arguments, is_planned=decided.plan is not None and bool(decided.plan.actions)),
+            next_line=_next(arguments, shown.desired, decided, is_done=done is not None and done.has_changed),
         )
         return report(arguments, streams, told)
-
-
-def closely(paths: Collection[str]) -> Any:
-    """Return which entries are opened: those of these paths."""
-
-    def is_meant(entry: Entry) -> bool:
-        return entry.name in paths
-
-    return is_meant
-
-
-def decide(
-    broker: OpenBroker,
-    desired: Desired,
-    policy: Policy,
-    facts: Sequence[LogDirFacts],
-    *,
-    is_counted: bool = False,
-) -> Decided:
-    """Decide what follows; reads when directories came to be, and changes nothing.
-
-    Args:
-        broker: Open.
-        desired: What its cluster says.
-        policy: What the operator said.
-        facts: Of every log dir, those in doubt opened.
-        is_counted: The brake spoke, and counted, of all of this before.
-    """
-    request = ReconcileRequest(
-        image=desired.image,
-        now=read_instant(),
-        standing=desired.standing(max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed),
-        births=births_of(in_doubt(desired.image, facts)),
-        delays=policy.delays,
-        protected=policy.protected,
-        record=brake_rule.highest(brake.read_records(broker.sites)),
-        percent=policy.percent,
-        is_confirmed=policy.is_confirmed or is_counted,
-    )
-    if desired.document is None:
-        return Decided(plan=plan_reconcile(request, facts), document=None)
-    document = plan_document(
-        desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
-    )
-    return Decided(plan=document.plan, document=document)
 
 
 def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, is_done: bool) -> str:
@@ -218,7 +120,12 @@ def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, 
     plan = decided.plan
     # How far the cluster was followed is written down with nothing else to do, too; once.
     is_farther = plan is not None and plan.used is not None and plan.used != desired.used and not arguments.apply
-    if is_done or plan is None or not (plan.actions or is_farther):
+    # Of a request only where nothing of it is left out.
+    is_farther = is_farther and plan is not None and (desired.document is None or plan.is_whole)
+    # What the staging limit holds back would be refused again; the listing shows what counts to it.
+    is_held_back = plan is not None and plan.braked is not None
+    has_more = plan is not None and bool(plan.actions or is_farther)
+    if is_done or is_held_back or not has_more or has_override(arguments):
         return f"logdirctl staged ls {words_of(arguments)}"
     flags = delay_words(arguments) + protection_words(arguments)
     if arguments.max_staged_percent != brake_rule.DEFAULT_PERCENT:

@@ -10,96 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from logdir.decide.reconcile import ReconcilePlan
-from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Removed, Unknown
-from logdir.ids import TopicId
+from logdir.service.reconcile_item import ReconcileItem, planned_rows
+from logdir.service.result import ItemState
+from logdir.text import printable, utc, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.report import PLANNED, REFUSED, UNDONE, WAITING, evidence_json, utc
+from tools.logdirctl.report import evidence_json
 from tools.logdirctl.source_report import source_json
 
 if TYPE_CHECKING:
-    from tools.logdirctl.desired_source import Desired
-    from tools.logdirctl.reconcile import Decided
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One action, or what is refused."""
-
-    do: str
-    """``stage``, ``give-id`` or ``hold``; empty of a refusal."""
-    log_dir: str
-    path: str
-    """Relative to its log dir or work root."""
-    state: str
-    topic: str | None = None
-    topic_id: TopicId | None = None
-    partition: int | None = None
-    place: str | None = None
-    reason: str | None = None
-    evidence: Evidence | None = None
-    rule: str = ""
-    loses: str = ""
-    undo_until_ms: int | None = None
-    says: str = ""
-    problem: Problem | None = None
-
-    @classmethod
-    def of(cls, action: Action, state: str, *, place: str | None = None, problem: Problem | None = None) -> Row:
-        """Return the row of an action."""
-        do, topic, topic_id, partition, reason, says = _about(action)
-        return cls(
-            do=do,
-            log_dir=action.log_dir,
-            path=place_of(action),
-            state=state,
-            topic=topic,
-            topic_id=topic_id,
-            partition=partition,
-            place=place,
-            reason=reason,
-            evidence=action.evidence,
-            rule=action.rule.value,
-            loses=action.loses,
-            undo_until_ms=action.undo_until_ms,
-            says=says,
-            problem=problem,
-        )
-
-
-def _about(action: Action) -> tuple[str, str | None, TopicId | None, int, str | None, str]:
-    match action:
-        case StageReplica():
-            marker = action.stage.marker
-            says = "without a deadline" if marker.delay_ms is None else ""
-            return "stage", marker.topic, marker.topic_id, marker.partition, action.reason.value, says
-        case GiveId():
-            return "give-id", action.topic, action.topic_id, action.partition, None, f"topic id {action.topic_id}"
-        case HoldStaged():
-            marker = action.marker
-            return "hold", marker.topic, marker.topic_id, marker.partition, marker.reason.value, action.proposes
-
-
-def place_of(action: Action) -> str:
-    """Return where what an action is about lies, relative to its log dir or work root."""
-    return f"deleting/{action.name}" if isinstance(action, HoldStaged) else action.path
-
-
-def planned_rows(plan: ReconcilePlan) -> tuple[Row, ...]:
-    """Return a plan as rows: what would be done, what waits, and what is refused."""
-    actions = tuple(Row.of(action, PLANNED) for action in plan.actions)
-    return (*actions, *(Row.of(action, WAITING) for action in plan.waiting), *refused_rows(plan))
-
-
-def refused_rows(plan: ReconcilePlan) -> tuple[Row, ...]:
-    """Return the refusals of a plan as rows."""
-    return tuple(
-        Row(do="", log_dir=one.log_dir, path=one.path, state=REFUSED, says=one.why.value, problem=one.problem)
-        for one in plan.refusals
-    )
+    from logdir.service.desired_source import Desired
+    from logdir.service.reconcile import Decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +31,12 @@ class Told:
 
     decided: Decided
     desired: Desired
-    rows: tuple[Row, ...] | None
+    rows: tuple[ReconcileItem, ...] | None
     """As they were done; ``None``: as they are planned."""
     problems: tuple[Problem, ...]
     next_line: str
+    lines: tuple[str, ...] = ()
+    """Before it, for people."""
 
 
 def report(arguments: argparse.Namespace, streams: Streams, told: Told) -> Exit:
@@ -135,20 +60,25 @@ def report(arguments: argparse.Namespace, streams: Streams, told: Told) -> Exit:
     if arguments.json:
         streams.out.write(envelope("reconcile", status, listed, _json(arguments, told, rows)))
         return status
-    streams.out.write(render.printable(_rests_on(told)) + "\n")
+    streams.out.write(printable(_rests_on(told)) + "\n")
     if rows:
         _table(rows, streams)
     elif refused is None:
         streams.out.write("nothing to do\n")
-    streams.out.write(render.printable(f"next: {told.next_line}") + "\n")
+    for line in (*told.lines, f"next: {told.next_line}"):
+        streams.out.write(printable(line) + "\n")
     return status
 
 
-def _status(told: Told, rows: tuple[Row, ...], listed: list[Problem]) -> Exit:
+def _status(told: Told, rows: tuple[ReconcileItem, ...], listed: list[Problem]) -> Exit:
     plan = told.decided.plan
     if told.decided.refused is not None or (plan is not None and plan.braked is not None):
         return Exit.REFUSED
-    return Exit.PROBLEMS if listed or any(row.state in (REFUSED, UNDONE, WAITING) for row in rows) else Exit.DONE
+    return (
+        Exit.PROBLEMS
+        if listed or any(row.state in (ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING) for row in rows)
+        else Exit.DONE
+    )
 
 
 def _rests_on(told: Told) -> str:
@@ -163,7 +93,7 @@ def _rests_on(told: Told) -> str:
     return f"{where}, as of {utc(image.as_of_ms)}"
 
 
-def _json(arguments: argparse.Namespace, told: Told, rows: tuple[Row, ...]) -> dict[str, object]:
+def _json(arguments: argparse.Namespace, told: Told, rows: tuple[ReconcileItem, ...]) -> dict[str, object]:
     image, plan, document = told.desired.image, told.decided.plan, told.decided.document
     return {
         "applied": bool(arguments.apply),
@@ -185,16 +115,16 @@ def _json(arguments: argparse.Namespace, told: Told, rows: tuple[Row, ...]) -> d
     }
 
 
-def _item(row: Row) -> dict[str, object]:
+def _item(row: ReconcileItem) -> dict[str, object]:
     return {
         "do": row.do or None,
-        "log_dir": render.utf8(row.log_dir),
-        "path": render.utf8(row.path),
-        "state": row.state,
+        "log_dir": utf8(row.log_dir),
+        "path": utf8(row.path),
+        "state": row.state.value,
         "topic": row.topic,
         "topic_id": None if row.topic_id is None else str(row.topic_id),
         "partition": row.partition,
-        "place": None if row.place is None else render.utf8(row.place),
+        "place": None if row.place is None else utf8(row.place),
         "reason": row.reason,
         "evidence": None if row.evidence is None else evidence_json(row.evidence),
         "rule": row.rule or None,
@@ -211,12 +141,12 @@ def _shown(evidence: Evidence | None) -> str:
     return f"{proof}, {utc(evidence.as_of_ms)}"
 
 
-def _table(rows: tuple[Row, ...], streams: Streams) -> None:
-    columns: list[tuple[str, Callable[[Row], str]]] = [
+def _table(rows: tuple[ReconcileItem, ...], streams: Streams) -> None:
+    columns: list[tuple[str, Callable[[ReconcileItem], str]]] = [
         ("log dir", lambda row: row.log_dir),
         ("path", lambda row: row.path),
         ("do", lambda row: row.do),
-        ("state", lambda row: row.state),
+        ("state", lambda row: row.state.value),
         ("reason", lambda row: row.reason or ""),
         ("evidence", lambda row: _shown(row.evidence)),
         ("undo until (UTC)", lambda row: utc(row.undo_until_ms)),

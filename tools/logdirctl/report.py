@@ -7,69 +7,17 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from logdir.decide.refusal import Refusal
-from logdir.decide.selector import Selectable
-from logdir.disk.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed
-from logdir.ids import TopicId
+from logdir.service.result import ItemResult, ItemState
+from logdir.text import printable, utc, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.suggestion import did_you_mean
 
 _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
-PLANNED, DONE, UNDONE, REFUSED, WAITING, KEPT = "planned", "done", "undone", "refused", "waiting", "kept"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One replica of a plan or of what was done."""
-
-    log_dir: str
-    path: str
-    """Relative to its log dir or work root."""
-    state: str
-    topic: str | None = None
-    topic_id: TopicId | None = None
-    partition: int | None = None
-    place: str | None = None
-    """Where it lies now, or will."""
-    undo_until_ms: int | None = None
-    says: str = ""
-    problem: Problem | None = None
-
-
-def refused(refusals: Iterable[Refusal]) -> list[Row]:
-    """Return refusals as rows."""
-    return [
-        Row(log_dir=one.log_dir, path=one.path, state=REFUSED, says=one.why.value, problem=one.problem)
-        for one in refusals
-    ]
-
-
-def after(row: Row, outcome: Outcome) -> Row:
-    """Return a planned row as it was carried out."""
-    problem = None if outcome.error is None else outcome.error.problem()
-    state = DONE if outcome.result is Result.DONE else UNDONE
-    return replace(row, state=state, place=outcome.place, problem=problem)
-
-
-def utc(wall_ms: int | None) -> str:
-    """Return an instant for people.
-
-    >>> utc(1_700_000_000_000)
-    '2023-11-14T22:13:20Z'
-    """
-    if wall_ms is None:
-        return "-"
-    try:
-        return datetime.fromtimestamp(wall_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return "far away"
 
 
 def evidence_json(evidence: Evidence) -> dict[str, object]:
@@ -79,23 +27,23 @@ def evidence_json(evidence: Evidence) -> dict[str, object]:
     return {"kind": type(evidence).__name__.lower(), "proof": proof, "as_of_ms": as_of_ms}
 
 
-def status_of(rows: Sequence[Row], problems: Sequence[Problem]) -> Exit:
+def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
     """Return the exit status: refused if nothing else came of it, problems if something else is wrong."""
     states = {row.state for row in rows}
-    if states and states <= {REFUSED, WAITING}:
+    if states and states <= {ItemState.REFUSED, ItemState.WAITING}:
         return Exit.REFUSED
-    return Exit.PROBLEMS if problems or states & {REFUSED, UNDONE, WAITING} else Exit.DONE
+    return Exit.PROBLEMS if problems or states & {ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING} else Exit.DONE
 
 
-def _json(row: Row) -> dict[str, object]:
+def _json(row: ItemResult) -> dict[str, object]:
     return {
-        "log_dir": render.utf8(row.log_dir),
-        "path": render.utf8(row.path),
-        "state": row.state,
+        "log_dir": utf8(row.log_dir),
+        "path": utf8(row.path),
+        "state": row.state.value,
         "topic": row.topic,
         "topic_id": None if row.topic_id is None else str(row.topic_id),
         "partition": row.partition,
-        "place": None if row.place is None else render.utf8(row.place),
+        "place": None if row.place is None else utf8(row.place),
         "undo_until_ms": row.undo_until_ms,
         "says": row.says,
     }
@@ -104,7 +52,7 @@ def _json(row: Row) -> dict[str, object]:
 def finish(
     arguments: argparse.Namespace,
     streams: Streams,
-    rows: Sequence[Row],
+    rows: Sequence[ItemResult],
     problems: Sequence[Problem],
     next_line: str,
     *,
@@ -135,17 +83,17 @@ def finish(
         streams.out.write(envelope(arguments.title, status, listed, result))
         return status
     if rows:
-        _table([replace(row, says="") if are_said and row.state == DONE else row for row in rows], streams)
+        _table([replace(row, says="") if are_said and row.state == ItemState.DONE else row for row in rows], streams)
     for line in (*lines, f"next: {next_line}"):
-        streams.out.write(render.printable(line) + "\n")
+        streams.out.write(printable(line) + "\n")
     return status
 
 
-def _table(rows: Sequence[Row], streams: Streams) -> None:
-    columns: list[tuple[str, Callable[[Row], str]]] = [
+def _table(rows: Sequence[ItemResult], streams: Streams) -> None:
+    columns: list[tuple[str, Callable[[ItemResult], str]]] = [
         ("log dir", lambda row: row.log_dir),
         ("path", lambda row: row.path),
-        ("state", lambda row: row.state),
+        ("state", lambda row: row.state.value),
         ("place", lambda row: row.place or "-"),
         ("undo until (UTC)", lambda row: utc(row.undo_until_ms)),
         ("what", lambda row: row.says),
@@ -156,24 +104,28 @@ def _table(rows: Sequence[Row], streams: Streams) -> None:
     )
 
 
-class Progress:
-    """One line on a terminal that is written over, after a second; silent elsewhere."""
+class TerminalReporter:
+    """Prints warnings, and on a terminal one line of progress that is written over, after a second."""
 
-    def __init__(self, streams: Streams, what: str, total: int) -> None:
+    def __init__(self, streams: Streams, title: str) -> None:
         """Begin.
 
         Args:
             streams: Where to.
-            what: Is being done.
-            total: To how many.
+            title: Of the command.
         """
-        self._err = streams.err
-        self._what, self._total, self._done = what, total, 0
-        self._next = time.monotonic() + _QUIET_S
+        self._streams, self._err, self._title = streams, streams.err, title
+        self._what, self._total, self._done = "", 0, 0
+        self._next = 0.0
         self._is_shown = False
 
-    def add(self, count: int) -> None:
-        """Note that so many more are done."""
+    def begin(self, what: str, total: int) -> None:
+        """Count from 0."""
+        self._what, self._total, self._done = what, total, 0
+        self._next = time.monotonic() + _QUIET_S
+
+    def advance(self, count: int) -> None:
+        """Show how far it is."""
         self._done += count
         if self._err.isatty() and time.monotonic() >= self._next:
             self._next = time.monotonic() + _NOTE_EVERY_S
@@ -181,23 +133,13 @@ class Progress:
             self._err.write(f"\r{self._what}: {self._done} of {self._total}")
             self._err.flush()
 
-    def done(self) -> None:
+    def end(self) -> None:
         """Take the line away."""
         if self._is_shown:
+            self._is_shown = False
             self._err.write("\r\x1b[K")
             self._err.flush()
 
-
-def nothing_selected(selector: str, command: str, known: Iterable[Selectable] = ()) -> Problem:
-    """Return what is said where a selector finds nothing.
-
-    Args:
-        selector: As typed.
-        command: Lists what there is.
-        known: What there is, for *did you mean*.
-    """
-    number = selector.rpartition("-")[2]
-    names = {name for one in known if one.topic for name in (one.topic, f"{one.topic}-{one.partition}")}
-    fits = sorted(name for name in names if not number.isdecimal() or name.endswith(f"-{number}"))
-    fix = f"{did_you_mean(selector, fits)} logdirctl {command} lists what there is".lstrip()
-    return Problem("nothing-selected", selector, "a partition that is there", "none", fix)
+    def warn(self, line: str) -> None:
+        """Print it."""
+        say(self._streams, f"logdirctl {self._title}: {line}")

@@ -8,55 +8,24 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from logdir.clock import Instant
-from logdir.decide.assignment import Assigned, assignment_of
-from logdir.decide.deadline import Due, Held, NotYet, due
-from logdir.decide.position import highest
-from logdir.decide.restore import class_of
-from logdir.decide.second_look import against_purge
-from logdir.decide.selector import EVERYTHING, Selector, parse, select
-from logdir.disk import controller, heartbeat
-from logdir.disk.io import HostDisk
-from logdir.disk.kernel_clock import read_instant
+from logdir.decide.assignment import Assigned
+from logdir.decide.staged_listing import selector_of
 from logdir.disk.pace import BYTES_PER_SECOND
-from logdir.errors import LogDirError, NoWorkRootError, Problem
-from logdir.formats.controller_file import ControllerFile
-from logdir.formats.heartbeat_file import Heartbeat
-from logdir.formats.inventory import Entry, Kind
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.errors import Problem
+from logdir.service.broker import BrokerRequest
+from logdir.service.staged_listing import COUNTING, Listed, StagedListingRequest, list_staged
+from logdir.text import printable, quoted, utc, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.broker import add_change, look_at, told
-from tools.logdirctl.closed import closed_of
-from tools.logdirctl.cluster_state import require_source
-from tools.logdirctl.host import unformatted
-from tools.logdirctl.naming import Broker, broker_of, words_of
-from tools.logdirctl.report import evidence_json, nothing_selected, utc
-from tools.logdirctl.root import open_true_root
-from tools.logdirctl.source import add_source, named_words
-
-if TYPE_CHECKING:
-    from tools.logdirctl.second_look import Looked
+from tools.logdirctl.broker import add_change
+from tools.logdirctl.naming import words_of
+from tools.logdirctl.report import evidence_json
+from tools.logdirctl.source import add_source, named_words, source_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
-COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
-
-
-class Listed(NamedTuple):
-    """One line of the listing."""
-
-    item: SetAside
-    state: str
-    undo_until_ms: int | None
-    """Wall clock; ``None``: for good, or not any more."""
-    restore_class: str | None
-    why: str
-    assigned: Assigned | None = None
-    """Whether it is still assigned here; ``None`` where that is not asked."""
 
 
 def add_parser(commands: Any) -> None:
@@ -101,15 +70,10 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_own(parser: Any, name: str) -> None:
-    if name != "purge":
-        parser.add_argument("--disk", metavar="DIR", help="only what lies on this log dir")
-        parser.add_argument(
-            "--name",
-            metavar="NAME",
-            action="append",
-            default=[],
-            help="of several copies this one (name in staged ls)",
-        )
+    parser.add_argument("--disk", metavar="DIR", help="only what lies on this log dir")
+    parser.add_argument(
+        "--name", metavar="NAME", action="append", default=[], help="of several copies this one (name in staged ls)"
+    )
     if name == "export":
         parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to; it must be there")
     if name == "restore":
@@ -147,10 +111,10 @@ def _add_own(parser: Any, name: str) -> None:
 
 
 def _change(arguments: argparse.Namespace, streams: Streams) -> int:
-    from tools.logdirctl import staged_change, staged_export
+    from tools.logdirctl import staged_change
 
     acts = {
-        "staged export": staged_export.act,
+        "staged export": staged_change.export,
         "staged restore": staged_change.restore,
         "staged hold": staged_change.hold,
         "staged purge": staged_change.purge,
@@ -158,158 +122,32 @@ def _change(arguments: argparse.Namespace, streams: Streams) -> int:
     return acts[arguments.title](arguments, streams)
 
 
-def none_closely(entry: Entry) -> bool:
-    """Open no live replica: a listing of what is set aside asks nothing of them."""
-    return False
-
-
-def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: Kind) -> tuple[SetAside, ...]:
-    """Return what is set aside on all disks.
-
-    Args:
-        facts: Of every log dir.
-        selector: Which of it; ``None``: all.
-        kinds: Of these kinds.
-
-    Raises:
-        ConfigError: as ``select``.
-    """
-    items = [item for one in facts for item in one.set_aside if item.kind in kinds]
-    # A glob for everything finds also what nobody can name.
-    return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
-
-
-class Roots(NamedTuple):
-    """What the work roots of a broker hold."""
-
-    beats: dict[str, Heartbeat | None]
-    """By log dir; ``None`` where there is none to read."""
-    used: ControllerFile | None
-    """How far the cluster was followed."""
-    problems: list[Problem]
-    """Which work roots are missing, and which log dirs may not be changed."""
-
-
-def read_roots(named: Broker, unread: Collection[str] = ()) -> Roots:
-    """Read what the work roots hold of a broker.
-
-    Args:
-        named: The broker.
-        unread: Log dirs of which it is known that they cannot be read.
-    """
-    beats: dict[str, Heartbeat | None] = {}
-    problems: list[Problem] = []
-    disk = HostDisk()
-    with ExitStack() as stack:
-        sites = []
-        used: list[ControllerFile | None] = []
-        for log_dir in named.log_dirs:
-            beats[log_dir] = None
-            try:
-                with told(log_dir):
-                    site = stack.enter_context(open_true_root(disk, log_dir)).site
-                    beats[log_dir] = heartbeat.read(site)
-                    used += controller.read_records([site])
-                    sites.append(site)
-            except LogDirError as error:
-                if log_dir not in unread:
-                    problems.append(error.problem())
-        try:
-            with told(named.log_dirs[0]):
-                problems += closed_of(sites).values()
-        except LogDirError as error:
-            problems.append(error.problem())
-    whole = used if len(used) == len(named.log_dirs) else [None]
-    return Roots(beats, highest(whole), problems)
-
-
-def listed(
-    item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, facts: Sequence[LogDirFacts]
-) -> Listed:
-    """Say of one staged replica until when it can be undone, and what keeps it from being purged.
-
-    Args:
-        item: The replica.
-        beat: Of its log dir.
-        now: This moment.
-        looked: What the cluster says.
-        facts: Of every log dir.
-    """
-    marker = item.marker
-    if item.kind is Kind.PURGING:
-        return Listed(item, PURGING, None, None, "its removal has begun")
-    if marker is None or item.problem is not None:
-        found = "no marker" if item.problem is None else item.problem.found
-        return Listed(item, BROKEN, None, None, f"held: {found}")
-    if item.kind is Kind.INCOMING:
-        return Listed(item, INCOMING, None, None, "on its way in")
-    assignment = assignment_of(looked.cluster, item)
-    restore_class = class_of(assignment.state).value
-    about = "still assigned here" if assignment.state is Assigned.HERE else assignment.why
-    gate = against_purge(looked.look, item, facts)
-    against = "" if gate is None else f"; {gate.problem.found}; {gate.problem.fix}"
-    until: int | None = None
-    match due(marker, beat, now):
-        case Due() if gate is None:
-            state, until, why = DUE, now.wall_ms, f"may be purged at any time; {about}"
-        case Due():
-            state, why = HELD, f"{about}{against}"
-        case NotYet(at_earliest_wall_ms=at_ms):
-            state, until, why = COUNTING, at_ms, f"{about}{against}"
-        case Held(why=found):
-            state, why = HELD, f"{about}{against or '; ' + found}"
-    return Listed(item, state, until, restore_class, why, assignment.state)
+WHERE_READ = " where the log dirs and their work roots can be read"
+"""Behind the word that nothing was found, where not all was read."""
 
 
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged ls``; return the exit status."""
-    from tools.logdirctl.second_look import look_again
-
-    selector = None if arguments.selector is None else parse(arguments.selector)
-    require_source(arguments)
-    named = broker_of(arguments)
-    facts = look_at(named, none_closely)
-    kinds = Kind.STAGED, Kind.PURGING, Kind.INCOMING
-    items = set_aside(facts, selector, *kinds)
-    unread = [one.log_dir for one in facts if one.problem is not None]
-    roots, now = read_roots(named, unread), read_instant()
-    # Nothing staged asks nothing of the cluster.
-    looked = look_again(arguments, named, facts, roots.used, is_past_needed=True) if items else None
-    lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
-    problems = [*roots.problems, *(one.problem for one in facts if one.problem is not None), *unformatted(facts)]
-    # Of one whose removal was cut off the marker may be gone already.
-    problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
-    status = Exit.PROBLEMS if problems else Exit.DONE
-    if selector is not None and not items:
-        problems.append(nothing_selected(selector.text, "staged ls", set_aside(facts, None, *kinds)))
-        status = Exit.PROBLEMS
-    for problem in problems:
+    broker = BrokerRequest(server_properties=arguments.server_properties, log_dirs=arguments.log_dirs)
+    request = StagedListingRequest(broker=broker, source=source_of(arguments), selector=arguments.selector)
+    found = list_staged(request)
+    status = Exit.PROBLEMS if found.problems else Exit.DONE
+    for problem in found.problems:
         say(streams, f"logdirctl staged ls: {problem.line()}")
     if arguments.json:
-        streams.out.write(envelope("staged ls", status, problems, {"items": [_json(line) for line in lines]}))
+        result = {"items": [_json(line) for line in found.lines]}
+        streams.out.write(envelope("staged ls", status, found.problems, result))
         return status
-    _table(lines, streams)
-    streams.out.write(render.printable(f"next: {_next(arguments, lines, problems)}") + "\n")
-    return status
-
-
-def _next(arguments: argparse.Namespace, lines: Sequence[Listed], problems: Sequence[Problem]) -> str:
+    _table(found.lines, streams, is_whole=found.is_whole)
     where = words_of(arguments)
-    if any(problem.slug == NoWorkRootError.code for problem in problems):
-        return f"logdirctl init {where}"
-    for line in lines:
-        # What is known to be gone is never renamed back.
-        if line.state in (COUNTING, DUE, HELD) and line.assigned in (Assigned.HERE, Assigned.UNKNOWN):
-            return f"logdirctl staged restore {render.quoted(name_of(line.item))} {where}{named_words(arguments)}"
-    return f"logdirctl inventory {where}"
-
-
-def name_of(item: SetAside) -> str:
-    """Return a selector that finds it and its copies; it never looks like a flag."""
-    kind, name = "part", f"{item.topic}-{item.partition}"
-    if item.topic_id is not None:
-        kind, name = "id", f"{item.topic_id}_{item.partition}"
-    return f"{kind}:{name}" if name.startswith("-") else name
+    if found.is_root_missing:
+        line = f"logdirctl init {where}"
+    elif found.restorable is not None:
+        line = f"logdirctl staged restore {quoted(selector_of(found.restorable))} {where}{named_words(arguments)}"
+    else:
+        line = f"logdirctl inventory {where}"
+    streams.out.write(printable(f"next: {line}") + "\n")
+    return status
 
 
 _ASSIGNED = {
@@ -320,7 +158,7 @@ _ASSIGNED = {
 }
 
 
-def _table(lines: Sequence[Listed], streams: Streams) -> None:
+def _table(lines: Sequence[Listed], streams: Streams, *, is_whole: bool) -> None:
     headers = [
         "topic",
         "p",
@@ -354,7 +192,7 @@ def _table(lines: Sequence[Listed], streams: Streams) -> None:
             line.why,
         ])  # fmt: skip
     if not rows:
-        streams.out.write("nothing is set aside\n")
+        streams.out.write(f"nothing is set aside{'' if is_whole else WHERE_READ}\n")
         return
     render.table(streams.out, headers, rows, frozenset((1, 3)))
 
@@ -367,8 +205,8 @@ def _json(line: Listed) -> dict[str, object]:
     item, marker = line.item, line.item.marker
     problem: Problem | None = item.problem
     return {
-        "log_dir": render.utf8(item.log_dir),
-        "name": render.utf8(item.name),
+        "log_dir": utf8(item.log_dir),
+        "name": utf8(item.name),
         "state": line.state,
         "topic": item.topic,
         "topic_id": None if item.topic_id is None else str(item.topic_id),

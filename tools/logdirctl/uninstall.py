@@ -1,7 +1,6 @@
 """``logdirctl uninstall``: everything of ours taken back, so that a stock broker starts on what is left.
 
-What is set aside is listed, and taken back with ``--restore``; a bar is lifted; work roots that are empty are removed.
-One that still holds a replica stays, and is named. Nothing that is not ours is touched.
+Not here: what is done, and in which order (``logdir.service.uninstall``).
 
 Spec: design §2 laws 1, 7, §6, §8.
 """
@@ -12,27 +11,19 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from logdir.decide.restore import RestoreRequest, plan_restore
-from logdir.disk import bar
-from logdir.disk.bar import BarState
-from logdir.disk.small_file import read_file
-from logdir.disk.work_root import path_of
-from logdir.disk.work_root_removal import remove_root
-from logdir.errors import LogDirError, Problem, RefusedError
-from logdir.formats import layout_file
 from logdir.formats.inventory import Kind
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import SetAside
+from logdir.service import uninstall
+from logdir.service.broker import opened
+from logdir.service.cluster_state import require_source
+from logdir.service.quarantine import require_none_closed
+from logdir.service.result import ItemResult, ItemState
+from logdir.service.uninstall import UninstallRequest
 from tools.cli import Streams
-from tools.logdirctl.broker import OpenBroker, add_change, next_words, opened, told
-from tools.logdirctl.closed import require_none_closed
-from tools.logdirctl.cluster_state import cluster_of, require_source, stamp_of
+from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import DONE, PLANNED, REFUSED, WAITING, Row, finish, refused
-from tools.logdirctl.source import add_source, named_words
-from tools.logdirctl.staged import none_closely, set_aside
-from tools.logdirctl.staged_restore import planned_restore, restore_all, say_kinds
-
-_KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
+from tools.logdirctl.report import TerminalReporter, finish
+from tools.logdirctl.source import add_source, named_words, source_of
 
 
 def add_parser(commands: Any) -> None:
@@ -57,149 +48,38 @@ def add_parser(commands: Any) -> None:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
-    require_source(arguments)
-    with opened(arguments, changes=arguments.apply, is_bar_allowed=True, is_root_needed=False) as broker:
+    asked = UninstallRequest(
+        is_restore=arguments.restore, source=source_of(arguments), is_even_if_unknown=arguments.even_if_unknown
+    )
+    require_source(asked.source)
+    reporter = TerminalReporter(streams, arguments.title)
+    with opened(request_of(arguments), changes=arguments.apply, is_bar_allowed=True, is_root_needed=False) as broker:
         if arguments.apply:
             require_none_closed(broker.closed)
             broker.recover()
-        facts = broker.look(none_closely)
-        _require_names(broker, facts)
-        items = set_aside(facts, None, *_KINDS)
-        with told(broker.named.log_dirs[0]):
-            barred = bar.state(broker.sites) if broker.sites else BarState.OPEN
-        if barred is not BarState.OPEN and (broker.missing or broker.rootless):
-            raise RefusedError(
-                ", ".join((*broker.missing, *broker.rootless)),
-                expected="every log dir, to lift the bar in all or in none",
-                found="no work root, or no answer",
-                fix="logdirctl init, or mend it first",
-            )
-        rows, problems = _staged(arguments, streams, broker, facts, items)
+        shown = uninstall.plan(broker, asked)
+        rows, problems, staying = shown.items, shown.problems, shown.staying
         if arguments.apply:
-            items = set_aside(broker.look(none_closely), None, *_KINDS)
-            rows += _take_back(broker, items, barred)
+            done = uninstall.apply(broker, shown, reporter)
+            rows, problems, staying = done.items, done.problems, done.staying
         else:
-            left = {(row.log_dir, row.path) for row in rows if row.state != PLANNED}
-            rows += [
-                _root(site.log_dir, site.work.path, PLANNED, items, left=left if arguments.restore else None)
-                for site in broker.sites
-            ]
-        problems += [one.problem for one in facts if one.problem is not None]
-        line = _next(arguments, rows)
-        more = {"bar": barred.value}
-        return finish(arguments, streams, rows, [*broker.notes, *problems], line, more=more)
+            for line in shown.warnings:
+                reporter.warn(line)
+        line = _next(arguments, rows, staying)
+        more = {"bar": shown.barred.value}
+        nothing = () if rows else ("nothing of ours is there",)
+        lines = said_of_override(arguments, is_planned=any(row.state is ItemState.PLANNED for row in rows))
+        return finish(arguments, streams, rows, [*broker.notes, *problems], line, more=more, lines=(*nothing, *lines))
 
 
-def _require_names(broker: OpenBroker, facts: Sequence[LogDirFacts]) -> None:
-    """Refuse where a stock broker could not start on what would be left."""
-    for one in facts:
-        if one.layout in ("topic-id", "mixed"):
-            raise _in_layout(one.log_dir, one.layout)
-    for site in broker.sites:
-        with told(site.log_dir):
-            if read_file(site.top, layout_file.FILE_NAME) is not None:
-                raise _in_layout(f"{site.log_dir}/{layout_file.FILE_NAME}", "a change of layout under way")
-
-
-def _in_layout(path: str, found: str) -> RefusedError:
-    return RefusedError(path, expected="the topic-name layout", found=found, fix="logdirctl layout rollback first")
-
-
-def _staged(
-    arguments: argparse.Namespace,
-    streams: Streams,
-    broker: OpenBroker,
-    facts: Sequence[LogDirFacts],
-    items: Sequence[SetAside],
-) -> tuple[list[Row], list[Problem]]:
-    """Say, or do, what becomes of everything that is set aside."""
-    if not items:
-        return [], []
-    others = [item for item in items if item.kind is Kind.INCOMING or not arguments.restore]
-    rows = [
-        Row(
-            log_dir=item.log_dir,
-            path=f"{'incoming' if item.kind is Kind.INCOMING else 'deleting'}/{item.name}",
-            state=WAITING,
-            topic=item.topic,
-            topic_id=item.topic_id,
-            partition=item.partition,
-            says="restore or purge it first, or say --restore",
-        )
-        for item in others
-    ]
-    if not arguments.restore:
-        return rows, []
-    stamp = stamp_of(broker, facts)
-    request = RestoreRequest(
-        selected=tuple((item.log_dir, item.name) for item in items if item.kind is not Kind.INCOMING),
-        cluster=cluster_of(arguments, broker, facts),
-        is_even_if_unknown=arguments.even_if_unknown,
-    )
-    plan = plan_restore(request, facts)
-    if arguments.apply:
-        say_kinds(arguments, plan, streams)
-        done, problems = restore_all(broker, request, plan, streams, stamp)
-        return [*rows, *done], problems
-    return [*rows, *planned_restore(plan), *refused(plan.refusals)], []
-
-
-def _root(
-    log_dir: str, path: str, state: str, items: Sequence[SetAside], *, left: set[tuple[str, str]] | None = None
-) -> Row:
-    """Say of a work root whether it can go; with ``left`` only what is named there keeps it."""
-    staying = [item for item in items if item.log_dir == log_dir]
-    if left is not None:
-        staying = [item for item in staying if any(one[0] == log_dir and item.name in one[1] for one in left)]
-    if not staying:
-        return Row(log_dir=log_dir, path=path, state=state, says="work root, removed")
-    problem = Problem(
-        "work-root-conflict",
-        path,
-        "an empty work root",
-        f"{len(staying)} entries, {staying[0].name} among them",
-        "restore or purge what is staged first",
-    )
-    return Row(log_dir=log_dir, path=path, state=REFUSED, says="work root, stays", problem=problem)
-
-
-def _take_back(broker: OpenBroker, items: Sequence[SetAside], barred: BarState) -> list[Row]:
-    """Lift the bar and remove the work roots that are empty, under every lock."""
-    rows: list[Row] = []
-    with broker.batch():
-        require_none_closed(broker.closed)  # one may have failed meanwhile
-        if barred is not BarState.OPEN:
-            bar.unbar(broker.sites)
-        for site in broker.sites:
-            row = _root(site.log_dir, site.work.path, DONE, items)
-            rows.append(_removed(broker, site.log_dir, row) if row.state == DONE else row)
-        for log_dir in broker.rootless:
-            # What a removal that was cut off left, if anything.
-            try:
-                kinds = remove_root(broker.disk, log_dir)
-            except LogDirError as error:
-                rows.append(Row(log_dir=log_dir, path=log_dir, state=REFUSED, problem=error.problem()))
-                continue
-            rows += [
-                Row(log_dir=log_dir, path=path_of(kind, log_dir), state=DONE, says="work root, removed")
-                for kind in kinds
-            ]
-    return rows
-
-
-def _removed(broker: OpenBroker, log_dir: str, row: Row) -> Row:
-    from dataclasses import replace
-
-    try:
-        remove_root(broker.disk, log_dir)
-    except LogDirError as error:
-        return replace(row, state=REFUSED, says="work root, stays", problem=error.problem())
-    return row
-
-
-def _next(arguments: argparse.Namespace, rows: Sequence[Row]) -> str:
+def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult], staying: Sequence[SetAside]) -> str:
     where = next_words(arguments)
-    if any(row.state in (WAITING, REFUSED) for row in rows):
+    if staying and all(item.kind is Kind.PURGING for item in staying):
+        return f"logdirctl staged purge {where}"
+    if not staying and any(row.state == ItemState.REFUSED for row in rows):
+        return f"logdirctl uninstall {where}"  # the plan, once what keeps a work root is away
+    left = ItemState.WAITING, ItemState.REFUSED, ItemState.UNDONE
+    if any(row.state in left for row in rows) or (not arguments.apply and has_override(arguments)):
         return f"logdirctl staged ls {words_of(arguments)}"
     if arguments.apply:
         return f"logdirctl inventory {words_of(arguments)}"

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from logdir.errors import Problem
 from logdir.formats import duration
 from logdir.formats.duration import Duration
-from tools.suggestion import did_you_mean
+from logdir.suggestion import did_you_mean
 
 SLUG = "usage-error"
 _OVERRIDE = "--even-"

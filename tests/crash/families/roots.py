@@ -10,14 +10,16 @@ from collections.abc import Callable
 from functools import partial
 
 from logdir.disk.calls import Owner
+from logdir.disk.failure import calling
 from logdir.disk.io import Call
 from logdir.disk.reserve import put_back
-from logdir.disk.work_root_init import init
+from logdir.disk.work_root import open_log_dir, open_work_root
+from logdir.disk.work_root_init import init, put_back_missing
 from logdir.disk.work_root_plan import plan_init
 from logdir.disk.work_root_removal import remove_root
 from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError
 from logdir.formats.work_root_file import WorkRootKind
-from logdir.observe.classify import PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
+from logdir.observe.classify import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State
 from tests.crash.families.case import (
@@ -187,6 +189,30 @@ def _lacking(name: str) -> Case:
     return Case(name, start, acknowledged(make), make, _ends_as(end), is_probe)
 
 
+def _lockless(name: str) -> Case:
+    """A whole root has lost its ``owner.lock`` and a directory: both are put back before it is opened and owned."""
+
+    def put_back_at(host: ModelHost, log_dir: str) -> None:
+        plan = plan_init(host, log_dir, fs_type="ext4")
+        assert set(plan.lacks) <= {"incoming", OWNER_LOCK}
+        with open_log_dir(host, log_dir) as top, open_work_root(host, plan.candidates[0].kind, log_dir, top) as work:
+            with calling(work):
+                put_back_missing(work, top.own_stat().owner)
+            assert set(work.names()) >= {"incoming", OWNER_LOCK}
+        init(host, plan_init(host, log_dir, fs_type="ext4"), made_at_ms=5, reserve_bytes=_SMALL)
+
+    def put_back_all(host: ModelHost) -> None:
+        _each(host, "beside", partial(put_back_at, host))
+
+    whole = after(_start("beside", by_root=True), partial(_make, shape="beside"))
+    end = whole.world()
+    with whole.open_top(_WORK["beside"]) as work:
+        work.remove("incoming")
+        work.unlink(OWNER_LOCK)
+    start = after(whole, lambda host: None)
+    return Case(name, start, acknowledged(put_back_all), put_back_all, _ends_as(end), is_probe)
+
+
 def _put_back(name: str) -> Case:
     """What a full disk made us give up is put back, at any time, also where that is cut off."""
     whole = after(_start("beside"), partial(_make, shape="beside", reserve_bytes=_WITH_SPARES))
@@ -252,6 +278,7 @@ ROOTS: dict[str, Callable[[str], Case]] = {
     "what is kept for a full disk, put back": _put_back,
     "init where beside does not do": _elsewhere,
     "init where a directory is missing": _lacking,
+    "init where the owner lock is missing": _lockless,
     "init over a directory of another": partial(_over_others, what="incoming"),
     "init over a reserve of another": partial(_over_others, what="reserve"),
     **{f"init beside, taken up at call {at}": partial(_resumed, shape="beside", at=at) for at in (1, 4, 7, 11)},

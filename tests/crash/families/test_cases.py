@@ -49,6 +49,8 @@ def test_every_case_survives_a_crash_within_its_recovery(family: str, record_pro
     inner = 0
     # Those that are long have thousands of states whose recovery is the whole of it again: the others show the same.
     names = [name for name in FAMILIES[family] if not name.startswith((*LONG, "bar, taken up", "lifting, taken up"))]
+    if SIZE is not Size.FULL and family == "layout":
+        names = names[1::3]  # half of all the time goes there
     for name in names:
         (result,) = results([name], "KJB" if name.startswith(REORDERED) else "KJBP", 2)
         assert not result.violating, str(result)

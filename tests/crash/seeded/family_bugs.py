@@ -188,8 +188,8 @@ FAMILY_BUGS = (
         (
             Edit(
                 "logdir/disk/brake.py",
-                "    for site in sites:\n        with calling(site.work):\n            before = read_file",
-                "    for site in sites[:1]:\n        with calling(site.work):\n            before = read_file",
+                "    for site in sites:\n        with recording(site.work, FILE_NAME):\n            before",
+                "    for site in sites[:1]:\n        with recording(site.work, FILE_NAME):\n            before",
             ),
         ),
         ("brake, then stage", "--models", "KJBP"),
@@ -216,8 +216,14 @@ FAMILY_BUGS = (
     Bug(
         "a copy with its name before it is whole",
         (
-            Edit(_ELSEWHERE, "                directory.sync()\n            try:\n", "            try:\n"),
-            Edit(_ELSEWHERE, "                parent.rename(partial, parent, name)\n", "                pass\n"),
+            Edit(
+                _ELSEWHERE,
+                "                with _about(destination):\n                    directory.sync()\n            try:\n",
+                "            try:\n",
+            ),
+            Edit(
+                _ELSEWHERE, "                    parent.rename(partial, parent, name)\n", "                    pass\n"
+            ),
             Edit(
                 _ELSEWHERE,
                 "                yield NewDirectory(",

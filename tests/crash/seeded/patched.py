@@ -56,6 +56,21 @@ def sync_calls(file: str) -> Iterator[LeftOut]:
                     yield LeftOut(file, node.lineno, function.name, ast.unparse(node))
 
 
+def edited(edits: Sequence[Edit]) -> dict[str, str]:
+    """Return the changed files, by path.
+
+    Raises:
+        ValueError: a piece is not there exactly once.
+    """
+    found: dict[str, str] = {}
+    for file, old, new in edits:
+        text = found.get(file) or (ROOT / file).read_text("utf-8")
+        if text.count(old) != 1:
+            raise ValueError(f"{file} holds {text.count(old)} times: {old}")
+        found[file] = text.replace(old, new)
+    return found
+
+
 def copy(target: Path, edits: Sequence[Edit] = (), left_out: LeftOut | None = None) -> None:
     """Copy the package and change its text.
 
@@ -63,12 +78,8 @@ def copy(target: Path, edits: Sequence[Edit] = (), left_out: LeftOut | None = No
         ValueError: a piece is not there exactly once.
     """
     shutil.copytree(ROOT / "logdir", target / "logdir", ignore=shutil.ignore_patterns("__pycache__"))
-    for file, old, new in edits:
-        path = target / file
-        text = path.read_text("utf-8")
-        if text.count(old) != 1:
-            raise ValueError(f"{file} holds {text.count(old)} times: {old}")
-        path.write_text(text.replace(old, new), "utf-8")
+    for file, text in edited(edits).items():
+        (target / file).write_text(text, "utf-8")
     if left_out:
         path = target / left_out.file
         lines = path.read_text("utf-8").splitlines(keepends=True)

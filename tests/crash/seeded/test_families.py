@@ -16,7 +16,7 @@ from tests.crash.redundant_syncs import REDUNDANT, REDUNDANT_IN_FAMILIES
 from tests.crash.seeded import test_seeded
 from tests.crash.seeded.bugs import BUGS, Bug
 from tests.crash.seeded.family_bugs import BUILD_6_D, FAMILY_BUGS, NO_MODEL
-from tests.crash.seeded.patched import ROOT, LeftOut, caught_by, copy, run, sync_calls
+from tests.crash.seeded.patched import ROOT, LeftOut, caught_by, copy, edited, run, sync_calls
 from tests.crash.seeded.syncs import RECORDS, SMALL_FILE, TRIED, calls_of, every_module, module, tried
 from tests.proof.claims import SYNCS
 from tests.proof.plugin import Recorder
@@ -41,6 +41,12 @@ MISSED = {
 def _some(items: Sequence[_T]) -> Sequence[_T]:
     """Return what this size of run takes."""
     return items[2 % _EVERY :: _EVERY]
+
+
+@pytest.mark.parametrize("bug", [*BUGS, *FAMILY_BUGS], ids=lambda bug: bug.name)
+def test_every_bug_still_fits_the_source(bug: Bug) -> None:
+    for file, text in edited(bug.edits).items():
+        compile(text, file, "exec")
 
 
 @pytest.mark.parametrize("bug", _some(FAMILY_BUGS), ids=lambda bug: bug.name)

@@ -89,8 +89,9 @@ def test_a48_the_only_in_sync_replica_is_staged_only_on_a_word_of_its_own_and_ne
         nothing(),
         assigning(source=Source.ZNODES, isr=()),
         assigning(silence=Silence.NOTHING, topics={}, names={}),
+        nothing(source=Source.ZNODES, as_of_ms=WALL_MS + 24 * HOUR_MS),
     ],
-    ids=["no log", "nothing", "a young directory", "no ISR", "a request"],
+    ids=["no log", "nothing", "a young directory", "no ISR", "a request", "a dump"],
 )
 def test_a48_where_nobody_knows_it_is_staged_only_on_a_word_of_its_own_and_never_gets_a_deadline(
     cluster: ClusterState,
@@ -134,6 +135,14 @@ def test_a01_a_log_that_does_not_name_a_replica_speaks_only_of_an_older_director
         assert [one.why for one in plan.refusals] == ([] if expected is None else [expected])
 
 
+def test_a01_no_dump_is_surely_younger_than_a_directory() -> None:
+    """The time of its file is the latest at which it can have been taken."""
+    old = {("/d1", "orders-3"): WALL_MS - 24 * HOUR_MS}
+    (refusal,) = stage(nothing(source=Source.ZNODES), births=old).refusals
+    assert refusal.why is Why.ASSIGNMENT_UNKNOWN
+    assert stage(nothing(), births=old).actions
+
+
 def test_an_automatic_reason_asks_for_no_word_of_an_operator() -> None:
     (action,) = stage(assigning(isr=(1,)), reason=Reason.STOP_REPLICA).actions
     assert action.marker.delay_ms == 4 * HOUR_MS
@@ -147,6 +156,11 @@ def test_an_automatic_reason_asks_for_no_word_of_an_operator() -> None:
     [
         (assigning(), MARKER, Assigned.HERE),
         (assigning(), REMOVED, Assigned.HERE),
+        (assigning(as_of_ms=2), replace(REMOVED, reason=Reason.REPLICA_MOVED_AWAY), Assigned.HERE),
+        # Of before that removal, or of nobody knows when.
+        (assigning(as_of_ms=1), REMOVED, Assigned.GONE),
+        (assigning(as_of_ms=1), replace(REMOVED, reason=Reason.REPLICA_MOVED_AWAY), Assigned.NOT_HERE),
+        (assigning(source=Source.ZNODES), REMOVED, Assigned.GONE),
         (assigning(is_current=False), MARKER, Assigned.UNKNOWN),
         (assigning(is_current=False), REMOVED, Assigned.UNKNOWN),
         (BLIND, MARKER, Assigned.UNKNOWN),
@@ -166,6 +180,28 @@ def test_an_automatic_reason_asks_for_no_word_of_an_operator() -> None:
 )
 def test_a47_what_is_known_of_an_assignment(cluster: ClusterState, marker: ReplicaMarker, expected: Assigned) -> None:
     assert assignment_of(cluster, set_aside(marker)).state is expected
+
+
+@pytest.mark.parametrize(
+    ("cluster", "beside", "expected"),
+    [
+        (BLIND, nothing(is_current=False, removed=GONE), Assigned.GONE),
+        (assigning(), nothing(is_current=False, removed=GONE), Assigned.GONE),
+        (assigning(is_current=False), nothing(), Assigned.GONE),
+        (assigning(is_current=False), assigning(replicas=(2, 3), isr=(2, 3)), Assigned.NOT_HERE),
+        (BLIND, assigning(), Assigned.UNKNOWN),
+        (assigning(), nothing(is_current=False), Assigned.HERE),
+        (assigning(), BLIND, Assigned.HERE),
+        (BLIND, ClusterState(seen=nothing(removed=GONE).image), Assigned.GONE),
+        (BLIND, ClusterState(latest=nothing(removed=GONE).image), Assigned.UNKNOWN),
+    ],
+    ids=["removed", "removed, though assigned", "no such topic", "elsewhere", "assigned", "knows less", "knows nothing",
+         "removed, not to be followed", "removed, not known to be committed"],
+)  # fmt: skip
+def test_a47_a_log_that_was_not_asked_takes_away_and_never_gives(
+    cluster: ClusterState, beside: ClusterState, expected: Assigned
+) -> None:
+    assert assignment_of(replace(cluster, beside=(beside,)), set_aside()).state is expected
 
 
 def restored(cluster: ClusterState, marker: ReplicaMarker = MARKER, *, even: bool = False) -> Any:
@@ -273,12 +309,15 @@ def refused_by(plan: PurgePlan) -> str | None:
         (SHARED, image_of((1, 2)), False, "still-assigned"),
         (SHARED, image_of((2,)), True, "still-assigned"),
         (SHARED, image_of((1, 2), minutes=10), True, "still-assigned"),
+        (SHARED, image_of((1, 2), source=Source.ZNODES), True, "still-assigned"),
+        (REMOVED, nothing(source=Source.ZNODES, as_of_ms=WALL_MS + HOUR_MS).image, False, "refused"),
         (SHARED, None, True, "still-assigned"),
         (MARKER, image_of((1, 2)), True, "still-assigned"),
         (MARKER, None, True, None),
         (SHARED, NOT_ASSIGNED.image, False, None),
     ],
-    ids=["in sync here", "in sync here alone", "not live", "not in sync", "the ISR of before", "no log",
+    ids=["in sync here", "in sync here alone", "not live", "not in sync", "the ISR of before", "a dump",
+         "a dump without it", "no log",
          "nobody else was in sync", "not assigned", "not assigned any more"],
 )  # fmt: skip
 def test_a48_what_is_still_assigned_goes_only_once_a_live_replica_of_it_is_in_the_isr(
@@ -332,11 +371,16 @@ def test_a48_no_marker_holds_a_deadline_beside_such_evidence(evidence: Evidence)
         replace(MARKER, evidence=evidence)
 
 
-def test_by_name_alone_where_there_is_no_id() -> None:
+def test_a47_by_name_alone_nothing_is_known_of_a_topic_that_was_made_again() -> None:
     topic = Topic("orders", bytes(16), {3: Partition((1, 2), (1, 2))})
     image = Image(
         source=Source.ZNODES, origin="/z", node_id=1, cluster_id=CLUSTER, as_of_ms=WALL_MS, without_id={"orders": topic}
     )
     bare = replace(MARKER, topic_id=None)
-    assert assignment_of(ClusterState(image=image, is_current=True), set_aside(bare)).state is Assigned.HERE
-    assert assignment_of(ClusterState(image=image), set_aside(bare)).state is Assigned.UNKNOWN
+    for cluster in (ClusterState(image=image, is_current=True), ClusterState(image=image), assigning()):
+        assert assignment_of(cluster, set_aside(bare)).state is Assigned.UNKNOWN
+
+
+def test_a47_one_that_left_is_not_assigned_here_while_it_is_still_in_the_isr() -> None:
+    cluster = assigning(replicas=(2, 3), isr=(1, 2), as_of_ms=WALL_MS + HOUR_MS)
+    assert assignment_of(cluster, set_aside()).state is Assigned.NOT_HERE

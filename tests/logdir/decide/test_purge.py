@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import replace
 
 import pytest
 
+from logdir.clock import Instant
 from logdir.decide.deadline import begin
 from logdir.decide.purge import (
     MOST_BYTES,
@@ -21,14 +24,14 @@ from logdir.decide.purge import (
 )
 from logdir.decide.refusal import Refusal, Why
 from logdir.decide.second_look import SecondLook
-from logdir.desired.image import Image, Partition, Source, Topic
+from logdir.desired.image import Broker, Image, Partition, Source, Topic
 from logdir.errors import Problem
-from logdir.evidence import Absent, Proof, Removed
+from logdir.evidence import Absent, Present, Proof, Removed, Unknown
 from logdir.formats import controller_file
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, set_aside
+from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, set_aside
 
 LATER = NOW._replace(boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS + 4 * HOUR_MS)
 BEAT = begin(NOW)
@@ -212,3 +215,65 @@ def test_however_fast_it_may_go_there_is_a_limit_in_each_way() -> None:
     for load in (Load(1, 0, 1), Load(1, 1 << 30, 1), Load(1, 0, 1000)):
         most = min(MOST_PARTITIONS, MOST_BYTES // max(load.size_bytes, 1), MOST_FILES // load.files)
         assert batches(room_of(0, 0), [load] * (2 * most))[0] == most < 2 * most
+
+
+FLAGS = ("--even-if-early", "--include-held", "--even-if-last", "--even-if-assigned")
+SAID = [
+    frozenset(some)
+    for count in range(5)
+    for some in itertools.combinations(FLAGS, count)
+    if "--include-held" not in some or "--even-if-early" in some
+]
+SHARED = replace(MARKER, evidence=Removed(proof=Proof.IN_SYNC_ELSEWHERE, as_of_ms=WALL_MS))
+STOPPED = replace(REMOVED, evidence=Removed(proof=Proof.STOP_REPLICA, as_of_ms=WALL_MS))
+MARKERS = {
+    "not assigned": MARKER,
+    "not assigned, held": HELD,
+    "in sync elsewhere": SHARED,
+    "in sync elsewhere, held": replace(SHARED, delay_ms=None),
+    "last": replace(MARKER, evidence=Present(as_of_ms=WALL_MS), delay_ms=None),
+    "unknown": replace(MARKER, evidence=Unknown(), delay_ms=None),
+    "removed": REMOVED,
+    "stopped": STOPPED,
+    "mere absence": ABSENT,
+}
+ASSIGNING = assigning(as_of_ms=WALL_MS + HOUR_MS, brokers={2: Broker(bytes(16), 1, is_fenced=False)}).image
+LOOKS = {
+    "not assigned now": LOOK,
+    "assigned now": replace(LOOK, image=ASSIGNING),
+    "no log": replace(LOOK, image=None, blind=Problem("refused", "/m", "a metadata log", "none", "mount its disk")),
+    "behind": replace(LOOK, held=Problem("refused", "/m", "newer metadata", "older", "wait")),
+}
+
+
+def said(marker: ReplicaMarker, look: SecondLook, now: Instant, flags: frozenset[str]) -> Purge | Refusal:
+    is_early, is_last = "--even-if-early" in flags, "--even-if-last" in flags
+    return decide(
+        marker,
+        now=now,
+        is_early=is_early,
+        includes_held="--include-held" in flags,
+        look=replace(
+            look,
+            is_named=is_early or is_last,
+            is_even_if_last=is_last,
+            is_even_if_assigned="--even-if-assigned" in flags,
+        ),
+    )
+
+
+@pytest.mark.parametrize("now", [NOW, LATER], ids=["not due", "due"])
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("marker", MARKERS.values(), ids=MARKERS)
+def test_no_override_is_named_that_does_not_lift_a_refusal_and_none_that_does_is_left_out(
+    marker: ReplicaMarker, look: SecondLook, now: Instant
+) -> None:
+    first = said(marker, look, now, frozenset())
+    if isinstance(first, Purge):
+        return
+    named = frozenset(re.findall(r"--(?:even-if-[a-z]+|include-held)", first.problem.fix))
+    lifting = [flags for flags in SAID if isinstance(said(marker, look, now, flags), Purge)]
+    if not lifting:
+        assert named == frozenset(), first
+    else:
+        assert named == min(lifting, key=len), first

@@ -18,7 +18,7 @@ from logdir.formats.replica_marker import Intent
 from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, assigning, facts, future, replica, set_aside
+from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, WALL_MS, assigning, facts, future, replica, set_aside
 
 STAGED = set_aside()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
@@ -105,6 +105,18 @@ def test_a13_a_future_on_any_disk_refuses(there: Any) -> None:  # A13
 def test_a_copy_on_its_way_in_refuses() -> None:
     coming = set_aside(log_dir="/d2", kind=Kind.INCOMING)
     assert why(request(), facts(set_aside=(STAGED,)), facts(log_dir="/d2", set_aside=(coming,))) is Why.ON_ITS_WAY
+
+
+@pytest.mark.parametrize(
+    ("path", "layout", "command"),
+    [(BY_ID, "topic-name", "logdirctl staged export"), ("orders-3", "topic-id", "logdirctl layout rollback")],
+    ids=["by id", "by name"],
+)
+def test_one_of_the_other_layout_has_a_way_back_that_there_is(path: str, layout: str, command: str) -> None:
+    disks = [facts(set_aside=(set_aside(replace(MARKER, path=path)),), layout=layout)]
+    asked = RestoreRequest(selected=(("/d1", set_aside().name),), cluster=assigning(), is_even_if_unknown=True)
+    (refusal,) = plan_restore(asked, disks).refusals
+    assert (refusal.why, command in refusal.problem.fix) == (Why.OTHER_LAYOUT, True)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +222,8 @@ def test_a17_a_capture_of_which_nobody_knows_the_topic_never_gets_a_live_name() 
     for asked in (request(), request(cluster=ClusterState()), request(is_choice=True)):
         assert why(asked, *disks) is Why.NO_NAME
     told = replace(marker, topic=LONG)
-    known = assigning(topics={bytes(ID): Topic(LONG, bytes(ID), {3: Partition((1,), (1,))})}, names={LONG: bytes(ID)})
+    there = {bytes(ID): Topic(LONG, bytes(ID), {3: Partition((1,), (1,))})}
+    known = assigning(topics=there, names={LONG: bytes(ID)}, as_of_ms=WALL_MS + 1)  # assigned again since
     (action,) = plan_restore(request(cluster=known), [facts(set_aside=(set_aside(told),))]).actions
     assert action.path == f"{LONG}-3"
 
@@ -231,5 +244,6 @@ def test_a25_a_closed_disk_is_looked_at_and_nothing_of_it_taken_back() -> None:
 def test_without_an_id_the_name_is_all_there_is() -> None:
     bare = set_aside(replace(MARKER, topic_id=None))
     assert bare.name == "no-id.orders_3"
+    assert why(request(bare.name, is_even_if_unknown=False), facts(set_aside=(bare,))) is Why.ASSIGNMENT_UNKNOWN
     (action,) = plan_restore(request(bare.name), [facts(set_aside=(bare,))]).actions
     assert action.path == "orders-3"

@@ -122,7 +122,7 @@ def test_without_bar_json_it_is_not_guessed(tops: list[Path], sites: tuple[Site,
     (tops[1] / "bar.json").unlink()
     before = snapshot(*tops)
     for ask in (state, bar, unbar):
-        with pytest.raises(StateError, match=r"d2/meta.properties: expected bar.json beside .* by hand"):
+        with pytest.raises(StateError, match=r"d2/meta.properties: expected bar.json beside .* backup"):
             ask(sites)
     assert snapshot(*tops) == before
 

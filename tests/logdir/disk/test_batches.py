@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -26,6 +27,11 @@ class _Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> _Disk:
     return _Disk(monkeypatch)
+
+
+def test_the_batches_end_with_the_last_item_and_none_is_empty() -> None:
+    first_ten = itertools.islice(Batches(4, 1000).of(range(6)), 10)
+    assert [list(part) for part in first_ten] == [[0, 1, 2, 3], [4, 5]]
 
 
 def test_locks_are_held_for_fewer_replicas_where_a_batch_takes_long(disk: _Disk) -> None:

@@ -18,7 +18,7 @@ from logdir.disk.export import MANIFEST, Exported, export, note_of
 from logdir.disk.io import HostDisk
 from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
-from logdir.errors import DiskError, LogDirError, RefusedError
+from logdir.errors import DiskError, DiskFullError, LogDirError, RefusedError
 from logdir.formats.replica_marker import Checkpoints, Intent, render
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
@@ -300,3 +300,56 @@ def test_what_is_interrupted_has_a_name_that_ends_in_partial_or_is_gone(
     run(log_dir, out / "rescued")
     assert len(calls) == files + 4
     assert len(content(out / "rescued")) == files + 2
+
+
+@pytest.mark.parametrize("call", ["pwrite", "ftruncate", "fsync", "write", "open"])
+def test_a_full_disk_outside_is_not_blamed_on_the_source(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    destination = tmp_path / "out"
+    real = getattr(os, call)
+
+    def full(*arguments: object, **more: object) -> object:
+        if call == "open" and not int(str(arguments[1])) & os.O_CREAT:
+            return real(*arguments, **more)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with opened(log_dir) as site, monkeypatch.context() as patched:
+        patched.setattr(os, call, full)
+        with pytest.raises(DiskFullError) as caught:
+            export(site, PLACE, str(destination), ())
+    assert caught.value.path.startswith(f"{destination}/")
+    assert list(tmp_path.glob("out*")) == []
+
+
+def test_a_place_where_no_directory_can_be_made_is_named_whole(log_dir: Path) -> None:
+    with pytest.raises(DiskError) as caught:
+        run(log_dir, "/proc/rescued")
+    assert caught.value.path == "/proc/rescued"
+
+
+def test_a_sync_that_finds_no_room_is_not_blamed_on_the_source_whichever_it_is(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destination = tmp_path / "out"
+    real = os.fsync
+    blamed = []
+    for at in range(100):
+        calls = iter(range(100))
+
+        def full(descriptor: int, calls: Iterator[int] = calls, at: int = at) -> None:
+            if next(calls) == at:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(descriptor)
+
+        with opened(log_dir) as site, monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", full)
+            try:
+                export(site, PLACE, str(destination), ())
+                break
+            except DiskFullError as error:
+                blamed.append(error.path)
+        assert not destination.exists()
+    assert len(blamed) > 8
+    assert {path for path in blamed if not f"{path}/".startswith(f"{destination}/")} == set()
+    assert str(destination) in blamed

@@ -141,7 +141,7 @@ def test_no_marker_larger_than_a_block_is_believed(d1: Path, size: int, monkeypa
             else:
                 with pytest.raises(MalformedFileError, match="at most 4096 bytes"):
                     read_marker(directory)
-                with pytest.raises(RefusedError, match="held: look at it"):
+                with pytest.raises(RefusedError, match="no command changes it"):
                     require_marker(site, directory)
 
 

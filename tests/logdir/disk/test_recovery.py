@@ -13,9 +13,9 @@ from logdir.disk.io import HostDisk
 from logdir.disk.recovery import recover_broker
 from logdir.errors import LogDirOfflineError
 from logdir.formats.replica_marker import FILE_NAME
+from logdir.service.os_errors import told
 from tests.logdir.disk.rescue import NEW, open_site, put, stopped
 from tests.logdir.disk.test_adopt import Host
-from tools.logdirctl.broker import told
 
 ROOT = Path(__file__).parents[3]
 READY = f"{NEW}_0.ready"

@@ -170,6 +170,7 @@ def _explored(result: Found, states: int) -> None:
     assert result.states >= states, result.totals()
 
 
+@pytest.mark.slow
 def test_a17_a_capture_cut_anywhere_and_made_again_is_whole_and_once() -> None:
     _explored(
         explore(_deleted(), _capture, _recover_capture, _judge_capture, MODELS, depth=2, operation="capture"), 1_000

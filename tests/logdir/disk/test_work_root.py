@@ -355,6 +355,17 @@ def test_an_empty_root_is_taken_away(d1: Path, kind: WorkRootKind) -> None:
 def test_a_root_that_holds_anything_of_worth_stays(d1: Path, what: str) -> None:
     root = Path(made(d1).path)
     (root / what).write_text("x")
-    with pytest.raises(WorkRootConflictError, match=f"{what} among them"):
+    with pytest.raises(WorkRootConflictError, match=f"found .*{what}"):
         remove_root(HostDisk(), str(d1))
     assert listing(root) == sorted({*MADE, what.partition("/")[0]})
+
+
+@pytest.mark.parametrize("place", ["deleting", "incoming"])
+def test_a_root_that_holds_a_replica_stays_whole(d1: Path, place: str) -> None:
+    root = Path(made(d1).path)
+    replica = root / place / f"{TOPIC_ID}_0"
+    replica.mkdir()
+    with pytest.raises(WorkRootConflictError, match=f"found {place}/{TOPIC_ID}_0; restore or purge"):
+        remove_root(HostDisk(), str(d1))
+    assert listing(root) == sorted(MADE)
+    assert replica.is_dir()

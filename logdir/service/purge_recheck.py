@@ -10,10 +10,9 @@ Spec: design §2 law 1, §4; attacks A2, A20, A28, A43.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from logdir.clock import boottime_ms
 from logdir.decide.assignment import ClusterState
@@ -27,12 +26,13 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
-from tools.logdirctl.broker import OpenBroker
-from tools.logdirctl.cluster_state import own_log_there, require_source, usable
-from tools.logdirctl.desired_source import METADATA_DIR, is_running, own_log, read_desired
-from tools.logdirctl.naming import Broker
-from tools.logdirctl.source import OWN_LOG, parse_uri
-from tools.logdirctl.staged import none_closely
+from logdir.service.broker import OpenBroker
+from logdir.service.cluster_state import own_log_there, require_source, usable
+from logdir.service.config import BrokerConfig
+from logdir.service.desired_source import METADATA_DIR, own_log, read_desired
+from logdir.service.running import is_running
+from logdir.service.source import OWN_LOG, SourceRequest, parse_uri
+from logdir.service.staged import none_closely
 
 _FRESH_MS = 10 * 1000
 """How long what was looked at counts as just looked at: reading a large log costs seconds."""
@@ -49,21 +49,35 @@ class Looked(NamedTuple):
     """The same, for who asks whether a replica is still assigned here."""
 
 
+class PurgeOverrides(NamedTuple):
+    """What an operator says to what would keep a staged replica from being purged."""
+
+    is_even_if_assigned: bool = False
+    is_even_if_last: bool = False
+    is_even_if_early: bool = False
+
+
+NO_OVERRIDES: Final = PurgeOverrides()
+
+
 class Looking:
     """What is known now; looks again when that is some seconds old."""
 
-    def __init__(self, arguments: argparse.Namespace, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> None:
+    def __init__(
+        self, source: SourceRequest, overrides: PurgeOverrides, broker: OpenBroker, facts: Sequence[LogDirFacts]
+    ) -> None:
         """Look for the first time.
 
         Args:
-            arguments: With those of ``desired_source.add_source``.
+            source: Which source.
+            overrides: Of the operator.
             broker: Open.
             facts: Of every log dir configured for it, just looked at.
 
         Raises:
             ConfigError: the source is not named right, or is a request document.
         """
-        self._arguments, self._broker = arguments, broker
+        self._source, self._overrides, self._broker = source, overrides, broker
         self.facts: tuple[LogDirFacts, ...] = tuple(facts)
         self._read()
 
@@ -88,57 +102,61 @@ class Looking:
     def _read(self) -> None:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
         used = highest(controller.read_records(self._broker.sites))
-        looked = look_again(self._arguments, self._broker.named, self.facts, used)
+        looked = look_again(self._source, self._broker.named, self.facts, used, overrides=self._overrides)
         self.look, self.problem, self._has_source = looked.look, looked.problem, looked.has_source
         self._at_ms = boottime_ms()
 
 
 def look_again(
-    arguments: argparse.Namespace,
-    named: Broker,
+    source: SourceRequest,
+    named: BrokerConfig,
     facts: Sequence[LogDirFacts],
     used: ControllerFile | None,
     *,
+    overrides: PurgeOverrides = NO_OVERRIDES,
     is_past_needed: bool = False,
 ) -> Looked:
     """Read what the cluster says now of what was staged.
 
     Args:
-        arguments: With those of ``desired_source.add_source``, and of a purge its overrides.
+        source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
+        overrides: Of a purge.
         is_past_needed: As for ``read_desired``.
 
     Raises:
         ConfigError: the source is not named right, or is a request document.
         LogDirError: a source that ``--from`` names cannot be read.
     """
-    require_source(arguments)
+    require_source(source)
     blank = SecondLook(
         image=None,
         used=used,
-        is_even_if_assigned=getattr(arguments, "even_if_assigned", False),
-        is_even_if_last=getattr(arguments, "even_if_last", False),
+        is_even_if_assigned=overrides.is_even_if_assigned,
+        is_even_if_last=overrides.is_even_if_last,
+        # Without a log that there is nothing goes unattended, only what is named for removal now.
+        is_named=overrides.is_even_if_last or overrides.is_even_if_early,
     )
-    # Without a log that there is nothing goes unattended, only what is named for removal now.
-    is_named = getattr(arguments, "even_if_early", False) or blank.is_even_if_last
 
     def blind(problem: Problem) -> Looked:
-        return Looked(replace(blank, held=None if is_named else problem), problem, cluster=ClusterState(blind=problem))
+        # Of what is named and goes all the same the plan says it.
+        told = None if blank.is_named else problem
+        return Looked(replace(blank, blind=problem), told, cluster=ClusterState(blind=problem))
 
-    is_own = parse_uri(arguments.source) == OWN_LOG
+    is_own = parse_uri(source.uri) == OWN_LOG
     if is_own and not own_log_there(named, facts):
         if _is_zookeeper(named, facts, used):
             return Looked(blank, has_source=False)
         expected = "the broker's own metadata log, which says what is wanted again"
-        fix = "mount its disk, name another source with --from, or name what is to go with --even-if-early"
+        fix = "mount its disk, or name another source with --from"
         return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
     now_ms = max(0, read_instant().wall_ms)
     try:
         running = is_running(named.log_dirs)
         desired = read_desired(
-            arguments,
+            source,
             named,
             facts,
             used,
@@ -165,7 +183,7 @@ def look_again(
     return Looked(replace(blank, held=distrust.problem if distrust.holds_purges else None), problem, cluster=cluster)
 
 
-def _is_zookeeper(named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:
+def _is_zookeeper(named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:
     """Whether a broker without a metadata log is one that never had any."""
     if used is not None and used.metadata is not None:
         return False

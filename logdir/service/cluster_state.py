@@ -10,50 +10,104 @@ Spec: design §3.3, §4; attacks A29, A43, A47, A48.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from logdir.decide.assignment import ClusterState
 from logdir.decide.position import highest
-from logdir.decide.trust import ANY_AGE_MS, check_image
+from logdir.decide.trust import ANY_AGE_MS, check_image, is_of_cluster
 from logdir.desired.image import Source
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
-from tools.logdirctl.broker import OpenBroker
-from tools.logdirctl.desired_source import METADATA_DIR, Desired, is_running, own_log, read_desired
-from tools.logdirctl.naming import Broker
-from tools.logdirctl.source import OWN_LOG, Scheme, parse_uri, quorum_word
-from tools.logdirctl.source_report import against_blank
+from logdir.service.broker import OpenBroker
+from logdir.service.config import BrokerConfig
+from logdir.service.desired_source import (
+    METADATA_DIR,
+    Desired,
+    against_blank,
+    is_same,
+    own_log,
+    own_logs,
+    read_desired,
+)
+from logdir.service.running import is_running
+from logdir.service.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 
 
-def require_source(arguments: argparse.Namespace) -> None:
+def require_source(source: SourceRequest) -> None:
     """Return if the source may answer how the cluster is now.
 
     Raises:
         ConfigError: it is not named right, or is a request document, from which something follows once.
     """
-    if parse_uri(arguments.source).scheme is Scheme.REQUEST:
-        raise ConfigError((Problem("config-error", "--from", "metadata:[DIR] or znodes:FILE", arguments.source),))
-    quorum_word(arguments)
+    if parse_uri(source.uri).scheme is Scheme.REQUEST:
+        raise ConfigError((Problem("config-error", "--from", "metadata:[DIR] or znodes:FILE", source.uri),))
+    quorum_word(source)
 
 
-def own_log_there(named: Broker, facts: Sequence[LogDirFacts]) -> bool:
+def own_log_there(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> bool:
     """Whether the broker's own metadata log is on a disk that answers."""
     own = own_log(named, facts)
     return own is not None and os.path.isdir(own)  # noqa: PTH112 - unlike Path's it never raises
 
 
-def cluster_of(arguments: argparse.Namespace, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
+def cluster_of(source: SourceRequest, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
     """Return what the cluster says to an open broker.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
-    return read_cluster(arguments, broker.named, facts, highest(controller.read_records(broker.sites)))
+    return read_cluster(source, broker.named, facts, highest(controller.read_records(broker.sites)))
+
+
+def cluster_for_restore(source: SourceRequest, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
+    """Return what the cluster says to an open broker, and what its own metadata logs know beside that.
+
+    Raises:
+        LogDirError: a source that ``--from`` names cannot be read.
+    """
+    used = highest(controller.read_records(broker.sites))
+    return with_own_logs(read_cluster(source, broker.named, facts, used), source, broker.named, facts, used)
+
+
+def with_own_logs(
+    state: ClusterState,
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: Sequence[LogDirFacts],
+    used: ControllerFile | None,
+) -> ClusterState:
+    """Return what the cluster says together with what the broker's own metadata logs know; changes nothing.
+
+    Whoever renames a replica back asks them all, whatever source was named: its removal may stand in one of them.
+
+    Args:
+        state: Of ``source``.
+        source: Which source; what it says of the quorum holds for these logs, too.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+    """
+    now_ms = max(0, read_instant().wall_ms)
+    running = is_running(named.log_dirs)
+    asked = None if state.seen is None else state.seen.origin
+    found = []
+    for directory in own_logs(named, facts):
+        if asked is not None and is_same(directory, asked):
+            continue
+        other = source._replace(uri=str(Uri(Scheme.METADATA, directory)))
+        try:
+            desired = read_desired(
+                other, named, facts, used, now_ms=now_ms, is_broker_running=running, is_end_needed=True
+            )
+        except LogDirError:
+            continue  # what cannot be read shows no removal
+        found.append(usable(desired, facts, now_ms))
+    return replace(state, beside=tuple(found))
 
 
 Stamp = tuple[tuple[str, int, int], ...]
@@ -77,12 +131,12 @@ def stamp_of(broker: OpenBroker, facts: Sequence[LogDirFacts]) -> Stamp | None:
 
 
 def read_cluster(
-    arguments: argparse.Namespace, named: Broker, facts: Sequence[LogDirFacts], used: ControllerFile | None
+    source: SourceRequest, named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None
 ) -> ClusterState:
     """Read what the cluster says; changes nothing.
 
     Args:
-        arguments: With those of ``source.add_source``.
+        source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
@@ -90,15 +144,15 @@ def read_cluster(
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
-    require_source(arguments)
-    is_own = parse_uri(arguments.source) == OWN_LOG
+    require_source(source)
+    is_own = parse_uri(source.uri) == OWN_LOG
     if is_own and not own_log_there(named, facts):
         where = own_log(named, facts) or METADATA_DIR
         return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "none"))
     now_ms = max(0, read_instant().wall_ms)
     try:
         desired = read_desired(
-            arguments,
+            source,
             named,
             facts,
             used,
@@ -129,6 +183,7 @@ def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> Clust
     if latest is not None and (latest.epoch < 0 or check_image(latest, facts, standing, now_ms) is not None):
         latest = None
     return ClusterState(
+        seen=image if is_of_cluster(image, facts) else None,
         image=image if problem is None else None,
         latest=latest,
         is_current=desired.is_current and problem is None,

@@ -14,37 +14,38 @@ from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.outcome import Outcome
 from logdir.disk.site import Site
-from logdir.errors import Problem
-from tools.cli import Streams
-from tools.logdirctl.broker import OpenBroker, sick_disks
-from tools.logdirctl.report import UNDONE, Progress, Row, after
+from logdir.errors import LockHeldError, Problem, WorkRootOwnedError
+from logdir.service.broker import OpenBroker
+from logdir.service.os_errors import sick_disks
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, after
 
 
 def each(
-    broker: OpenBroker, rows: Sequence[tuple[Row, Callable[[Site], Outcome]]], streams: Streams
-) -> tuple[list[Row], list[Problem]]:
+    broker: OpenBroker, rows: Sequence[tuple[ItemResult, Callable[[Site], Outcome]]], reporter: Reporter
+) -> tuple[list[ItemResult], list[Problem]]:
     """Do one thing after the other; a disk that takes no more changes does not stop the others."""
-    progress = Progress(streams, "done", len(rows))
+    reporter.begin("done", len(rows))
     problems: list[Problem] = []
     sick = set(broker.missing)
-    listed: list[Row] = []
+    listed: list[ItemResult] = []
 
-    def do(number: int) -> Mapping[int, Row]:
+    def do(number: int) -> Mapping[int, ItemResult]:
         row, call = rows[number]
-        found = replace(row, state=UNDONE)
+        found = replace(row, state=ItemState.UNDONE)
         if row.log_dir not in sick:
             site = broker.site_of(row.log_dir)
             with sick_disks(problems, sick, site):
                 found = after(row, call(site))
         return {number: found}
 
-    def undecided(number: int) -> Row:
+    def undecided(number: int) -> ItemResult:
         row, _ = rows[number]
-        return replace(row, state=UNDONE, problem=nothing_decided(broker.path_of(row.log_dir, row.path)))
+        return replace(row, state=ItemState.UNDONE, problem=nothing_decided(broker.path_of(row.log_dir, row.path)))
 
-    def report(some: Sequence[Row]) -> None:
+    def report(some: Sequence[ItemResult]) -> None:
         listed.extend(some)
-        progress.add(len(some))
+        reporter.advance(len(some))
 
     batch_loop.run(
         range(len(rows)),
@@ -53,8 +54,23 @@ def each(
         undecided=undecided,
         report=report,
     )
-    progress.done()
+    reporter.end()
     return listed, problems
+
+
+def recover_if_stopped(broker: OpenBroker) -> None:
+    """Recover, unless a broker runs: what is changed here it does not see.
+
+    Raises:
+        WorkRootOwnedError: another process of ours works there.
+        LogDirError: as ``OpenBroker.recover``.
+    """
+    try:
+        broker.recover()
+    except WorkRootOwnedError:
+        raise
+    except LockHeldError:
+        return
 
 
 @contextmanager
@@ -72,8 +88,9 @@ class _Unlocked:
     broker: OpenBroker
 
     def require_held(self) -> None:
-        """Return if the configuration of the broker is as it was. Raises ``RefusedError``."""
+        """Return if configuration and owner are as they were. Raises ``RefusedError``, ``LogDirReplacedError``."""
         self.broker.require_unchanged()
+        self.broker.require_owned()
 
     def expired(self, now_boottime_ms: int, /) -> bool:
         """Return ``False``: nobody waits for a lock."""

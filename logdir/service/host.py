@@ -16,17 +16,18 @@ from typing import NamedTuple
 
 from logdir.decide import brake as brake_rule
 from logdir.decide.position import highest
+from logdir.decide.refusal import not_formatted
 from logdir.disk import brake, controller
 from logdir.disk.io import HostDisk
-from logdir.errors import LogDirError, Problem
+from logdir.errors import LogDirError, NoWorkRootError, Problem
 from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile
-from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts
-from tools.logdirctl.broker import look_at, told
-from tools.logdirctl.closed import closed_of
-from tools.logdirctl.naming import Broker
-from tools.logdirctl.root import open_true_root
+from logdir.service.broker import look_at
+from logdir.service.config import BrokerConfig
+from logdir.service.os_errors import told
+from logdir.service.quarantine import closed_of
+from logdir.service.true_root import open_true_root
 
 
 class Host(NamedTuple):
@@ -39,19 +40,16 @@ class Host(NamedTuple):
     """What the brake counted."""
     problems: tuple[Problem, ...]
     """Why log dirs may not be changed."""
+    rootless: tuple[str, ...] = ()
+    """Log dirs that were never given a work root."""
 
 
 def unformatted(facts: Iterable[LogDirFacts]) -> list[Problem]:
     """Return a problem for each log dir that can be read and was never formatted: no broker starts on it."""
-    fix = "kafka-storage format, or mount the right disk"
-    return [
-        Problem("not-formatted", f"{one.log_dir}/{META_PROPERTIES}", "a formatted log dir", "no such file", fix)
-        for one in facts
-        if one.problem is None and one.cluster_id is None and one.node_id is None
-    ]
+    return [problem for one in facts if (problem := not_formatted(one)) is not None]
 
 
-def look_at_host(named: Broker) -> Host:
+def look_at_host(named: BrokerConfig) -> Host:
     """Look at all disks of a broker and at what is remembered in their work roots; reads only.
 
     Raises:
@@ -61,13 +59,16 @@ def look_at_host(named: Broker) -> Host:
     used: list[ControllerFile | None] = []
     records: list[tuple[Count, ...] | None] = []
     sites = []
+    rootless: list[str] = []
     disk = HostDisk()
     with ExitStack() as stack:
         for log_dir in named.log_dirs:
             try:
                 with told(log_dir):
                     root = stack.enter_context(open_true_root(disk, log_dir))
-            except LogDirError:
+            except LogDirError as error:
+                if isinstance(error, NoWorkRootError):
+                    rootless.append(log_dir)
                 # Without a work root nothing is remembered, which only means that less is proven.
                 used.append(None)
                 records.append(None)
@@ -80,4 +81,4 @@ def look_at_host(named: Broker) -> Host:
         with told(named.log_dirs[0]):
             closed = closed_of(sites)
     found = tuple(replace(one, closed=closed.get(log_dir)) for log_dir, one in facts.items())
-    return Host(found, highest(used), brake_rule.highest(records), tuple(closed.values()))
+    return Host(found, highest(used), brake_rule.highest(records), tuple(closed.values()), tuple(rootless))

@@ -17,18 +17,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from logdir.decide.trust import DEFAULT_MAX_AGE_MS, Standing
 from logdir.desired import metadata_log, request_document, requests, znodes
 from logdir.desired.claim import Says, claim
-from logdir.desired.image import Image, remembering
+from logdir.desired.image import Image, Source, remembering
 from logdir.desired.metadata_log import Watermark
 from logdir.desired.quorum import is_only_voter
 from logdir.desired.request_document import RequestDocument
 from logdir.desired.requests import Receipt
-from logdir.disk.locks import KAFKA_LOCK, holder
-from logdir.errors import ConfigError, ForeignLogDirError, Problem
+from logdir.errors import ConfigError, ForeignLogDirError, LogDirOfflineError, MetadataLogUnreadError, Problem
 from logdir.formats import meta_properties
 from logdir.formats.controller_file import ControllerFile, MetadataMark
 from logdir.formats.inventory import Kind
@@ -37,39 +35,8 @@ from logdir.names import METADATA_TOPIC
 from logdir.observe.birth import births
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.observe.replicas import CLEAN_MARKER
-from tools.logdirctl.source import (
-    OWN_LOG,
-    QuorumWord,
-    Scheme,
-    Uri,
-    add_source,
-    asked,
-    parse_uri,
-    quorum_word,
-    source_words,
-)
-
-if TYPE_CHECKING:
-    import argparse
-
-    from tools.logdirctl.naming import Broker
-
-__all__ = [
-    "OWN_LOG",
-    "Desired",
-    "Scheme",
-    "Uri",
-    "add_source",
-    "births_of",
-    "in_doubt",
-    "is_running",
-    "own_log",
-    "parse_uri",
-    "read_desired",
-    "read_whole",
-    "source_words",
-]
+from logdir.service.config import BrokerConfig
+from logdir.service.source import QuorumWord, Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 
 METADATA_DIR = f"{METADATA_TOPIC}-0"
 _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
@@ -117,8 +84,8 @@ class Desired:
 
 
 def read_desired(
-    arguments: argparse.Namespace,
-    named: Broker,
+    source: SourceRequest,
+    named: BrokerConfig,
     facts: Sequence[LogDirFacts],
     used: ControllerFile | None,
     *,
@@ -130,7 +97,7 @@ def read_desired(
     """Read what the cluster says; changes nothing.
 
     Args:
-        arguments: With those of ``add_source``.
+        source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
@@ -145,11 +112,13 @@ def read_desired(
 
     Raises:
         ConfigError: the source is not named right, or is not there.
+        MetadataLogUnreadError: no source is named, and the broker's own metadata log is not there, or cannot be read.
+        LogDirOfflineError: nothing says which node this is, and a log dir cannot be read.
         ForeignLogDirError: the log dirs are not of one node.
         FormatError: it cannot be read as what it should be.
     """
-    uri = parse_uri(arguments.source)
-    watermark = _watermark(arguments, used)
+    uri = parse_uri(source.uri)
+    watermark = _watermark(source, used)
     node_id, cluster_id = _host_of(named, facts)
     document = None
     latest = None
@@ -157,27 +126,28 @@ def read_desired(
     match uri.scheme:
         case Scheme.METADATA:
             own = own_log(named, facts)
+            if not uri.path:
+                _require_own_log(own, facts)
             directory = _metadata_dir(uri.path or own)
-            is_own = own is not None and _is_same(own, directory)
+            is_own = own is not None and is_same(own, directory)
             is_alone = is_end_needed and is_own and is_only_voter(directory, node_id)
             # What the only voter has in its log is committed.
             bound = _WHOLE if is_alone else watermark
-            image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
-            if is_end_needed:
-                latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
-                is_current = is_alone and image.ended is None
-                is_current = is_current or _reaches(image, quorum_word(arguments), own)
+            with _naming_own_log(directory, is_default=not uri.path):
+                image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
+                if is_end_needed:
+                    latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
+                    is_current = is_alone and image.ended is None
+                    is_current = is_current or _reaches(image, quorum_word(source), own)
         case Scheme.REQUEST:
             document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
             receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
             image = requests.fold(None, document, receipt)
         case Scheme.ZNODES:
             data = read_whole(uri.path, znodes.MAX_BYTES)
-            # When it was taken nothing says; it is no younger than its file.
+            # When it was taken nothing says, and a copy is younger than that: it never shows how things are now.
             taken_ms = min(now_ms, _changed_ms(uri.path))
             image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
-            stopped_ms = _stopped_ms(named.log_dirs) if is_end_needed else None
-            is_current = stopped_ms is not None and taken_ms > stopped_ms
     return Desired(
         uri=uri,
         image=remembering(image, _ids(facts)),
@@ -195,30 +165,25 @@ def read_desired(
 def _reaches(image: Image, word: QuorumWord | None, own: str | None) -> bool:
     """Whether an image reaches a high watermark that was learnt after the broker stopped.
 
-    The log of a stopped broker ends before it: a quorum writes on, and what it had committed before is below that end.
+    The log of a stopped broker ends before it: a quorum writes on. What was committed before stands at that end at
+    most: the broker may have had it all, so a watermark at that very end may be of before a kill. No own log reaches
+    another one.
     """
     if word is None or own is None or image.ended is not None:
         return False
     own_end = metadata_log.end_of(own)
-    return own_end is not None and image.offset >= word.high_watermark >= own_end
-
-
-def _stopped_ms(log_dirs: Iterable[str]) -> int | None:
-    """Return when a broker was cleanly stopped, ``None`` where its log dirs do not all say so."""
-    try:
-        return max(Path(log_dir, CLEAN_MARKER).lstat().st_mtime_ns // 1_000_000 for log_dir in log_dirs)
-    except OSError:
-        return None
+    return own_end is not None and image.offset >= word.high_watermark > own_end
 
 
 def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
     found = [item.topic_id for one in facts for item in one.replicas]
     found += [item.topic_id for one in facts for item in one.set_aside]
+    found += [item.marker.topic_id for one in facts for item in one.set_aside if item.marker is not None]
     return frozenset(topic_id for topic_id in found if topic_id is not None)
 
 
-def _watermark(arguments: argparse.Namespace, used: ControllerFile | None) -> Watermark | None:
-    said = quorum_word(arguments)
+def _watermark(source: SourceRequest, used: ControllerFile | None) -> Watermark | None:
+    said = quorum_word(source)
     if said is not None:
         return Watermark(offset=said.high_watermark, epoch=said.leader_epoch)
     # What was used before was committed then, and stays so.
@@ -226,12 +191,15 @@ def _watermark(arguments: argparse.Namespace, used: ControllerFile | None) -> Wa
     return None if mark is None else Watermark(offset=mark.offset, epoch=mark.epoch)
 
 
-def _host_of(named: Broker, facts: Sequence[LogDirFacts]) -> tuple[int, str | None]:
+def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, str | None]:
     nodes = {one.node_id for one in facts if one.node_id is not None}
     if named.node_id is not None:
         nodes.add(named.node_id)
     clusters = sorted({one.cluster_id for one in facts if one.cluster_id is not None})
     where = ", ".join(named.log_dirs)
+    unread = next((one.problem for one in facts if one.is_offline and one.problem is not None), None)
+    if not nodes and unread is not None:
+        raise LogDirOfflineError(unread.path, expected=unread.expected, found=unread.found, fix=unread.fix)
     if len(nodes) != 1:
         found = " and ".join(map(str, sorted(nodes))) or "none"
         raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix="a disk of another host?")
@@ -241,7 +209,7 @@ def _host_of(named: Broker, facts: Sequence[LogDirFacts]) -> tuple[int, str | No
     return nodes.pop(), clusters[0] if clusters else None
 
 
-def own_log(named: Broker, facts: Iterable[LogDirFacts]) -> str | None:
+def own_log(named: BrokerConfig, facts: Iterable[LogDirFacts]) -> str | None:
     """Return the metadata log that the broker itself writes, ``None`` if there is none.
 
     Args:
@@ -252,10 +220,47 @@ def own_log(named: Broker, facts: Iterable[LogDirFacts]) -> str | None:
         return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
     if "metadata.log.dir" in named.unknown:
         return None  # what lies in a log dir may be one that was left behind
-    for one in facts:
-        if any(replica.kind is Kind.METADATA for replica in one.replicas):
-            return f"{one.log_dir}/{METADATA_DIR}"
-    return None
+    found = _logs_in(facts)
+    # Of several all but one were left behind: the broker goes on with the one that ends last.
+    return max(found, key=lambda path: metadata_log.end_of(path) or 0) if len(found) > 1 else next(iter(found), None)
+
+
+def own_logs(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[str, ...]:
+    """Return every metadata log that the broker wrote: the one of ``own_log``, and what was left in its log dirs."""
+    own = own_log(named, facts)
+    return tuple(dict.fromkeys((*(() if own is None else (own,)), *_logs_in(facts))))
+
+
+def _logs_in(facts: Iterable[LogDirFacts]) -> list[str]:
+    is_there = (one for one in facts if any(replica.kind is Kind.METADATA for replica in one.replicas))
+    return [f"{one.log_dir}/{METADATA_DIR}" for one in is_there]
+
+
+def _require_own_log(own: str | None, facts: Iterable[LogDirFacts]) -> None:
+    """Return if the broker has a metadata log, or none of its log dirs that is not read can hold one."""
+    unread = ", ".join(one.log_dir for one in facts if one.is_offline)
+    if own is None and unread:
+        raise _unread_log(METADATA_DIR, f"no such directory on a log dir that can be read; {unread} cannot")
+
+
+@contextmanager
+def _naming_own_log(directory: str, *, is_default: bool) -> Iterator[None]:
+    """Name the log itself, not an option that was not typed, where the default source cannot be read."""
+    try:
+        yield
+    except ConfigError as error:
+        if not is_default:
+            raise
+        raise _unread_log(directory, error.found.removesuffix(f": {directory}")) from error
+
+
+def _unread_log(where: str, found: str) -> MetadataLogUnreadError:
+    return MetadataLogUnreadError(
+        where,
+        expected="the broker's own metadata log, to learn what the cluster assigns here",
+        found=found,
+        fix="mount its disk, or name another source: --from metadata:DIR, request:FILE or znodes:FILE",
+    )
 
 
 def _metadata_dir(path: str | None) -> str:
@@ -268,7 +273,8 @@ def _metadata_dir(path: str | None) -> str:
     return inner if os.path.basename(path) != METADATA_DIR and is_there else path
 
 
-def _is_same(one: str, other: str) -> bool:
+def is_same(one: str, other: str) -> bool:
+    """Whether two paths lead to one file; ``False`` where one cannot be looked at."""
     try:
         return Path(one).samefile(other)
     except OSError:
@@ -340,27 +346,17 @@ def _changed_ms(path: str) -> int:
         return Path(path).stat().st_mtime_ns // 1_000_000
 
 
-def is_running(log_dirs: Iterable[str]) -> bool:
-    """Whether somebody holds Kafka's lock in a log dir; takes none, and makes no file.
-
-    Raises:
-        ConfigError: a lock file may not be read.
-    """
-    for log_dir in log_dirs:
-        path = f"{log_dir}/{KAFKA_LOCK}"
-        try:
-            descriptor = os.open(path, _OPEN | os.O_NOFOLLOW)
-        except PermissionError as error:
-            problem = Problem("config-error", path, "the right to read it", str(error.strerror))
-            raise ConfigError((problem,)) from error
-        except OSError:
-            continue  # a log dir that is away tells nothing; the others' locks are held, too
-        try:
-            if holder(descriptor) is not None:
-                return True
-        finally:
-            os.close(descriptor)
-    return False
+def against_blank(image: Image) -> Problem | None:
+    """Return what is needed where a metadata log holds nothing that is known to be committed, ``None`` otherwise."""
+    if image.source is not Source.METADATA_LOG or image.offset > 0 or image.ended is not None:
+        return None
+    return Problem(
+        "config-error",
+        image.origin,
+        "a snapshot, or what the quorum says of how far the log is committed",
+        "neither",
+        "say --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them",
+    )
 
 
 def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:

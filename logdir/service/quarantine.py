@@ -21,9 +21,9 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.disk.site import Site
 from logdir.disk.suspect import read_suspects, tell_suspects
 from logdir.disk.work_root import path_of
-from logdir.errors import DiskError, Problem, RefusedError
+from logdir.errors import DiskError, NoPermissionError, Problem, RefusedError
 from logdir.formats.work_root_file import WorkRootKind
-from tools.render import quoted
+from logdir.text import quoted
 
 _HOUR_MS = 60 * 60 * 1000
 
@@ -72,6 +72,8 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
     paths = {log_dir, *(path_of(kind, log_dir) for kind in WorkRootKind)}
     if not any(f"{error.path}/".startswith(f"{path}/") for path in paths):
         raise error
+    if isinstance(error, NoPermissionError):
+        raise error  # it has not failed
     fix = f"{error.fix} (if it has failed, --skip-log-dir {quoted(log_dir)} goes on without it)".strip()
     raise type(error)(error.path, expected=error.expected, found=error.found, fix=fix) from error
 

@@ -1,7 +1,7 @@
-"""``logdirctl describe`` in the words of stock tools: ``kafka-log-dirs --describe``, ``kafka-topics --describe``.
+"""Describe partitions in the words of stock tools: ``kafka-log-dirs --describe``, ``kafka-topics --describe``.
 
-Nothing but what the stock tool would print stands on standard output, without the two lines of talk that
-``kafka-log-dirs`` prints first, so that what reads theirs reads ours.
+The lines are those of the stock tool, without the two lines of talk that ``kafka-log-dirs`` prints first, so that what
+reads theirs reads ours.
 
 Not here: the forms (``formats.log_dirs_json``, ``formats.topic_lines``).
 
@@ -10,7 +10,6 @@ Spec: design §6; kafka-behaviour §5.1.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,9 +24,9 @@ from logdir.formats.topic_lines import PartitionText, Reassignment, TopicText
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.observe.log_end import log_end
-from tools import render
-from tools.logdirctl.desired_source import read_whole
-from tools.logdirctl.naming import Broker
+from logdir.service.config import BrokerConfig
+from logdir.service.desired_source import read_whole
+from logdir.text import utf8
 
 _UNUSABLE = frozenset(("symlink", "mount-point", "unreadable"))
 _MAX_PROPERTIES = 1 << 20
@@ -44,7 +43,7 @@ class Lines(NamedTuple):
 
 
 def log_dirs(
-    named: Broker, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
+    named: BrokerConfig, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
 ) -> Lines:
     """Return the line of ``kafka-log-dirs --describe``; reads the ends of logs that are being moved.
 
@@ -74,7 +73,7 @@ def log_dirs(
     # One of which only a part is hidden still tells.
     offline = {one.log_dir for one in facts if one.is_offline}
     lines = [
-        LogDirLine(render.utf8(path), log_dirs_json.OFFLINE if path in offline else None, tuple(listed))
+        LogDirLine(utf8(path), log_dirs_json.OFFLINE if path in offline else None, tuple(listed))
         for path, listed in by_dir.items()
     ]
     return Lines((log_dirs_json.render(broker, lines),), bool(chosen))
@@ -94,11 +93,11 @@ def _line(replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -
     return PartitionLine(name, replica.partition, replica.log_bytes or 0, lag, is_future)
 
 
-def topics(arguments: argparse.Namespace, image: Image | None, selector: Selector | None) -> Lines:
+def topics(server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:
     """Return the lines of ``kafka-topics --describe``; reads the metadata log once more for what an image leaves out.
 
     Args:
-        arguments: Of the command.
+        server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
         image: What the cluster says.
         selector: Which topics; of one that is only partly meant the other partitions are not listed.
 
@@ -112,16 +111,15 @@ def topics(arguments: argparse.Namespace, image: Image | None, selector: Selecto
     for one in every if selector is None else choose(selector, every):
         chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
     details = read_details(image, [topic_id for _, topic_id in chosen if any(topic_id)])
-    own = _own(arguments)
+    own = _own(server_properties)
     texts = {key: _topic(image, listed[0].of, details, own) for key, listed in chosen.items()}
     only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}
     ordered = topic_lines.order(texts.values())
     return Lines(tuple(line for text in ordered for line in topic_lines.render(text, only[text])), bool(chosen))
 
 
-def _own(arguments: argparse.Namespace) -> Mapping[str, str]:
+def _own(path: str | None) -> Mapping[str, str]:
     """Return the broker's own settings, as far as its configuration file is known."""
-    path: str | None = arguments.server_properties
     if path is None:
         return {}
     values = java_properties.parse(read_whole(path, _MAX_PROPERTIES), path)

@@ -1,10 +1,10 @@
-"""The removals of ``logdirctl staged purge``, in batches: each claimed with one sync, and removed with another.
+"""Purge staged replicas in batches: each claimed with one sync, and removed with another.
 
 A batch takes what the pace frees in about a second, for what is claimed cannot be restored while it waits. Before each
 the broker's configuration is read again and the paths of its log dir are compared with what was opened. Kafka's locks
 are not taken: nothing here is seen by a broker, so a purge works beside one and never stands in the way of its start.
 
-Not here: what may go (``logdir.decide.purge``), what is printed (``staged_change``).
+Not here: what may go (``logdir.decide.purge``), the plan (``purge``).
 
 Spec: design §2 laws 1, 4, 6, §3.3; attacks A18, A26, A45.
 """
@@ -26,10 +26,11 @@ from logdir.disk.pace import Pace
 from logdir.disk.purge import Listing, claim_all, remove_all
 from logdir.disk.site import Site
 from logdir.errors import LogDirError, Problem
-from tools.cli import Streams
-from tools.logdirctl.broker import OpenBroker, sick_disks
-from tools.logdirctl.report import UNDONE, Progress, Row, after
-from tools.logdirctl.staged_unlocked import unlocked
+from logdir.service.broker import OpenBroker
+from logdir.service.os_errors import sick_disks
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, after
+from logdir.service.unlocked import unlocked
 
 _Place = tuple[str, str]
 """Log dir, and name under ``deleting/``."""
@@ -39,13 +40,13 @@ _Became = tuple[_Place, Outcome | None]
 
 def purge_all(
     broker: OpenBroker,
-    planned: Sequence[tuple[Row, Purge]],
+    planned: Sequence[tuple[ItemResult, Purge]],
     room: Room,
     pace: Pace,
-    streams: Streams,
+    reporter: Reporter,
     *,
     against: Callable[[Purge], LogDirError | None],
-) -> tuple[list[Row], list[Problem]]:
+) -> tuple[list[ItemResult], list[Problem]]:
     """Remove what was decided on, one log dir after the other.
 
     Args:
@@ -53,7 +54,7 @@ def purge_all(
         planned: The row of each and what is to be done.
         room: What may be claimed at a time.
         pace: Called after every step.
-        streams: For progress.
+        reporter: For progress.
         against: Asked right before each is claimed: why it may not be.
 
     Returns:
@@ -67,7 +68,7 @@ def purge_all(
     became: dict[_Place, Outcome] = {}
     problems: list[Problem] = []
     sick: set[str] = set()
-    progress = Progress(streams, "done", len(actions))
+    reporter.begin("done", len(actions))
 
     def step(some: Sequence[Purge]) -> Mapping[_Place, _Became]:
         log_dir = some[0].log_dir
@@ -98,16 +99,16 @@ def purge_all(
 
     def report(some: Sequence[_Became]) -> None:
         became.update({place: outcome for place, outcome in some if outcome is not None})
-        progress.add(len(some))
+        reporter.advance(len(some))
 
     batch_loop.run(
         _in_order(planned), hold=partial(unlocked, broker), decide=decide, undecided=undecided, report=report
     )
-    progress.done()
+    reporter.end()
     return [_row(row, became.get((action.log_dir, action.name))) for row, action in planned], problems
 
 
-def _in_order(planned: Sequence[tuple[Row, Purge]]) -> list[_Place]:
+def _in_order(planned: Sequence[tuple[ItemResult, Purge]]) -> list[_Place]:
     """Return what is to go, one log dir after the other.
 
     What was claimed before goes first: it cannot be restored any more, and its name may be in the way.
@@ -119,8 +120,11 @@ def _in_order(planned: Sequence[tuple[Row, Purge]]) -> list[_Place]:
     return [(action.log_dir, action.name) for action in sorted_actions]
 
 
-def _row(row: Row, outcome: Outcome | None) -> Row:
-    return replace(row, state=UNDONE) if outcome is None else after(row, outcome)
+def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
+    if outcome is None:
+        return replace(row, state=ItemState.UNDONE)
+    made = after(row, outcome)
+    return replace(made, place=None) if made.place == row.path else made  # claimed before: it stays where it was
 
 
 def _batch(

@@ -12,14 +12,14 @@ from contextlib import ExitStack
 from logdir.disk import bar
 from logdir.disk.io import HostDisk
 from logdir.disk.work_root import WorkRoot, locate, open_log_dir, open_root, open_site, path_of, require_accepted
-from logdir.errors import ForeignLogDirError, NoWorkRootError, RefusedError
+from logdir.errors import ANOTHERS_DISK, ForeignLogDirError, NoWorkRootError, RefusedError
 from logdir.formats import bar_file, meta_properties, work_root_file
 from logdir.observe.classify import META_PROPERTIES
-from tools.logdirctl.naming import Broker
+from logdir.service.config import BrokerConfig
 
 
 def require_one_broker(
-    named: Broker, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
+    named: BrokerConfig, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
 ) -> None:
     """Return if a log dir is of the broker that was named and of the cluster and node of the first one.
 
@@ -29,9 +29,7 @@ def require_one_broker(
     wanted = found.node_id if named.node_id is None else named.node_id
     if found.node_id != wanted or (first is not None and found[:2] != first[:2]):
         expected = f"node {wanted}" if first is None else str(first)
-        raise ForeignLogDirError(
-            f"{log_dir}/{META_PROPERTIES}", expected=expected, found=str(found), fix="a disk of another host?"
-        )
+        raise ForeignLogDirError(f"{log_dir}/{META_PROPERTIES}", expected=expected, found=str(found), fix=ANOTHERS_DISK)
 
 
 def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:

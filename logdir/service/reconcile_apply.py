@@ -1,8 +1,9 @@
 """What follows from an image, done: in batches under every lock, each decided again for what was shown.
 
-How far the cluster was followed is made durable before the first action; a request document is marked as followed when
-all of it is done. What the brake counts comes before the first staging. After any action the rest may wait for the next
-command, which finds it by itself.
+How far the cluster was followed is made durable before the first action. A request document is marked as followed when
+all of it is done: a row that failed or is refused, and a log dir that was not read, leave it to be given again. What
+the brake counts comes before the first staging. After any action the rest may wait for the next command, which finds it
+by itself.
 
 Not here: what follows (``logdir.decide``), the operations (``logdir.disk``).
 
@@ -27,13 +28,14 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.site import Site
 from logdir.errors import Problem
-from tools.cli import Streams, say
-from tools.logdirctl.broker import OpenBroker, sick_disks, told
-from tools.logdirctl.desired_source import Desired
-from tools.logdirctl.reconcile import Decided, Policy, closely, decide
-from tools.logdirctl.reconcile_report import Row, place_of, planned_rows, refused_rows
-from tools.logdirctl.report import DONE, UNDONE, Progress, utc
-from tools.render import printable
+from logdir.service.broker import OpenBroker
+from logdir.service.desired_source import Desired
+from logdir.service.os_errors import sick_disks, told
+from logdir.service.reconcile import Decided, Policy, closely, decide
+from logdir.service.reconcile_item import ReconcileItem, place_of, planned_rows, refused_rows
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemState
+from logdir.text import printable, utc
 
 _Key = tuple[type, str, str]
 
@@ -44,7 +46,7 @@ class Applied:
 
     decided: Decided
     """As it was decided last."""
-    rows: tuple[Row, ...]
+    rows: tuple[ReconcileItem, ...]
     problems: tuple[Problem, ...]
     has_changed: bool
 
@@ -53,7 +55,7 @@ def _key(action: Action) -> _Key:
     return type(action), action.log_dir, place_of(action)
 
 
-def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, streams: Streams) -> Applied:
+def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, reporter: Reporter) -> Applied:
     """Do what follows; the owner locks are held.
 
     Args:
@@ -61,7 +63,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
         desired: What its cluster says.
         policy: What the operator said.
         shown: What was decided first; nothing else is done.
-        streams: For progress, and to tell of each loss that is scheduled.
+        reporter: For progress, and for each loss that is scheduled.
 
     Raises:
         LogDirError: as ``OpenBroker.batch``; what was done by then is done.
@@ -77,16 +79,16 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
         broker=broker,
         desired=desired,
         policy=policy,
-        streams=streams,
+        reporter=reporter,
         shown=plan,
         left=left,
         paths={place_of(action) for action in (*plan.actions, *plan.waiting)} | {one.path for one in plan.refusals},
         decided=shown,
-        progress=Progress(streams, "reconciling", len(left)),
     )
+    reporter.begin("reconciling", len(left))
     broker.beat(read_instant())
     batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=work.undecided, report=work.report)
-    work.progress.done()
+    reporter.end()
     return work.stopped() if work.is_stopped else work.finished()
 
 
@@ -97,7 +99,7 @@ class _Work:
     broker: OpenBroker
     desired: Desired
     policy: Policy
-    streams: Streams
+    reporter: Reporter
     shown: ReconcilePlan
     left: Mapping[_Key, Action]
     """What was shown, in order."""
@@ -105,8 +107,7 @@ class _Work:
     """Entries that are opened."""
     decided: Decided
     """As it was decided last."""
-    progress: Progress
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ReconcileItem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
     batches: Batches = field(default_factory=staging.batches)
@@ -114,7 +115,7 @@ class _Work:
     is_stopped: bool = False
     """The last decision forbids the rest."""
 
-    def decide(self, left: Collection[_Key]) -> Turn[_Key, Row]:
+    def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
         """Look and decide again about what is left; what must be durable first is made so."""
         facts = self.broker.look(closely(self.paths))
         is_counted = self.is_begun and self.shown.braked is None
@@ -131,11 +132,11 @@ class _Work:
         todo = [action for action in now.actions if _key(action) in left]
         return Turn(settled=settled, steps=partial(self._steps, todo))
 
-    def _steps(self, todo: Sequence[Action]) -> Iterator[Callable[[], Mapping[_Key, Row]]]:
+    def _steps(self, todo: Sequence[Action]) -> Iterator[Callable[[], Mapping[_Key, ReconcileItem]]]:
         for part in _parts(todo, self.batches):
             yield partial(self._do, part)
 
-    def _do(self, part: Sequence[Action]) -> Mapping[_Key, Row]:
+    def _do(self, part: Sequence[Action]) -> Mapping[_Key, ReconcileItem]:
         site = self.broker.site_of(part[0].log_dir)
         outcomes: tuple[Outcome, ...] = ()
         if site.log_dir not in self.sick:
@@ -144,18 +145,20 @@ class _Work:
         # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
         known = outcomes or (None,) * len(part)
         for action, outcome in zip(part, known, strict=True):
-            _warn(self.streams, action, outcome)
+            _warn(self.reporter, action, outcome)
         return {_key(action): _row(action, outcome) for action, outcome in zip(part, known, strict=True)}
 
-    def undecided(self, key: _Key) -> Row:
+    def undecided(self, key: _Key) -> ReconcileItem:
         """Return the row of an action about which nothing was decided."""
         action = self.left[key]
-        return Row.of(action, UNDONE, problem=nothing_decided(self.broker.path_of(action.log_dir, place_of(action))))
+        return ReconcileItem.of(
+            action, ItemState.UNDONE, problem=nothing_decided(self.broker.path_of(action.log_dir, place_of(action)))
+        )
 
-    def report(self, rows: Sequence[Row]) -> None:
+    def report(self, rows: Sequence[ReconcileItem]) -> None:
         """Note what became of some."""
         self.rows += rows
-        self.progress.add(len(rows))
+        self.reporter.advance(len(rows))
 
     def stopped(self) -> Applied:
         """Return what was done before a decision forbade the rest."""
@@ -173,17 +176,18 @@ class _Work:
                 *refused_rows(_not_listed(last, rows)),
                 *planned_rows(replace(last, actions=(), refusals=())),
             )
-            is_done = not self.sick and all(row.state == DONE for row in self.rows)
+            is_done = not self.sick and all(row.state == ItemState.DONE for row in self.rows)
+            is_done = is_done and last.is_whole and self.left.keys() >= {_key(action) for action in last.actions}
             if last.used is not None and (is_done or last.used == until_done(last.used, self.desired.used)):
                 with told("controller.json of every work root"):
                     controller.write_record(self.broker.changeable, last.used)
         return self._applied(rows)
 
-    def _applied(self, rows: tuple[Row, ...]) -> Applied:
+    def _applied(self, rows: tuple[ReconcileItem, ...]) -> Applied:
         return Applied(decided=self.decided, rows=rows, problems=tuple(self.problems), has_changed=self.is_begun)
 
 
-def _changed(action: Action, now: ReconcilePlan) -> Row:
+def _changed(action: Action, now: ReconcilePlan) -> ReconcileItem:
     """Return the row of an action that does not follow any more."""
     place = place_of(action)
     for refusal in now.refusals:
@@ -191,10 +195,10 @@ def _changed(action: Action, now: ReconcilePlan) -> Row:
             (row,) = refused_rows(replace(now, refusals=(refusal,)))
             return replace(row, path=place)
     problem = Problem("refused", f"{action.log_dir}/{place}", "what was shown", "it changed", "look again")
-    return Row.of(action, UNDONE, problem=problem)
+    return ReconcileItem.of(action, ItemState.UNDONE, problem=problem)
 
 
-def _not_listed(plan: ReconcilePlan, rows: Sequence[Row]) -> ReconcilePlan:
+def _not_listed(plan: ReconcilePlan, rows: Sequence[ReconcileItem]) -> ReconcilePlan:
     seen = {(row.log_dir, row.path) for row in rows}
     return replace(plan, refusals=tuple(one for one in plan.refusals if (one.log_dir, one.path) not in seen))
 
@@ -232,19 +236,19 @@ def _carry_out(site: Site, part: Sequence[Action]) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-def _row(action: Action, outcome: Outcome | None) -> Row:
+def _row(action: Action, outcome: Outcome | None) -> ReconcileItem:
     if outcome is None:
-        return Row.of(action, UNDONE)
+        return ReconcileItem.of(action, ItemState.UNDONE)
     problem = None if outcome.error is None else outcome.error.problem()
-    state = DONE if outcome.result is Result.DONE else UNDONE
-    return Row.of(action, state, place=outcome.place, problem=problem)
+    state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
+    return ReconcileItem.of(action, state, place=outcome.place, problem=problem)
 
 
-def _warn(streams: Streams, action: Action, outcome: Outcome | None) -> None:
+def _warn(reporter: Reporter, action: Action, outcome: Outcome | None) -> None:
     """Tell of a loss that is scheduled (KIP-516, "Deletion", step 1)."""
     if not isinstance(action, StageReplica) or outcome is None or outcome.result is not Result.DONE:
         return
     marker = action.stage.marker
     until = "until an operator purges it" if action.undo_until_ms is None else f"until {utc(action.undo_until_ms)}"
     line = f"{action.log_dir}/{action.path} ({marker.topic_id or 'no id'}) is set aside, and can be taken back {until}"
-    say(streams, f"logdirctl reconcile: {printable(line)}")
+    reporter.warn(printable(line))

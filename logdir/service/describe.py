@@ -1,0 +1,208 @@
+"""Describe partitions of one broker by name, id or glob: what lies on its log dirs, and what the cluster says of them.
+
+Reads only, beside a running broker too. Without a source, and without a metadata log of the broker's own, the log dirs
+are described alone.
+
+Not here: how things stand (``decide.describe``), stock forms (``describe_stock``).
+
+Spec: design §6; KIP-516, "Tools".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from logdir.decide import describe as rule
+from logdir.decide.describe import Described, State, choose, missing_problem, unusable_problem
+from logdir.decide.selector import EVERYTHING, Selector, parse
+from logdir.decide.trust import ANY_AGE_MS, check_image
+from logdir.desired.image import Image
+from logdir.disk.kernel_clock import read_instant
+from logdir.errors import ConfigError, LogDirError, Problem, refused_by
+from logdir.service.broker import BrokerRequest
+from logdir.service.config import BrokerConfig
+from logdir.service.desired_source import against_blank, own_log, read_desired
+from logdir.service.host import Host, look_at_host, unformatted
+from logdir.service.selection import nothing_selected
+from logdir.service.source import SourceRequest, parse_uri
+from logdir.text import printable
+
+
+class Form(Enum):
+    """In whose words partitions are described."""
+
+    LISTING = auto()
+    KAFKA_LOG_DIRS = auto()
+    """The line of JSON of ``kafka-log-dirs --describe``."""
+    KAFKA_TOPICS = auto()
+    """The lines of ``kafka-topics --describe``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeRequest:
+    """What is asked."""
+
+    broker: BrokerRequest
+    source: SourceRequest | None = None
+    """``None``: the broker's own metadata log if there is one."""
+    selector: str | None = None
+    """Which partitions; ``None``: all."""
+    disks: tuple[str, ...] | None = None
+    """Only these log dirs; ``None``: all."""
+    form: Form = Form.LISTING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeResult:
+    """What was found."""
+
+    rows: tuple[Described, ...]
+    """Of ``Form.LISTING``."""
+    lines: tuple[str, ...]
+    """Of the other forms."""
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+    """What is to be known and is no trouble."""
+    uri: str
+    """Of the source."""
+    image: Image | None
+    """``None``: no cluster was asked."""
+    is_whole: bool
+    """Every log dir was read."""
+
+
+def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) -> DescribeResult:
+    """Look at every log dir of a broker and at what the cluster says; reads only.
+
+    Args:
+        asked: What is asked.
+        source_read: Told what was read of the cluster, before it is refused.
+
+    Raises:
+        ConfigError: the broker, a log dir, the source or the selector is not named right.
+        LogDirError: the source that was named cannot be used.
+    """
+    selector = None if asked.selector in (None, EVERYTHING) else parse(str(asked.selector))
+    source = SourceRequest() if asked.source is None else asked.source
+    parse_uri(source.uri)
+    named = asked.broker.config()
+    disks = _disks_of(asked, named)
+    host = look_at_host(named)
+    problems = [*host.problems, *(one.problem for one in host.facts if one.problem is not None)]
+    problems += unformatted(host.facts)
+    notes: list[Problem] = []
+    # kafka-log-dirs asks brokers, and no cluster.
+    image = None if asked.form is Form.KAFKA_LOG_DIRS else _image(asked, named, host, problems, notes, source_read)
+    rows: tuple[Described, ...] = ()
+    lines: tuple[str, ...] = ()
+    if asked.form is Form.LISTING:
+        rows = _rows(host, image, selector, disks, problems)
+    else:
+        lines = _lines(asked, named, host, image, selector, disks, problems)
+    return DescribeResult(
+        rows=rows,
+        lines=lines,
+        problems=tuple(problems),
+        notes=tuple(notes),
+        uri=source.uri,
+        image=image,
+        is_whole=all(one.problem is None for one in host.facts),
+    )
+
+
+def _rows(
+    host: Host, image: Image | None, selector: Selector | None, disks: frozenset[str] | None, problems: list[Problem]
+) -> tuple[Described, ...]:
+    known = rows = rule.describe(host.facts, image)
+    if selector is not None:
+        rows = choose(selector, rows)
+    # What a selector means depends on all disks.
+    rows = tuple(row for row in rows if disks is None or row.log_dir in disks)
+    if selector is not None and not rows:
+        problems.append(nothing_selected(selector.text, "describe", known))
+    problems += [missing_problem(row) for row in rows if row.state is State.MISSING]
+    problems += [problem for row in rows if (problem := unusable_problem(row)) is not None]
+    return rows
+
+
+def _lines(
+    asked: DescribeRequest,
+    named: BrokerConfig,
+    host: Host,
+    image: Image | None,
+    selector: Selector | None,
+    disks: frozenset[str] | None,
+    problems: list[Problem],
+) -> tuple[str, ...]:
+    from logdir.service import describe_stock
+
+    if asked.form is Form.KAFKA_LOG_DIRS:
+        found = describe_stock.log_dirs(named, host.facts, selector, disks)
+    else:
+        found = describe_stock.topics(asked.broker.server_properties, image, selector)
+    if selector is not None and not found.found:
+        problems.append(nothing_selected(selector.text, "describe"))
+    return found.lines
+
+
+def _disks_of(asked: DescribeRequest, named: BrokerConfig) -> frozenset[str] | None:
+    """Return the log dirs that were asked for, ``None`` if no one was.
+
+    Raises:
+        ConfigError: one is none of the broker's, or the form tells of no disks.
+    """
+    if asked.disks is None:
+        return None
+    if asked.form is Form.KAFKA_TOPICS:
+        raise ConfigError((Problem("config-error", "--disk", "a form that tells of disks", "--kafka-topics"),))
+    disks = frozenset(map(os.path.abspath, asked.disks))
+    foreign = sorted(disks.difference(named.log_dirs))
+    if foreign:
+        expected = "one of the broker's log dirs"
+        raise ConfigError(tuple(Problem("config-error", "--disk", expected, printable(path)) for path in foreign))
+    return disks
+
+
+def _image(
+    asked: DescribeRequest,
+    named: BrokerConfig,
+    host: Host,
+    problems: list[Problem],
+    notes: list[Problem],
+    source_read: Callable[[Image], None],
+) -> Image | None:
+    """Return what the cluster says, ``None`` if nobody was asked; what is wrong with the own log is told, not raised.
+
+    Raises:
+        LogDirError: the source that was named cannot be used.
+    """
+    is_asked = asked.form is Form.KAFKA_TOPICS or asked.source is not None
+    if not is_asked and own_log(named, host.facts) is None:
+        return None
+    source = SourceRequest() if asked.source is None else asked.source
+    now_ms = read_instant().wall_ms
+    try:
+        # Whatever its age, and whoever runs: nothing follows from what is shown.
+        desired = read_desired(source, named, host.facts, host.used, now_ms=now_ms, is_broker_running=True)
+        blank = against_blank(desired.image)
+        if blank is not None:
+            if is_asked:
+                raise ConfigError((blank,))
+            notes.append(blank)  # of a young cluster: nothing is wrong with that
+            return None
+        standing = desired.standing(max_age_ms=ANY_AGE_MS, is_position_confirmed=True)
+        distrust = check_image(desired.image, host.facts, standing, now_ms)
+        if distrust is not None:
+            source_read(desired.image)
+            raise refused_by(distrust.problem)
+    except LogDirError as error:
+        if is_asked:
+            raise
+        problems.extend(error.problems if isinstance(error, ConfigError) else [error.problem()])
+        return None
+    if desired.image.ended is not None:
+        problems.append(desired.image.ended)
+    return desired.image

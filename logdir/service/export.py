@@ -1,0 +1,148 @@
+"""Export staged replicas: verified copies at a place outside the log dirs.
+
+The staged replicas stay as they are. Works beside a running broker: only the owner locks are held, against a purge.
+
+Spec: design §3.3 "Restore" class (c), §6.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from logdir.decide.refusal import Why, at, refuse
+from logdir.disk.elsewhere import require_place
+from logdir.disk.export import export
+from logdir.disk.outcome import Outcome, done, undone
+from logdir.disk.site import Site
+from logdir.errors import ConfigError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import BY_HAND
+from logdir.observe.facts import SetAside
+from logdir.service.broker import OpenBroker
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, refused
+from logdir.service.staged import Selection, item_of, none_closely, nothing_staged, selected
+from logdir.service.unlocked import each
+
+_UNDONE = "no copy was made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """What is asked of a broker."""
+
+    selection: Selection
+    output: str
+    """Where to; it must be there."""
+
+    def require_valid(self) -> None:
+        """Return if the selector is one, and a place is named. Raises ``ConfigError``."""
+        if not self.output:  # else it would be the directory that the command is typed in
+            raise ConfigError((Problem("config-error", "-o", "a directory for the copies", "an empty text"),))
+        self.selection.require_valid()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportPlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    """Those that would be copied, with whether their places do; then those that are refused."""
+    problems: tuple[Problem, ...]
+    staged: tuple[SetAside, ...]
+    """Of the items that would be copied."""
+    into: str
+    is_empty: bool = False
+    """Nothing was selected."""
+
+
+def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Raises:
+        ConfigError: the selector is not named right.
+    """
+    into = os.path.abspath(asked.output)
+    facts = broker.look(none_closely)
+    found = selected(facts, asked.selection, Kind.STAGED)
+    if not found:
+        problems = nothing_staged(facts, asked.selection.text)
+        return ExportPlanned(items=(), problems=problems, staged=(), into=into, is_empty=True)
+    staged, refusals = _sorted_out(found)
+    items = [_placed(broker, into, item, _item(into, item)) for item in staged]
+    unread = tuple(one.problem for one in facts if one.problem is not None)
+    return ExportPlanned(items=(*items, *refusals), problems=unread, staged=tuple(staged), into=into)
+
+
+def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Copy what was shown, also to a place that did not do when it was shown.
+
+    Args:
+        broker: Opened for changes.
+        shown: Of ``plan``.
+        reporter: For progress.
+
+    Returns:
+        One item per replica, and what is wrong with disks.
+    """
+    calls = [(_item(shown.into, item), _exporting(broker, shown.into, item)) for item in shown.staged]
+    rows, problems = each(broker, calls, reporter)
+    rows = [row if row.state is ItemState.DONE else replace(row, says=_UNDONE) for row in rows]
+    return [*rows, *shown.items[len(shown.staged) :]], [*shown.problems, *problems]
+
+
+def _item(into: str, item: SetAside) -> ItemResult:
+    says = f"copy at {_destination(into, item)}, {item.log_bytes} bytes in its segments"
+    return item_of(item, ItemState.PLANNED, says)
+
+
+def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[ItemResult]]:
+    """Return what has one name of its own there, and refusals of the rest."""
+    taken = Counter((item.topic, item.partition) for item in items)
+    good, refusals = [], []
+    for item in items:
+        where = item.log_dir, f"deleting/{item.name}"
+        if item.marker is None or item.problem is not None or item.topic is None:
+            found = "none" if item.problem is None else item.problem.found
+            fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
+            refusals.append(at(item.place, refuse(*where, Why.HELD, "a marker to be used", found, fix)))
+        elif taken[item.topic, item.partition] > 1:
+            several = refuse(*where, Why.CHOICE, "one copy of it", "several", "choose one: --disk, --name")
+            refusals.append(at(item.place, several))
+        else:
+            good.append(item)
+    return good, refused(refusals)
+
+
+def _destination(into: str, item: SetAside) -> str:
+    return os.path.join(into, f"{item.topic}-{item.partition}")
+
+
+def _forbidden(broker: OpenBroker) -> list[str]:
+    return [*broker.named.log_dirs, *(one.work.path for one in broker.sites)]
+
+
+def _placed(broker: OpenBroker, into: str, item: SetAside, row: ItemResult) -> ItemResult:
+    """Return a planned row, refused where no copy can be made at its place."""
+    try:
+        require_place(_destination(into, item), _forbidden(broker))
+    except RefusedError as error:
+        return replace(row, state=ItemState.REFUSED, says=_UNDONE, problem=error.problem())
+    return row
+
+
+def _exporting(broker: OpenBroker, into: str, item: SetAside) -> Callable[[Site], Outcome]:
+    def copy(site: Site) -> Outcome:
+        place = f"deleting/{item.name}"
+        try:
+            export(site, place, _destination(into, item), _forbidden(broker))
+        except ReadOnlyDiskError:
+            raise
+        except LogDirError as error:
+            return undone(place, error)
+        return done(place, place)
+
+    return copy

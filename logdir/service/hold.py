@@ -1,0 +1,81 @@
+"""Keep staged replicas from being purged: take their deadline away. Works beside a running broker, too.
+
+Spec: design §3.3, §6; attacks A18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from logdir.decide.refusal import Refusal, at, refuse_closed
+from logdir.disk import staging
+from logdir.disk.outcome import Outcome
+from logdir.disk.site import Site
+from logdir.errors import Problem
+from logdir.formats.inventory import Kind
+from logdir.observe.facts import SetAside
+from logdir.service.broker import OpenBroker
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, refused
+from logdir.service.staged import Selection, item_of, none_closely, nothing_staged, selected
+from logdir.service.unlocked import each
+
+_SAYS = "kept until an operator restores or purges it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldPlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    """Those that are held, then those that are refused."""
+    problems: tuple[Problem, ...]
+    staged: tuple[SetAside, ...]
+    """Of the items that are held."""
+    is_empty: bool = False
+    """Nothing was selected."""
+
+
+def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Raises:
+        ConfigError: the selector is not named right.
+    """
+    facts = broker.look(none_closely)
+    found = selected(facts, selection, Kind.STAGED)
+    if not found:
+        return HoldPlanned(items=(), problems=nothing_staged(facts, selection.text), staged=(), is_empty=True)
+    refusals = [_closed(broker, item) for item in found]
+    staged = tuple(item for item, refusal in zip(found, refusals, strict=True) if refusal is None)
+    items = [item_of(item, ItemState.PLANNED, _SAYS) for item in staged]
+    items += refused(refusal for refusal in refusals if refusal is not None)
+    return HoldPlanned(items=tuple(items), problems=(), staged=staged)
+
+
+def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Hold what was shown.
+
+    Args:
+        broker: Opened for changes.
+        shown: Of ``plan``.
+        reporter: For progress.
+
+    Returns:
+        One item per replica, and what is wrong with disks.
+    """
+    count = len(shown.staged)
+    calls = [(row, _holding(item)) for row, item in zip(shown.items[:count], shown.staged, strict=True)]
+    done, problems = each(broker, calls, reporter)
+    rows = [row if row.state is ItemState.DONE else replace(row, says="its deadline is as it was") for row in done]
+    return [*rows, *shown.items[count:]], problems
+
+
+def _closed(broker: OpenBroker, item: SetAside) -> Refusal | None:
+    closed = refuse_closed(item.log_dir, f"deleting/{item.name}", broker.closed.get(item.log_dir))
+    return None if closed is None else at(item.place, closed)
+
+
+def _holding(item: SetAside) -> Callable[[Site], Outcome]:
+    return lambda site: staging.hold(site, item.name)

@@ -1,0 +1,199 @@
+"""Purge staged replicas: remove for good what is due, or what an operator names. Works beside a running broker, too.
+
+Not here: the removals (``purge_batches``), what may go (``decide.purge``), the recheck of each (``purge_recheck``).
+
+Spec: design §2 laws 1, 4, §3.3, §6; attacks A17, A18, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logdir.clock import Instant
+from logdir.decide import purge as rule
+from logdir.decide.purge import Purge, PurgePlan, plan_purge, room_of
+from logdir.decide.selector import EVERYTHING
+from logdir.decide.staged_listing import reason_of
+from logdir.disk import heartbeat
+from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
+from logdir.errors import ConfigError, Problem
+from logdir.formats.inventory import Kind
+from logdir.observe.facts import SetAside
+from logdir.service.broker import OpenBroker
+from logdir.service.cluster_state import require_source
+from logdir.service.os_errors import told
+from logdir.service.purge_batches import purge_all
+from logdir.service.purge_recheck import NO_OVERRIDES, Looking, PurgeOverrides
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, refused
+from logdir.service.source import SourceRequest
+from logdir.service.staged import ALL, Selection, item_of, none_closely, nothing_staged, selected
+from logdir.text import utc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeRequest:
+    """What is asked of a broker."""
+
+    source: SourceRequest
+    selection: Selection = ALL
+    """Which staged replicas; without a selector those that are due."""
+    overrides: PurgeOverrides = NO_OVERRIDES
+    includes_held: bool = False
+    """With ``is_even_if_early``: also what has no deadline."""
+    bytes_per_second: int = BYTES_PER_SECOND
+    """How fast disks are freed; 0: as fast as it goes."""
+
+    def require_valid(self) -> None:
+        """Return if it can be answered.
+
+        Raises:
+            ConfigError: selector or source is not named right, or an override has no selector.
+        """
+        said = {
+            "--even-if-early": self.overrides.is_even_if_early,
+            "--even-if-last": self.overrides.is_even_if_last,
+            "--even-if-assigned": self.overrides.is_even_if_assigned,
+        }
+        problems = [
+            Problem("config-error", flag, "a selector that names what goes for good", self.selection.selector or "none")
+            for flag, is_said in said.items()
+            if is_said and self.selection.selector in (None, EVERYTHING)
+        ]
+        if self.includes_held and not self.overrides.is_even_if_early:
+            problems.append(Problem("config-error", "--include-held", "--even-if-early beside it", "none"))
+        if self.bytes_per_second < 0:
+            found = str(self.bytes_per_second)
+            problems.append(Problem("config-error", "--bytes-per-second", "0 or more", found))
+        if problems:
+            raise ConfigError(tuple(problems))
+        require_source(self.source)
+        self.selection.require_valid()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    """What would go."""
+    left: tuple[ItemResult, ...]
+    """What would stay: refused, or not due yet where nothing was named."""
+    problems: tuple[Problem, ...]
+    plan: PurgePlan | None
+    """``None``: the selector found nothing."""
+    looking: Looking | None
+    asked: PurgeRequest
+    has_staged: bool
+    """Something is staged."""
+    is_whole: bool
+    """Every log dir was read."""
+
+
+def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Args:
+        broker: Open; for a change recovered, unless it runs, and its heartbeats are folded forward.
+        asked: What is asked.
+        now: This moment.
+
+    Raises:
+        ConfigError: the selector or the source is not named right.
+        LogDirError: a source that was named, or a heartbeat, cannot be read.
+    """
+    facts = broker.look(none_closely)
+    staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
+    if not staged and asked.selection.is_named:
+        problems = nothing_staged(facts, asked.selection.text)
+        return PurgePlanned(
+            items=(),
+            left=(),
+            problems=problems,
+            plan=None,
+            looking=None,
+            asked=asked,
+            has_staged=False,
+            is_whole=all(one.problem is None for one in facts),
+        )
+    looking = Looking(asked.source, asked.overrides, broker, facts)
+    unread = [one.problem for one in facts if one.problem is not None]
+    made = plan_purge(_request(asked, broker, now, looking), staged)
+    # What is not due was not asked for, unless it was named.
+    left = _kept(made, staged) if asked.selection.selector is None else refused(made.refusals)
+    return PurgePlanned(
+        items=tuple(_purged(action) for action in made.actions),
+        left=tuple(left),
+        problems=(*unread, *(() if looking.problem is None else (looking.problem,))),
+        plan=made,
+        looking=looking,
+        asked=asked,
+        has_staged=bool(staged),
+        is_whole=not unread,
+    )
+
+
+def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Purge what was shown; each loss is told before anything goes.
+
+    Args:
+        broker: Opened for changes.
+        shown: Of ``plan``.
+        reporter: For losses and progress.
+
+    Returns:
+        One item per replica that was to go, and what is wrong with disks.
+
+    Raises:
+        RefusedError: as ``purge_all``.
+    """
+    if shown.plan is None or shown.looking is None:
+        return list(shown.items), []
+    for action in shown.plan.actions:
+        reporter.warn(f"{action.loses} ({action.why})")
+    bytes_per_second = shown.asked.bytes_per_second
+    rates = bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0
+    planned = list(zip(shown.items, shown.plan.actions, strict=True))
+    return purge_all(broker, planned, room_of(*rates), Pace(*rates), reporter, against=shown.looking.against)
+
+
+def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Looking) -> rule.PurgeRequest:
+    beats = {}
+    for site in broker.sites:
+        with told(site.work.path):
+            beats[site.log_dir] = heartbeat.read(site)
+    return rule.PurgeRequest(
+        now=now,
+        heartbeats=beats,
+        is_early=asked.overrides.is_even_if_early,
+        includes_held=asked.includes_held,
+        closed=broker.closed,
+        look=looking.look,
+        facts=looking.facts,
+    )
+
+
+def _kept(plan: PurgePlan, items: Sequence[SetAside]) -> list[ItemResult]:
+    """Say of each replica that is left why."""
+    by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
+    rows = []
+    for one in plan.refusals:
+        item = by_place[one.log_dir, one.path]
+        due = plan.waits.get((item.log_dir, item.name))
+        why = reason_of(item, one) if due is None else f"due {utc(due)}"
+        rows.append(item_of(item, ItemState.KEPT, why, due))
+    return rows
+
+
+def _purged(action: Purge) -> ItemResult:
+    marker = action.marker
+    return ItemResult(
+        log_dir=action.log_dir,
+        path=f"deleting/{action.name}",
+        state=ItemState.PLANNED,
+        topic=None if marker is None else marker.topic,
+        topic_id=None if marker is None else marker.topic_id,
+        partition=None if marker is None else marker.partition,
+        says=f"{action.loses} ({action.why})",
+    )

@@ -1,0 +1,135 @@
+"""Compare the log dirs of a broker with what its cluster says, and decide what follows.
+
+Not here: the rules (``logdir.decide``), doing it (``reconcile_apply``).
+
+Spec: design §2 laws 1, 4, §4, §6; KIP-516, "LeaderAndIsr", "Deletion", "Migration"; attacks A1, A3, A22, A29, A38, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from logdir.decide import brake as brake_rule
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.document import DocumentPlan, plan_document
+from logdir.decide.position import highest
+from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
+from logdir.disk import brake, controller
+from logdir.disk.kernel_clock import read_instant
+from logdir.errors import ConfigError, Problem
+from logdir.formats.inventory import Entry
+from logdir.observe.facts import LogDirFacts
+from logdir.service.broker import OpenBroker
+from logdir.service.desired_source import Desired, against_blank, births_of, in_doubt, read_desired
+from logdir.service.running import is_running
+from logdir.service.source import SourceRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What follows, as decided on one look."""
+
+    plan: ReconcilePlan | None
+    """``None``: of a document that is refused, or was followed before."""
+    document: DocumentPlan | None
+    """Of a request document."""
+
+    @property
+    def refused(self) -> Problem | None:
+        """Return why nothing at all follows."""
+        if self.plan is not None:
+            return self.plan.refused
+        return None if self.document is None else self.document.problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What an operator said beside the source."""
+
+    delays: DelayPolicy
+    protected: tuple[str, ...]
+    percent: int
+    max_age_ms: int
+    is_confirmed: bool
+    is_image_confirmed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcilePlanned:
+    """What would be done."""
+
+    desired: Desired
+    decided: Decided
+
+
+def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stopped: bool) -> ReconcilePlanned:
+    """Look at a broker and at what its cluster says, and decide; changes nothing.
+
+    Args:
+        broker: Open; for a change it is recovered.
+        source: What its cluster says is read there.
+        policy: What the operator said.
+        is_stopped: It is known that no broker runs.
+
+    Raises:
+        ConfigError: the source is not named right, or nothing says how far it is committed.
+        LogDirError: the source cannot be read.
+    """
+    running = False if is_stopped else is_running(broker.named.log_dirs)
+    used = highest(controller.read_records(broker.sites))
+    facts = broker.look(closely(()))
+    now_ms = max(0, read_instant().wall_ms)
+    desired = read_desired(source, broker.named, facts, used, now_ms=now_ms, is_broker_running=running)
+    blank = against_blank(desired.image)
+    if blank is not None:
+        raise ConfigError((blank,))
+    doubtful = {replica.path for replica in in_doubt(desired.image, facts)}
+    if doubtful:
+        facts = broker.look(closely(doubtful))
+    return ReconcilePlanned(desired=desired, decided=decide(broker, desired, policy, facts, is_counted=False))
+
+
+def closely(paths: Collection[str]) -> Callable[[Entry], bool]:
+    """Return which entries are opened: those of these paths."""
+
+    def is_meant(entry: Entry) -> bool:
+        return entry.name in paths
+
+    return is_meant
+
+
+def decide(
+    broker: OpenBroker,
+    desired: Desired,
+    policy: Policy,
+    facts: Sequence[LogDirFacts],
+    *,
+    is_counted: bool,
+) -> Decided:
+    """Decide what follows; reads when directories came to be, and changes nothing.
+
+    Args:
+        broker: Open.
+        desired: What its cluster says.
+        policy: What the operator said.
+        facts: Of every log dir, those in doubt opened.
+        is_counted: The brake spoke, and counted, of all of this before.
+    """
+    request = ReconcileRequest(
+        image=desired.image,
+        now=read_instant(),
+        standing=desired.standing(max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed),
+        births=births_of(in_doubt(desired.image, facts)),
+        delays=policy.delays,
+        protected=policy.protected,
+        record=brake_rule.highest(brake.read_records(broker.sites)),
+        percent=policy.percent,
+        is_confirmed=policy.is_confirmed or is_counted,
+    )
+    if desired.document is None:
+        return Decided(plan=plan_reconcile(request, facts), document=None)
+    document = plan_document(
+        desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
+    )
+    return Decided(plan=document.plan, document=document)

@@ -1,0 +1,200 @@
+"""Restore staged replicas of a stopped broker, in batches under every lock.
+
+Not here: what may be restored (``logdir.decide.restore``).
+
+Spec: design §2 law 4, §3.3; attacks A15, A22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from logdir.decide import restore as rule
+from logdir.decide.restore import Restore, RestorePlan, plan_restore
+from logdir.disk import batch_loop, staging
+from logdir.disk.batch_loop import Turn, nothing_decided
+from logdir.disk.kernel_clock import read_instant
+from logdir.errors import Problem, RefusedError
+from logdir.formats.inventory import Kind
+from logdir.service.broker import OpenBroker
+from logdir.service.cluster_state import Stamp, cluster_for_restore, require_source, stamp_of
+from logdir.service.desired_source import own_log
+from logdir.service.os_errors import sick_disks
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, after, refused
+from logdir.service.source import SourceRequest
+from logdir.service.staged import Selection, none_closely, nothing_staged, selected
+
+_Place = tuple[str, str]
+"""Log dir, and name under ``deleting/``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest:
+    """What is asked of a broker."""
+
+    source: SourceRequest
+    selection: Selection
+    is_even_if_unknown: bool
+
+    def require_valid(self) -> None:
+        """Return if selector and source are named right. Raises ``ConfigError``."""
+        self.selection.require_valid()
+        require_source(self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    problems: tuple[Problem, ...]
+    request: rule.RestoreRequest | None
+    """``None``: nothing was selected."""
+    plan: RestorePlan | None
+    stamp: Stamp | None
+    """Of the broker's own metadata log, before it was read."""
+
+
+def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Args:
+        broker: Open; for a change it is recovered.
+        asked: What is asked.
+
+    Raises:
+        ConfigError: the selector or the source is not named right.
+        LogDirError: a source that was named cannot be read.
+    """
+    facts = broker.look(none_closely)
+    staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
+    if not staged:
+        problems = nothing_staged(facts, asked.selection.text)
+        return RestorePlanned(items=(), problems=problems, request=None, plan=None, stamp=None)
+    stamp = stamp_of(broker, facts)
+    request = rule.RestoreRequest(
+        selected=tuple((item.log_dir, item.name) for item in staged),
+        cluster=cluster_for_restore(asked.source, broker, facts),
+        is_choice=asked.selection.is_choice,
+        is_even_if_unknown=asked.is_even_if_unknown,
+    )
+    made = plan_restore(request, facts)
+    items = (*planned_restore(made), *refused(made.refusals))
+    return RestorePlanned(items=items, problems=(), request=request, plan=made, stamp=stamp)
+
+
+def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Restore what was shown; as ``restore_all``, with what kind of restore each is told before.
+
+    Raises:
+        LogDirError: as ``restore_all``.
+    """
+    if shown.plan is None or shown.request is None:
+        return list(shown.items), list(shown.problems)
+    warn_of_kinds(shown.plan, reporter)
+    return restore_all(broker, shown.request, shown.plan, reporter, shown.stamp)
+
+
+def planned_restore(plan: RestorePlan) -> list[ItemResult]:
+    """Return what a plan takes back as rows."""
+    return [_restored(action, ItemState.PLANNED) for action in plan.actions]
+
+
+def warn_of_kinds(plan: RestorePlan, reporter: Reporter) -> None:
+    """Tell of each replica, before anything is done, what kind of restore it is and on what that rests."""
+    for action in plan.actions:
+        marker = action.marker
+        reporter.warn(f"{marker.topic}-{marker.partition}: {action.says}")
+
+
+def _restored(action: Restore, state: ItemState) -> ItemResult:
+    marker = action.marker
+    return ItemResult(
+        log_dir=action.log_dir,
+        path=f"deleting/{action.name}",
+        state=state,
+        topic=marker.topic,
+        topic_id=marker.topic_id,
+        partition=marker.partition,
+        place=action.path if state == ItemState.PLANNED else None,
+        says=action.says,
+    )
+
+
+def restore_all(
+    broker: OpenBroker, request: rule.RestoreRequest, shown: RestorePlan, reporter: Reporter, stamp: Stamp | None
+) -> tuple[list[ItemResult], list[Problem]]:
+    """Restore what a plan shows, in batches; each looks and decides again, under every lock.
+
+    Args:
+        broker: Opened for changes.
+        request: What was selected.
+        shown: What was decided about it first; nothing else is done.
+        reporter: For progress.
+        stamp: Of the broker's own metadata log, before it was read (``stamp_of``).
+
+    Returns:
+        One row per replica, and what is wrong with disks.
+
+    Raises:
+        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        RefusedError: the broker wrote its metadata log meanwhile; what was done by then is done.
+    """
+    left = {(action.log_dir, action.name): action for action in shown.actions}
+    reporter.begin("restoring", len(left))
+    work = _Restoring(broker=broker, request=request, reporter=reporter, rows=refused(shown.refusals), stamp=stamp)
+    if left:
+        broker.beat(read_instant())
+
+    def undecided(place: _Place) -> ItemResult:
+        path = broker.path_of(place[0], f"deleting/{place[1]}")
+        return replace(_restored(left[place], ItemState.UNDONE), problem=nothing_decided(path))
+
+    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    reporter.end()
+    return work.rows, work.problems
+
+
+@dataclass(slots=True, kw_only=True)
+class _Restoring:
+    """Where one command stands."""
+
+    broker: OpenBroker
+    request: rule.RestoreRequest
+    reporter: Reporter
+    rows: list[ItemResult]
+    stamp: Stamp | None
+    problems: list[Problem] = field(default_factory=list)
+    sick: set[str] = field(default_factory=set)
+
+    def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
+        """Look and decide again about what is left."""
+        facts = self.broker.look(none_closely)
+        if stamp_of(self.broker, facts) != self.stamp:
+            expected = "the metadata log as it was read"
+            raise RefusedError(own_log(self.broker.named, facts) or "", expected=expected, found="it was written since")
+        plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
+        settled = {(row.log_dir, row.path.removeprefix("deleting/")): row for row in refused(plan.refusals)}
+        return Turn(settled=settled, steps=lambda: (partial(self._restore, action) for action in plan.actions))
+
+    def _restore(self, action: Restore) -> Mapping[_Place, ItemResult]:
+        row = _restored(action, ItemState.UNDONE)
+        if action.log_dir not in self.sick:
+            site = self.broker.site_of(action.log_dir)
+            with sick_disks(self.problems, self.sick, site):
+                row = after(row, staging.restore(site, _item(action)))
+        return {(action.log_dir, action.name): row}
+
+    def report(self, rows: Sequence[ItemResult]) -> None:
+        """Note what became of some."""
+        self.rows += rows
+        self.reporter.advance(len(rows))
+
+
+def _item(action: Restore) -> staging.RestoreItem:
+    return staging.RestoreItem(
+        name=action.name, marker=action.marker, path=action.path, drop_last_indexes=action.drop_last_indexes
+    )

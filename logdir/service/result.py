@@ -1,0 +1,60 @@
+"""The result of a use case: one item per replica, and what is wrong beside them.
+
+Spec: design §5 "A use case"; docs/json.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from logdir.decide.refusal import Refusal
+from logdir.disk.outcome import Outcome, Result
+from logdir.errors import Problem
+from logdir.ids import TopicId
+
+
+class ItemState(Enum):
+    """What became of a replica, or would."""
+
+    PLANNED = "planned"
+    DONE = "done"
+    UNDONE = "undone"
+    REFUSED = "refused"
+    WAITING = "waiting"
+    """The staging limit, or something staged, holds it back."""
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemResult:
+    """One replica of a plan or of what was done."""
+
+    log_dir: str
+    path: str
+    """Relative to its log dir or work root."""
+    state: ItemState
+    topic: str | None = None
+    topic_id: TopicId | None = None
+    partition: int | None = None
+    place: str | None = None
+    """Where it lies now, or will."""
+    undo_until_ms: int | None = None
+    says: str = ""
+    problem: Problem | None = None
+
+
+def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:
+    """Return refusals as items."""
+    return [
+        ItemResult(log_dir=one.log_dir, path=one.path, state=ItemState.REFUSED, says=one.why.value, problem=one.problem)
+        for one in refusals
+    ]
+
+
+def after(item: ItemResult, outcome: Outcome) -> ItemResult:
+    """Return a planned item as it was carried out."""
+    problem = None if outcome.error is None else outcome.error.problem()
+    state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
+    return replace(item, state=state, place=outcome.place, problem=problem)

@@ -1,0 +1,24 @@
+"""Say that a selector found nothing, and which name is the nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logdir.decide.selector import Selectable
+from logdir.errors import Problem
+from logdir.suggestion import did_you_mean
+
+
+def nothing_selected(selector: str, command: str, known: Iterable[Selectable] = ()) -> Problem:
+    """Return what is said where a selector finds nothing.
+
+    Args:
+        selector: As typed.
+        command: Lists what there is.
+        known: What there is, for *did you mean*.
+    """
+    number = selector.rpartition("-")[2]
+    names = {name for one in known if one.topic for name in (one.topic, f"{one.topic}-{one.partition}")}
+    fits = sorted(name for name in names if not number.isdecimal() or name.endswith(f"-{number}"))
+    fix = f"{did_you_mean(selector, fits)} logdirctl {command} lists what there is".lstrip()
+    return Problem("nothing-selected", selector, "a partition that is there", "none", fix)

@@ -1,0 +1,264 @@
+"""Stage replicas because an operator asks for it, to be restored or purged later.
+
+The plan shows what goes from view and until when it can be undone, and what the next start of the broker does where the
+cluster still assigns it here. ``apply`` makes the record of the staging limit durable first; then every batch looks
+again and decides again under the locks, for what was shown and for nothing else.
+
+Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45, A48.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+from logdir.decide import brake as brake_rule
+from logdir.decide import stage as rule
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.selector import Selector, parse, select
+from logdir.decide.stage import Stage, StagePlan, plan_stage
+from logdir.disk import batch_loop, brake, staging
+from logdir.disk.batch_loop import Turn, nothing_decided
+from logdir.disk.batches import Batches
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.outcome import Outcome
+from logdir.errors import Problem
+from logdir.evidence import Proof, Removed
+from logdir.formats.inventory import Entry, Kind
+from logdir.ids import TopicId
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.reasons import Reason
+from logdir.service.broker import OpenBroker
+from logdir.service.cluster_state import cluster_of, require_source
+from logdir.service.desired_source import births_of
+from logdir.service.os_errors import sick_disks, told
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, after, refused
+from logdir.service.selection import nothing_selected
+from logdir.service.source import SourceRequest
+
+_CONFIRMS: Final = "--even-over-limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRequest:
+    """What is asked of a broker."""
+
+    source: SourceRequest
+    selector: str
+    delays: DelayPolicy
+    is_held: bool
+    """Without a deadline."""
+    protected: tuple[str, ...]
+    """Globs of topics that nothing may touch."""
+    is_even_over_limit: bool
+    is_even_if_last: bool
+    is_even_if_unknown: bool
+
+    def require_valid(self) -> None:
+        """Return if selector and source are named right. Raises ``ConfigError``."""
+        parse(self.selector)
+        require_source(self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    problems: tuple[Problem, ...]
+    selector: Selector
+    request: rule.StageRequest | None
+    """``None``: nothing was selected."""
+    plan: StagePlan | None
+
+
+def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Args:
+        broker: Open; for a change it is recovered.
+        asked: What is asked.
+
+    Raises:
+        ConfigError: the selector or the source is not named right.
+        LogDirError: a source that was named cannot be read.
+    """
+    selector = parse(asked.selector)
+    facts = broker.look(_closely(selector))
+    chosen = select(selector, _candidates(facts))
+    if not chosen:
+        problems = [
+            *(one.problem for one in facts if one.problem is not None),
+            nothing_selected(selector.text, "describe", _candidates(facts)),
+        ]
+        return StagePlanned(items=(), problems=tuple(problems), selector=selector, request=None, plan=None)
+    now = read_instant()
+    request = rule.StageRequest(
+        selected=tuple((one.log_dir, one.path) for one in chosen),
+        reason=Reason.OPERATOR,
+        evidence=Removed(proof=Proof.OPERATOR, as_of_ms=max(0, now.wall_ms)),
+        now=now,
+        delays=asked.delays,
+        is_held=asked.is_held,
+        protected=asked.protected,
+        record=brake_rule.highest(brake.read_records(broker.sites)),
+        is_confirmed=asked.is_even_over_limit,
+        cluster=cluster_of(asked.source, broker, facts),
+        births=births_of(chosen),
+        is_even_if_last=asked.is_even_if_last,
+        is_even_if_unknown=asked.is_even_if_unknown,
+    )
+    made = plan_stage(request, facts)
+    items, problems = _planned(made)
+    return StagePlanned(items=tuple(items), problems=tuple(problems), selector=selector, request=request, plan=made)
+
+
+def _closely(selector: Selector) -> Callable[[Entry], bool]:
+    def is_meant(entry: Entry) -> bool:
+        topic_id = None if entry.topic_id is None else TopicId.parse_any(entry.topic_id)
+        return entry.kind == Kind.LIVE.value and selector.may_find(entry.topic, topic_id, entry.partition)
+
+    return is_meant
+
+
+def _candidates(facts: Sequence[LogDirFacts]) -> list[Replica]:
+    # The metadata log is found, too, so that it is refused by name.
+    return [r for one in facts for r in one.replicas if r.kind in (Kind.LIVE, Kind.METADATA)]
+
+
+def _row(action: Stage, state: ItemState) -> ItemResult:
+    marker = action.marker
+    return ItemResult(
+        log_dir=action.log_dir,
+        path=action.path,
+        state=state,
+        topic=marker.topic,
+        topic_id=marker.topic_id,
+        partition=marker.partition,
+        undo_until_ms=action.undo_until_ms,
+        says=action.loses,
+    )
+
+
+def _planned(plan: StagePlan) -> tuple[list[ItemResult], list[Problem]]:
+    rows = [_row(action, ItemState.PLANNED) for action in plan.actions] + [
+        _row(action, ItemState.WAITING) for action in plan.waiting
+    ]
+    problems = list(plan.unseen) if plan.braked is None else [*plan.unseen, _confirmed_by_flag(plan.braked)]
+    return [*rows, *refused(plan.refusals)], problems
+
+
+def _confirmed_by_flag(problem: Problem) -> Problem:
+    return problem._replace(fix=f"look at the plan, then say {_CONFIRMS}")
+
+
+_Place = tuple[str, str]
+"""Log dir, and path relative to it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """Where one command stands."""
+
+    broker: OpenBroker
+    request: rule.StageRequest
+    selector: Selector
+    reporter: Reporter
+    rows: list[ItemResult] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    sick: set[str] = field(default_factory=set)
+    batches: Batches = field(default_factory=staging.batches)
+    is_counted: bool = False
+    """The brake has counted all of them."""
+    braked: StagePlan | None = None
+
+    def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
+        """Look and decide again about what is left; the brake's record is made durable first."""
+        facts = self.broker.look(_closely(self.selector))
+        again = replace(self.request, selected=tuple(left), now=read_instant())
+        if self.is_counted:
+            # The brake spoke, and counted, of all of them before the first.
+            again = replace(again, is_confirmed=True)
+        plan = plan_stage(again, facts)
+        if not self.is_counted:
+            if plan.record is not None:
+                with told("brake.json of every work root"):
+                    brake.write_record(self.broker.changeable, plan.record)
+            if plan.braked is not None:
+                self.braked = plan
+                return Turn(is_over=True)
+            self.problems += plan.unseen
+            self.is_counted = True
+        settled = {(row.log_dir, row.path): row for row in refused(plan.refusals)}
+        return Turn(settled=settled, steps=partial(self._steps, plan))
+
+    def _steps(self, plan: StagePlan) -> Iterator[Callable[[], Mapping[_Place, ItemResult]]]:
+        for _, group in groupby(plan.actions, key=lambda action: action.log_dir):
+            for part in self.batches.of(list(group)):
+                yield partial(self._stage, part)
+
+    def _stage(self, part: Sequence[Stage]) -> Mapping[_Place, ItemResult]:
+        log_dir = part[0].log_dir
+        if log_dir in self.sick:
+            rows = [_row(action, ItemState.UNDONE) for action in part]
+        else:
+            rows = _stage(self.broker, log_dir, part, self.problems, self.sick)
+        return {(action.log_dir, action.path): row for action, row in zip(part, rows, strict=True)}
+
+    def report(self, rows: Sequence[ItemResult]) -> None:
+        """Note what became of some."""
+        self.rows += rows
+        self.reporter.advance(len(rows))
+
+
+def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Stage what was shown, in batches; each looks and decides again.
+
+    Args:
+        broker: Opened for changes, and recovered.
+        shown: Of ``plan``; nothing else is done.
+        reporter: For progress.
+
+    Returns:
+        One item per replica, and what is wrong with disks.
+
+    Raises:
+        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+    """
+    if shown.plan is None or shown.request is None:
+        return list(shown.items), list(shown.problems)
+    left = {(action.log_dir, action.path): action for action in (*shown.plan.actions, *shown.plan.waiting)}
+    rows = refused(shown.plan.refusals)
+    if not left:
+        return rows, list(shown.plan.unseen)
+    reporter.begin("staging", len(left))
+    work = _Work(broker=broker, request=shown.request, selector=shown.selector, reporter=reporter, rows=rows)
+    broker.beat(shown.request.now)
+
+    def undecided(place: _Place) -> ItemResult:
+        return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided("/".join(place)))
+
+    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    reporter.end()
+    if work.braked is not None:
+        more, problems = _planned(work.braked)
+        return [*rows, *more], problems
+    return work.rows, work.problems
+
+
+def _stage(
+    broker: OpenBroker, log_dir: str, actions: Sequence[Stage], problems: list[Problem], sick: set[str]
+) -> list[ItemResult]:
+    site = broker.site_of(log_dir)
+    items = [staging.StageItem(path=action.path, marker=action.marker) for action in actions]
+    outcomes: tuple[Outcome, ...] = ()
+    with sick_disks(problems, sick, site):
+        outcomes = staging.stage(site, items)
+    if len(outcomes) < len(actions):
+        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        return [_row(action, ItemState.UNDONE) for action in actions]
+    return [after(_row(action, ItemState.PLANNED), outcome) for action, outcome in zip(actions, outcomes, strict=True)]

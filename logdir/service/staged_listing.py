@@ -1,0 +1,221 @@
+"""List staged replicas: until when each can be undone, and what keeps it from being purged. Reads only.
+
+Spec: design §3.3, §6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from logdir.clock import Instant
+from logdir.decide.assignment import Assigned, assignment_of
+from logdir.decide.deadline import Due, Held, NotYet, due
+from logdir.decide.position import highest
+from logdir.decide.refusal import refuse_marker
+from logdir.decide.restore import class_of
+from logdir.decide.second_look import against_purge
+from logdir.decide.selector import parse
+from logdir.decide.staged_listing import early_words, first_restorable, why_listed, with_words
+from logdir.disk import controller, heartbeat
+from logdir.disk.io import HostDisk
+from logdir.disk.kernel_clock import read_instant
+from logdir.errors import ForeignLogDirError, LogDirError, NoWorkRootError, Problem
+from logdir.formats.controller_file import ControllerFile
+from logdir.formats.heartbeat_file import Heartbeat
+from logdir.formats.inventory import Kind
+from logdir.observe.classify import WORK_ROOT_FILE
+from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.service.broker import BrokerRequest, look_at
+from logdir.service.cluster_state import require_source, with_own_logs
+from logdir.service.config import BrokerConfig
+from logdir.service.host import unformatted
+from logdir.service.os_errors import told
+from logdir.service.purge_recheck import Looked, look_again
+from logdir.service.quarantine import closed_of
+from logdir.service.selection import nothing_selected
+from logdir.service.source import SourceRequest
+from logdir.service.staged import none_closely, set_aside
+from logdir.service.true_root import open_true_root
+
+COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
+
+
+class Listed(NamedTuple):
+    """One line of the listing."""
+
+    item: SetAside
+    state: str
+    undo_until_ms: int | None
+    """Wall clock; ``None``: for good, or not any more."""
+    restore_class: str | None
+    why: str
+    assigned: Assigned | None = None
+    """Whether it is still assigned here; ``None`` where that is not asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedListingRequest:
+    """What is asked."""
+
+    broker: BrokerRequest
+    source: SourceRequest
+    selector: str | None = None
+    """Which replicas; ``None``: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedListing:
+    """What was found."""
+
+    lines: tuple[Listed, ...]
+    problems: tuple[Problem, ...]
+    is_whole: bool
+    """Every log dir and every work root was read."""
+    is_root_missing: bool
+    """A log dir has no work root that is whole."""
+    restorable: SetAside | None
+    """The first replica that a restore takes back without an override."""
+
+
+_KINDS = Kind.STAGED, Kind.PURGING, Kind.INCOMING
+
+
+def list_staged(asked: StagedListingRequest) -> StagedListing:
+    """List what is staged on every log dir of a broker; reads only.
+
+    Raises:
+        ConfigError: the broker, the source or the selector is not named right.
+        LogDirError: a source that was named cannot be read.
+    """
+    selector = None if asked.selector is None else parse(asked.selector)
+    require_source(asked.source)
+    config = asked.broker.config()
+    facts = look_at(config, none_closely)
+    items = set_aside(facts, selector, *_KINDS)
+    unread = [one.log_dir for one in facts if one.problem is not None]
+    roots, now = read_roots(config, unread), read_instant()
+    # Nothing staged asks nothing of the cluster.
+    looked = _looked(asked.source, config, facts, roots.used) if items else None
+    lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
+    blank = unformatted(facts)
+    # A log dir without identity has no work root to open, either: that is said of it once.
+    of_roots = [one for one in roots.problems if (one.slug, one.path) not in {(said.slug, said.path) for said in blank}]
+    problems = [*of_roots, *(one.problem for one in facts if one.problem is not None), *blank]
+    # Of one whose removal was cut off the marker may be gone already.
+    problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
+    if selector is not None and not items:
+        problems.append(nothing_selected(selector.text, "staged ls", set_aside(facts, None, *_KINDS)))
+    facts = tuple(replace(one, closed=roots.closed.get(one.log_dir)) for one in facts)
+    return StagedListing(
+        lines=tuple(lines),
+        problems=tuple(problems),
+        is_whole=roots.is_whole and not unread,
+        is_root_missing=any(
+            one.slug == NoWorkRootError.code
+            or (one.path.endswith(f"/{WORK_ROOT_FILE}") and one.slug != ForeignLogDirError.code)  # init refuses it, too
+            for one in problems
+        ),
+        restorable=None if looked is None else first_restorable(items, looked.cluster, facts),
+    )
+
+
+def _looked(
+    source: SourceRequest, named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None
+) -> Looked:
+    looked = look_again(source, named, facts, used, is_past_needed=True)
+    return looked._replace(cluster=with_own_logs(looked.cluster, source, named, facts, used))
+
+
+class Roots(NamedTuple):
+    """What the work roots of a broker hold."""
+
+    beats: dict[str, Heartbeat | None]
+    """By log dir; ``None`` where there is none to read."""
+    used: ControllerFile | None
+    """How far the cluster was followed."""
+    problems: list[Problem]
+    """Which work roots are missing, and which log dirs may not be changed."""
+    closed: dict[str, Problem]
+    """By log dir: why it may not be changed."""
+    is_whole: bool
+    """Whether every work root was read."""
+
+
+def read_roots(named: BrokerConfig, unread: Collection[str] = ()) -> Roots:
+    """Read what the work roots hold of a broker.
+
+    Args:
+        named: The broker.
+        unread: Log dirs of which it is known that they cannot be read.
+    """
+    beats: dict[str, Heartbeat | None] = {}
+    problems: list[Problem] = []
+    closed: dict[str, Problem] = {}
+    disk = HostDisk()
+    with ExitStack() as stack:
+        sites = []
+        used: list[ControllerFile | None] = []
+        for log_dir in named.log_dirs:
+            beats[log_dir] = None
+            try:
+                with told(log_dir):
+                    site = stack.enter_context(open_true_root(disk, log_dir)).site
+                    beats[log_dir] = heartbeat.read(site)
+                    used += controller.read_records([site])
+                    sites.append(site)
+            except LogDirError as error:
+                if log_dir not in unread:
+                    problems.append(error.problem())
+        try:
+            with told(named.log_dirs[0]):
+                closed = closed_of(sites)
+                problems += closed.values()
+        except LogDirError as error:
+            problems.append(error.problem())
+    whole = used if len(used) == len(named.log_dirs) else [None]
+    return Roots(beats, highest(whole), problems, closed, len(sites) == len(named.log_dirs))
+
+
+def listed(
+    item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, facts: Sequence[LogDirFacts]
+) -> Listed:
+    """Say of one staged replica until when it can be undone, and what keeps it from being purged.
+
+    Args:
+        item: The replica.
+        beat: Of its log dir.
+        now: This moment.
+        looked: What the cluster says.
+        facts: Of every log dir.
+    """
+    marker = item.marker
+    if item.kind is Kind.PURGING:
+        return Listed(item, PURGING, None, None, "its removal has begun")
+    if marker is None or item.problem is not None:
+        held = refuse_marker(item.log_dir, f"deleting/{item.name}", item.problem)
+        return Listed(item, BROKEN, None, None, f"held: {held.problem.reason()}")
+    if item.kind is Kind.INCOMING:
+        return Listed(item, INCOMING, None, None, "on its way in")
+    assignment = assignment_of(looked.cluster, item)
+    restore_class = class_of(assignment.state).value
+    gate = against_purge(looked.look, item, facts)
+    when = due(marker, beat, now)
+    words = ""
+    if isinstance(when, Held):
+        gate, words = with_words(gate, looked.look, item, marker, facts)
+    about = why_listed(item, assignment, gate, looked.cluster)
+    until: int | None = None
+    match when:
+        case Due() if gate is None:
+            state, until, why = DUE, now.wall_ms, f"may be purged at any time; {about}"
+        case Due():
+            state, why = HELD, about
+        case NotYet(at_earliest_wall_ms=at_ms):
+            early = early_words(gate, looked.look, item, marker, facts)
+            state, until, why = COUNTING, at_ms, "; ".join(filter(None, (about, early)))
+        case Held(why=found):
+            state, why = HELD, "; ".join(filter(None, (about, found, words))) if gate is None else about
+    return Listed(item, state, until, restore_class, why, assignment.state)

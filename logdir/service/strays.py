@@ -1,0 +1,198 @@
+"""List what lies on the log dirs of a broker and the cluster does not claim, with what is missing for a proof.
+
+Reads only, beside a running broker too, and needs no work root. Not here: what is a stray (``decide.strays``), setting
+any of it aside (``reconcile``).
+
+Spec: design §4, §6; attacks A1, A2, A20, A27, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from logdir.clock import Instant
+from logdir.decide.document import plan_document
+from logdir.decide.reconcile import ReconcileRequest
+from logdir.decide.selector import EVERYTHING, parse, select
+from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays, view_unsaid
+from logdir.decide.trust import Standing
+from logdir.desired.image import Certainty, Image, Silence, Source
+from logdir.disk.kernel_clock import read_instant
+from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError, refused_by
+from logdir.observe.facts import LogDirFacts
+from logdir.service.broker import BrokerRequest
+from logdir.service.desired_source import Desired, against_blank, births_of, read_desired
+from logdir.service.host import Host, look_at_host
+from logdir.service.running import is_running
+from logdir.service.selection import nothing_selected
+from logdir.service.source import SourceRequest, parse_uri
+
+_UNREAD: Final = Image(
+    source=Source.METADATA_LOG,
+    origin="",
+    node_id=-1,
+    cluster_id=None,
+    silence=Silence.NOTHING,
+    listed=frozenset(),
+)
+"""Says nothing of any replica."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StraysRequest:
+    """What is asked."""
+
+    broker: BrokerRequest
+    source: SourceRequest
+    selector: str | None = None
+    """Which partitions; ``None``: all."""
+    protected: tuple[str, ...] = ()
+    """Globs of topics that nothing may touch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StraysResult:
+    """What was found."""
+
+    strays: tuple[Stray, ...]
+    """Those that were selected."""
+    problems: tuple[Problem, ...]
+    """What is wrong, those of strays that the cluster wants included."""
+    uncommitted: Problem | None
+    """What a metadata log says beyond what is known to be committed; no trouble of these disks."""
+    uri: str = ""
+    image: Image | None = None
+    """``None``: what the cluster says could not be read."""
+    is_unplaced: bool = False
+    """Something is proven only up to how far the cluster was followed, and that is not known."""
+    is_whole: bool = True
+    """Every log dir was read."""
+    has_work_roots: bool = True
+    """Every log dir has one: without them nothing is remembered of the cluster."""
+
+
+def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> StraysResult:
+    """Look at every log dir of a broker and at what the cluster says; reads only.
+
+    Args:
+        asked: What is asked.
+        source_read: Told what was read of the cluster, before it is refused.
+
+    Raises:
+        ConfigError: the broker, the source or the selector is not named right.
+        RefusedError: what was read says nothing about these log dirs.
+        FormatError: the source, or a file of a work root, cannot be read as what it should be.
+    """
+    selector = None if asked.selector is None else parse(asked.selector)
+    parse_uri(asked.source.uri)
+    found = _view(asked, source_read)
+    strays = found.view.strays
+    problems = list(found.problems)
+    if selector is not None and selector.text != EVERYTHING:
+        strays = select(selector, strays)
+        if not strays:
+            problems.append(nothing_selected(selector.text, "strays", found.view.strays))
+    problems += [stray.missing for stray in strays if stray.state is State.WANTED and stray.missing is not None]
+    return StraysResult(
+        strays=tuple(strays),
+        problems=tuple(problems),
+        uncommitted=found.view.uncommitted,
+        uri=found.uri,
+        image=found.image,
+        is_unplaced=found.view.unplaced is not None,
+        is_whole=not found.view.unseen,
+        has_work_roots=found.has_work_roots,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    view: StrayView
+    problems: list[Problem]
+    uri: str = ""
+    image: Image | None = None
+    has_work_roots: bool = True
+
+
+def _view(asked: StraysRequest, source_read: Callable[[Image], None]) -> _Found:
+    named = asked.broker.config()
+    host, now = look_at_host(named), read_instant()
+    try:
+        # A log dir that cannot be read tells nothing of locks; the others' are held, too.
+        running = is_running(one.log_dir for one in host.facts if not one.is_offline)
+        desired = read_desired(
+            asked.source,
+            named,
+            host.facts,
+            host.used,
+            now_ms=now.wall_ms,
+            is_broker_running=running,
+            is_end_needed=True,
+        )
+    except (MetadataLogUnreadError, LogDirOfflineError) as error:
+        request = _request(asked, host, now, _UNREAD, Standing(used=host.used, is_broker_running=False))
+        request = replace(request, births=births_of(unclaimed(_UNREAD, host.facts)))
+        view = view_unsaid(request, host.facts)
+        return _Found(view=view, problems=list(dict.fromkeys((*view.unseen, error.problem()))))
+    blank = against_blank(desired.image)
+    if blank is not None:
+        # Until its first snapshot, an hour, a log is read as it lies: that tells much, and proves nothing.
+        if desired.latest is None or against_blank(desired.latest) is not None:
+            raise ConfigError((blank,))
+        desired = replace(desired, image=replace(desired.latest, certainty=Certainty.LOCAL))
+    standing = replace(desired.standing(), has_work_roots=not host.rootless)
+    request = _request(asked, host, now, desired.image, standing)
+    try:
+        request = replace(request, image=_followed(desired, request, host.facts))
+    except RefusedError:
+        source_read(request.image)
+        raise
+    request = replace(request, births=births_of(unclaimed(request.image, host.facts)))
+    view = view_strays(request, host.facts, desired.latest)
+    if view.refused is not None:
+        source_read(request.image)
+        raise refused_by(view.refused)
+    return _Found(
+        view=view,
+        problems=_problems_of(view, request.image),
+        uri=str(desired.uri),
+        image=request.image,
+        has_work_roots=standing.has_work_roots,
+    )
+
+
+def _request(asked: StraysRequest, host: Host, now: Instant, image: Image, standing: Standing) -> ReconcileRequest:
+    return ReconcileRequest(
+        image=image, now=now, standing=standing, births={}, protected=asked.protected, record=host.record
+    )
+
+
+def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Image:
+    """Return what a source would say if it were followed now.
+
+    Raises:
+        RefusedError: it is a request document that would be refused.
+    """
+    if desired.document is None:
+        return desired.image
+    planned = plan_document(
+        desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
+    )
+    if planned.problem is not None:
+        raise RefusedError.of(planned.problem)
+    # One that was followed before changes nothing any more: it is listened to.
+    return desired.image if planned.image is None else planned.image
+
+
+def _problems_of(view: StrayView, image: Image) -> list[Problem]:
+    found = [*view.unseen, *(refusal.problem for refusal in view.passed_over)]
+    if image.ended is not None:
+        found.append(image.ended)
+    if view.unplaced is not None:
+        found.append(view.unplaced)
+    if view.braked is not None:
+        fix = "look at what logdirctl reconcile plans, which takes --even-over-limit"
+        found.append(view.braked._replace(fix=fix))
+    return found

@@ -1,0 +1,344 @@
+"""Take everything of ours back from the log dirs of one broker, so that a stock broker starts on what is left.
+
+What is staged is listed, or restored where that is asked. Work roots are removed only if all of them can be; else none
+is, so that what is staged can still be restored, purged and exported. A bar is lifted last of what keeps a broker out:
+after the directories of a work root inside a log dir are gone. Nothing that is not ours is touched.
+
+Spec: design §2 laws 1, 7, §6, §8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from logdir.decide import brake as brake_rule
+from logdir.decide.restore import RestorePlan, RestoreRequest, plan_restore
+from logdir.disk import bar, brake, layout
+from logdir.disk.bar import BarState
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.look_layout import inside
+from logdir.disk.site import Site
+from logdir.disk.small_file import TEMPORARY, read_file, remove_file
+from logdir.disk.work_root import open_log_dir, path_of
+from logdir.disk.work_root_removal import remove_root, require_ours, require_removable
+from logdir.errors import LogDirError, Problem, RefusedError, WorkRootInsideError
+from logdir.formats import bar_file, layout_file
+from logdir.formats.inventory import Kind
+from logdir.formats.layout_file import LayoutState
+from logdir.formats.replica_marker import BY_HAND
+from logdir.formats.work_root_file import WorkRootKind
+from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.service.broker import OpenBroker
+from logdir.service.cluster_state import Stamp, cluster_for_restore, stamp_of
+from logdir.service.os_errors import told
+from logdir.service.quarantine import require_none_closed
+from logdir.service.reporter import Reporter
+from logdir.service.restore import planned_restore, restore_all, warn_of_kinds
+from logdir.service.result import ItemResult, ItemState, refused
+from logdir.service.source import SourceRequest
+from logdir.service.staged import none_closely, set_aside
+
+_KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
+_STAYS = "work root, stays"
+_GOES = "work root, removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallRequest:
+    """What is asked of a broker."""
+
+    is_restore: bool
+    """What is staged is restored first, as far as that can be."""
+    source: SourceRequest
+    """What the cluster says, for that."""
+    is_even_if_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallPlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    """What is set aside, then one per work root."""
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    staying: tuple[SetAside, ...]
+    """What keeps a work root."""
+    barred: BarState
+    facts: tuple[LogDirFacts, ...]
+    listed: tuple[ItemResult, ...]
+    """What is set aside and not restored."""
+    restoring: tuple[RestoreRequest, RestorePlan, Stamp | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallDone:
+    """What was done."""
+
+    items: tuple[ItemResult, ...]
+    problems: tuple[Problem, ...]
+    staying: tuple[SetAside, ...]
+
+
+def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Args:
+        broker: Opened behind a bar, too, and where log dirs have no work root.
+        asked: What is asked.
+
+    Raises:
+        RefusedError: a stock broker could not start on what would be left; a bar cannot be lifted everywhere.
+        LogDirError: a source that was named, or a log dir, cannot be read.
+    """
+    facts = broker.look(none_closely)
+    with _seen(broker) as sites:
+        _require_names(facts, sites)
+        with told(broker.named.log_dirs[0]):
+            barred = bar.state(sites) if sites else BarState.OPEN
+    if barred is not BarState.OPEN and (broker.missing or broker.rootless):
+        raise RefusedError(
+            ", ".join((*broker.missing, *broker.rootless)),
+            expected="every log dir, to lift the bar in all or in none",
+            found="no work root, or no answer",
+            fix="logdirctl init, or mend it first",
+        )
+    items = set_aside(facts, None, *_KINDS)
+    restoring = None
+    returning: set[tuple[str, str]] = set()
+    rows: list[ItemResult] = []
+    if asked.is_restore and items:
+        stamp = stamp_of(broker, facts)
+        request = RestoreRequest(
+            selected=tuple((item.log_dir, item.name) for item in items if item.kind is Kind.STAGED),
+            cluster=cluster_for_restore(asked.source, broker, facts),
+            is_even_if_unknown=asked.is_even_if_unknown,
+        )
+        made = plan_restore(request, facts)
+        restoring = request, made, stamp
+        returning = {(action.log_dir, action.name) for action in made.actions}
+        rows = [*planned_restore(made), *refused(made.refusals)]
+    listed = tuple(_listed(item) for item in items if not (restoring and item.kind is Kind.STAGED))
+    staying = tuple(item for item in items if (item.log_dir, item.name) not in returning)
+    blocked = _blocked(broker, staying, is_planned=True)
+    return UninstallPlanned(
+        items=(*listed, *rows, *_root_rows(broker, blocked)),
+        problems=tuple(one.problem for one in facts if one.problem is not None),
+        warnings=() if blocked else _forgotten(broker),
+        staying=staying,
+        barred=barred,
+        facts=facts,
+        listed=listed,
+        restoring=restoring,
+    )
+
+
+def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> UninstallDone:
+    """Restore what was shown, lift the bar, and remove the work roots if all of them can go.
+
+    Args:
+        broker: Opened for changes, and recovered.
+        shown: Of ``plan``.
+        reporter: For progress and warnings.
+
+    Raises:
+        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+    """
+    rows, problems = list(shown.listed), list(shown.problems)
+    if shown.restoring is not None:
+        request, made, stamp = shown.restoring
+        warn_of_kinds(made, reporter)
+        done, more = restore_all(broker, request, made, reporter, stamp)
+        rows += done
+        problems += more
+    _finish_rollback(broker)
+    items = set_aside(broker.look(none_closely), None, *_KINDS)
+    with broker.batch():
+        require_none_closed(broker.closed)  # one may have failed meanwhile
+        blocked = _blocked(broker, items, is_planned=False)
+        if not blocked:
+            for line in _forgotten(broker):
+                reporter.warn(line)
+        rows += _take_back(broker, blocked, shown.barred)
+    return UninstallDone(items=tuple(rows), problems=tuple(problems), staying=items)
+
+
+@contextmanager
+def _seen(broker: OpenBroker) -> Iterator[tuple[Site, ...]]:
+    """Open the log dirs without a work root beside those that have one: they may be barred, too."""
+    with ExitStack() as stack:
+        bare = []
+        for log_dir in broker.rootless:
+            with told(log_dir):
+                bare.append(Site.bare(log_dir, stack.enter_context(open_log_dir(broker.disk, log_dir))))
+        yield (*broker.sites, *bare)
+
+
+def _require_names(facts: Sequence[LogDirFacts], sites: Sequence[Site]) -> None:
+    """Refuse where a stock broker could not start on what would be left."""
+    for one in facts:
+        if one.layout in ("topic-id", "mixed"):
+            raise _in_layout(one.log_dir, one.layout)
+    files = {site.log_dir: state for site in sites if (state := _layout_state(site)) is not None}
+    # A rollback stops before its end beside a work root inside a log dir: what is left of it is done here.
+    is_at_its_end = set(files.values()) <= {LayoutState.ROLLING_BACK} and any(_inside(site) for site in sites)
+    if files and not is_at_its_end:
+        raise _in_layout(f"{next(iter(files))}/{layout_file.FILE_NAME}", "a change of layout under way")
+
+
+def _layout_state(site: Site) -> LayoutState | None:
+    with told(site.log_dir):
+        data = read_file(site.top, layout_file.FILE_NAME)
+        return None if data is None else layout_file.parse(data, f"{site.log_dir}/{layout_file.FILE_NAME}").state
+
+
+def _inside(site: Site) -> tuple[str, ...]:
+    with told(site.log_dir):
+        return inside(site.top.types())
+
+
+def _in_layout(path: str, found: str) -> RefusedError:
+    return RefusedError(path, expected="the topic-name layout", found=found, fix="logdirctl layout rollback first")
+
+
+def _listed(item: SetAside) -> ItemResult:
+    return ItemResult(
+        log_dir=item.log_dir,
+        path=f"{'incoming' if item.kind is Kind.INCOMING else 'deleting'}/{item.name}",
+        state=ItemState.WAITING,
+        topic=item.topic,
+        topic_id=item.topic_id,
+        partition=item.partition,
+        says=_way_out(item),
+    )
+
+
+def _way_out(item: SetAside) -> str:
+    """Return what takes something out of a work root."""
+    if item.kind is Kind.PURGING:
+        return "its removal has begun: logdirctl staged purge finishes it"
+    if item.kind is Kind.INCOMING:
+        return BY_HAND
+    if item.marker is None or item.problem is not None:
+        return (item.problem.fix if item.problem is not None else "") or BY_HAND
+    return "restore or purge it first, or say --restore"
+
+
+def _blocked(broker: OpenBroker, staying: Sequence[SetAside], *, is_planned: bool) -> dict[str, Problem]:
+    """Return why work roots cannot be removed, by log dir.
+
+    Args:
+        broker: All its log dirs.
+        staying: What is staged and is not to be restored.
+        is_planned: What is to be restored is still there.
+    """
+    blocked: dict[str, Problem] = {}
+    for item in staying:
+        if item.log_dir not in blocked:
+            count = sum(one.log_dir == item.log_dir for one in staying)
+            found = f"{count} entries, {item.name} among them" if count > 1 else item.name
+            root = item.root or item.log_dir
+            blocked[item.log_dir] = Problem("work-root-conflict", root, "an empty work root", found, _way_out(item))
+    roots = {root.site.log_dir: root for root in broker.roots}
+    for log_dir in (*roots, *broker.rootless):
+        if log_dir in blocked:
+            continue
+        try:
+            with told(log_dir):
+                if is_planned and log_dir in roots:
+                    require_ours(roots[log_dir].site.work, roots[log_dir].kind)
+                else:
+                    require_removable(broker.disk, log_dir)
+        except LogDirError as error:
+            blocked[log_dir] = error.problem()
+    return blocked
+
+
+def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemResult]:
+    """Return one row per work root, as planned or as kept."""
+    rows = []
+    for root in broker.roots:
+        site = root.site
+        problem = blocked.get(site.log_dir)
+        if not blocked:
+            state, says = ItemState.PLANNED, _GOES
+        elif problem is None:
+            state, says = ItemState.WAITING, f"{_STAYS}: all go together or none"
+        else:
+            state, says = ItemState.REFUSED, _STAYS
+        rows.append(ItemResult(log_dir=site.log_dir, path=site.work.path, state=state, says=says, problem=problem))
+    rows += [
+        ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, says=_STAYS, problem=blocked[log_dir])
+        for log_dir in broker.rootless
+        if log_dir in blocked
+    ]
+    return rows
+
+
+def _forgotten(broker: OpenBroker) -> tuple[str, ...]:
+    """Return that what the staging limit counted goes with the work roots, if it counted anything."""
+    record = brake_rule.highest(brake.read_records(broker.sites))
+    counted = sum(count.partitions for count in brake_rule.recent(record or (), read_instant()))
+    if not counted:
+        return ()
+    what = f"{counted} partition{'s were' if counted > 1 else ' was'} staged within 24 hours"
+    return (f"{what}; the staging limit forgets that with the work roots, and counts from 0 after the next init",)
+
+
+def _finish_rollback(broker: OpenBroker) -> None:
+    """Take every replica back to its name, where a rollback has stopped before its end beside a work root inside.
+
+    Raises:
+        RefusedError: not all came back to their names.
+    """
+    if not any(_layout_state(site) is not None for site in broker.sites):
+        return
+    report = layout.rollback(broker.sites, broker.batch)
+    for error in (*report.failed.values(), *report.refused):
+        if not isinstance(error, WorkRootInsideError):
+            raise RefusedError.of(error.problem())
+
+
+def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarState) -> list[ItemResult]:
+    """Lift the bar and remove the work roots, under every lock."""
+    within = [site.log_dir for site in broker.sites if _inside(site)]
+    if blocked:
+        if barred is BarState.OPEN or within:
+            return _root_rows(broker, blocked)
+        bar.unbar(broker.sites)
+        lifted = [
+            ItemResult(log_dir=site.log_dir, path=bar_file.FILE_NAME, state=ItemState.DONE, says="bar, lifted")
+            for site in broker.sites
+        ]
+        return [*lifted, *_root_rows(broker, blocked)]
+    rows = _removed(broker, within)
+    if any(row.state is not ItemState.DONE for row in rows):
+        return rows  # the bar stays: a stock broker would stop over what is left
+    if barred is not BarState.OPEN:
+        bar.unbar(broker.sites)
+    for site in broker.sites:
+        with told(site.log_dir):
+            for name in (layout_file.FILE_NAME + TEMPORARY, layout_file.FILE_NAME):
+                remove_file(site.top, name)
+    left = [site.log_dir for site in broker.sites if site.log_dir not in within]
+    # Of those without a work root: what a removal that was cut off left, if anything.
+    return [*rows, *_removed(broker, left), *_removed(broker, broker.rootless)]
+
+
+def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
+    rows = []
+    works = {site.log_dir: site.work.path for site in broker.sites}
+    for log_dir in log_dirs:
+        kinds: Sequence[WorkRootKind] = ()
+        problem = None
+        try:
+            kinds = remove_root(broker.disk, log_dir)
+        except LogDirError as error:
+            problem = error.problem()
+        path = works.get(log_dir)
+        paths = [path_of(kind, log_dir) for kind in kinds] if path is None and problem is None else [path or log_dir]
+        state, says = (ItemState.DONE, _GOES) if problem is None else (ItemState.REFUSED, _STAYS)
+        rows += [ItemResult(log_dir=log_dir, path=one, state=state, says=says, problem=problem) for one in paths]
+    return rows

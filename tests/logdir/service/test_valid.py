@@ -1,0 +1,92 @@
+"""What is not named right is told before a log dir is opened, and what cannot be read is an error of ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logdir.disk import brake
+from logdir.errors import ConfigError, Problem
+from logdir.formats.replica_marker import BY_HAND
+from logdir.service import export, purge
+from logdir.service import stage as staging
+from logdir.service.config import BrokerConfig
+from logdir.service.purge_recheck import look_again
+from logdir.service.source import SourceRequest
+from tests.logdir.decide.builders import set_aside
+from tests.reconcile.universe import document, listed
+from tests.tools.ctl import ctl, two_disks
+from tests.tools.reconcile_rig import PAY, Rig
+from tools.cli import Exit
+
+NO_SELECTOR = "topic:pay"
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> tuple[str, str]:
+    one, two = two_disks(tmp_path)
+    found = ("--log-dirs", f"{one},{two}")
+    assert ctl("init", *found, "--apply").status == Exit.DONE
+    return found
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("stage", NO_SELECTOR),
+        ("staged", "restore", NO_SELECTOR),
+        ("staged", "hold", NO_SELECTOR),
+        ("staged", "export", NO_SELECTOR, "-o", "/tmp"),
+        ("staged", "purge", NO_SELECTOR),
+    ],
+    ids=lambda argv: " ".join(argv[:2]),
+)
+def test_no_log_dir_is_opened_for_a_selector_that_is_none(argv: tuple[str, ...]) -> None:
+    said = ctl(*argv, "--log-dirs", "/nowhere/d1", "--apply")
+    assert (said.status, NO_SELECTOR in said.err, "/nowhere" in said.err) == (Exit.USAGE, True, False), said
+
+
+def denied(*_: Any, **__: Any) -> Any:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_heartbeat_that_may_not_be_read_by_a_purge_is_no_fault_of_ours(
+    named: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "heartbeat", SimpleNamespace(read=denied))
+    assert ctl("staged", "purge", *named).status == Exit.REFUSED
+
+
+def test_a_staging_limit_that_may_not_be_written_by_stage_is_no_fault_of_ours(
+    named: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "brake", SimpleNamespace(write_record=denied, read_records=brake.read_records))
+    said = ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply")
+    assert (said.status, "brake.json" in said.err) == (Exit.REFUSED, True), said
+
+
+def test_no_purge_is_checked_against_a_request_document(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    source = rig.document(document(listed(pay=(PAY, tuple(range(12)))), type=2, sequence=9))
+    config = BrokerConfig(tuple(map(str, rig.disks)), None)
+    with pytest.raises(ConfigError, match="metadata:"):
+        look_again(SourceRequest(str(source)), config, (), None)
+
+
+@pytest.mark.parametrize(
+    ("problem", "fix"),
+    [
+        (None, BY_HAND),
+        (Problem("format-error", "/d1/x", "a marker", "none"), BY_HAND),
+        (Problem("format-error", "/d1/x", "a marker", "none", "mount its disk"), "mount its disk"),
+    ],
+    ids=["no marker", "no fix of its own", "its own fix"],
+)
+def test_an_export_that_is_refused_says_what_to_do(problem: Problem | None, fix: str) -> None:
+    good, refused = export._sorted_out([replace(set_aside(), marker=None, problem=problem)])
+    assert not good
+    assert [None if item.problem is None else item.problem.fix for item in refused] == [fix]

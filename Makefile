@@ -36,16 +36,9 @@ crash: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
-# Everything at full size: a long run. docs/proof.md is replaced only if nothing failed and every claim was shown.
-proof: FULL = LOGDIRD_PROOF=1 LOGDIRD_PROOF_OUT=$(PROOF) $(BIN)/python -m pytest --timeout 3600 -p no:randomly
+# Everything at full size: a run of hours. docs/proof.md is replaced only if nothing failed and every claim was shown.
 proof: $(STAMP)
-	rm -rf $(PROOF)
-	mkdir $(PROOF)
-	$(FULL) -n 2 --dist loadfile -m "not kafka and not browser and not root"
-	$(FULL) -m root
-	$(FULL) -m kafka
-	$(FULL) -m browser
-	$(BIN)/python -m tests.proof $(PROOF) -o docs/proof.md
+	.ci/proof $(PROOF)
 
 clean:
 	rm -rf $(VENV) $(PROOF) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

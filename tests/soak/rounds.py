@@ -116,8 +116,8 @@ class Episode:
         more = ("--hold",) if delay is None else ("--delay", f"{delay}ms")
         delays = frozenset((delay,))
         source: tuple[str, ...] = ()
-        # A topic made again, and its former self restored: a dump names one of the two ids, and is not known to be younger
-        # than what it leaves out.
+        # A topic made again, and its former self restored: a dump names one of the two ids, and is not known to be
+        # younger than what it leaves out.
         ids = {one.topic_id for one in live if one.topic in {of.topic for of in live if of.inode in selected}}
         is_made_again = len(ids) > 1
         match self._chance.choice(("nothing", "another", "last", "gone")):

@@ -1,6 +1,7 @@
 """One request document: let in or refused, folded into what is known, reconciled, and answered as the KIP asks.
 
-Every partition of it gets an answer. The plan's ``used`` is made durable when all its actions are done; a document that
+Every partition of it gets an answer; what is refused on this node, and what may lie on a disk that cannot be read, is
+answered STORAGE_ERROR (56). The plan's ``used`` is made durable when all its actions are done; a document that
 is cut off, or waits for the brake, can be given again.
 
 Not here: each of the three by itself (``admission``, ``desired.requests``, ``reconcile``).
@@ -108,10 +109,12 @@ def _follow(
     plan = plan_reconcile(replace(request, image=image), facts)
     # What the brake holds was not done: the document is not used up, and can be given again once it is confirmed.
     is_done = plan.refused is None and plan.braked is None
+    # What is only listened to asks nothing of a replica: no refusal of it is an answer.
+    refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
     used = replace(admitted.used, is_full_wanted=admitted.used.is_full_wanted or bool(image.mute))
     return DocumentPlan(
         code=Code.NONE,
-        answers=tuple(_answers(document, None if admitted.is_after_gap else known, facts)),
+        answers=tuple(_answers(document, None if admitted.is_after_gap else known, facts, refused=refused)),
         problem=None,
         image=image,
         plan=replace(plan, used=used if is_done else None),
@@ -119,10 +122,15 @@ def _follow(
 
 
 def _answers(
-    document: RequestDocument, known: Image | None, facts: Sequence[LogDirFacts], *, is_repeated: bool = False
+    document: RequestDocument,
+    known: Image | None,
+    facts: Sequence[LogDirFacts],
+    *,
+    refused: frozenset[tuple[str, str]] = frozenset(),
+    is_repeated: bool = False,
 ) -> Iterator[Answer]:
     mute = requests.contradicting(document.items)
-    places = _Places(document, facts, is_repeated=is_repeated)
+    places = _Places(document, facts, refused=refused, is_repeated=is_repeated)
     for item in document.items:
         if not mute.isdisjoint(requests.keys_of(item)):
             code = Code.INVALID_REQUEST
@@ -131,7 +139,7 @@ def _answers(
         elif requests.is_fenced(known, item):
             is_stop = document.api is Api.STOP_REPLICA
             code = Code.FENCED_LEADER_EPOCH if is_stop else Code.STALE_CONTROLLER_EPOCH
-        elif places.may_be_unseen(item):
+        elif places.is_refused(item) or places.may_be_unseen(item):
             code = Code.STORAGE_ERROR
         else:
             code = Code.NONE
@@ -139,10 +147,18 @@ def _answers(
 
 
 class _Places:
-    """Which ids the partitions of a document have on disk."""
+    """Which ids the partitions of a document have on disk, and which of them are refused there."""
 
-    def __init__(self, document: RequestDocument, facts: Sequence[LogDirFacts], *, is_repeated: bool) -> None:
+    def __init__(
+        self,
+        document: RequestDocument,
+        facts: Sequence[LogDirFacts],
+        *,
+        refused: frozenset[tuple[str, str]],
+        is_repeated: bool,
+    ) -> None:
         self._is_unread = any(one.problem is not None for one in facts)
+        self._refused: set[tuple[str | bytes, int]] = set()
         self._ids: dict[tuple[str | bytes, int], set[bytes]] = {
             key: set() for item in document.items for key in requests.keys_of(item)
         }
@@ -150,16 +166,25 @@ class _Places:
             for replica in one.replicas:
                 if replica.kind is Kind.LIVE:
                     self._add(replica)
+                    if (replica.log_dir, replica.path) in refused:
+                        self._refused.update(self._keys(replica))
             for item in one.set_aside:
                 # What was staged for its other id answers as it did before it went.
                 if is_repeated and item.marker is not None and item.marker.reason is Reason.TOPIC_ID_MISMATCH:
                     self._add(item)
 
     def _add(self, item: Replica | SetAside) -> None:
-        found = b"" if item.topic_id is None else bytes(item.topic_id)
-        for key in (item.topic, found):
-            if key and (ids := self._ids.get((key, item.partition))) is not None:
-                ids.add(found)
+        for key in self._keys(item):
+            self._ids[key].add(b"" if item.topic_id is None else bytes(item.topic_id))
+
+    def _keys(self, item: Replica | SetAside) -> Iterator[tuple[str | bytes, int]]:
+        for name in (item.topic, None if item.topic_id is None else bytes(item.topic_id)):
+            if name and (name, item.partition) in self._ids:
+                yield name, item.partition
+
+    def is_refused(self, item: Item) -> bool:
+        """Whether what was asked of a replica of it is not done."""
+        return any(key in self._refused for key in requests.keys_of(item))
 
     def differs(self, item: Item) -> bool:
         """Whether a replica of the item's name has another id; a zero id differs from none."""

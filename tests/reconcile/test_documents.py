@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,14 @@ def test_stop_replica_twice_for_one_partition_is_refused_for_both() -> None:
     decided = one.receives(document(states, api="StopReplica", sequence=1))
     assert codes(decided) == [42, 42, 0]
     assert staged(decided.plan) == []
+
+
+def test_what_is_refused_here_is_answered_as_a_storage_error() -> None:
+    """Somebody else's directory lies in one of the two that are to go: whoever asked is not told that it went."""
+    one = Broker(disk(replace(live("a", A), strangers=("dir",)), live("a", A, 1), live("b", B)))
+    decided = one.receives(document(stopped(delete=True, a=(None, BOTH)), api="StopReplica", sequence=1))
+    assert codes(decided) == [56, 0]
+    assert staged(decided.plan) == [("a-1", "stop-replica", True)]
 
 
 def test_a_lower_leader_epoch_changes_nothing() -> None:

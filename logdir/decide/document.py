@@ -83,7 +83,7 @@ def plan_document(
             answers = tuple(Answer(item=item, code=admission.code) for item in document.items)
             return DocumentPlan(code=admission.code, answers=answers, problem=admission.problem, image=known, plan=None)
         case Repeated():
-            answers = tuple(_answers(document, known, facts, is_repeated=True))
+            answers = tuple(_answers(document, known, facts, refused=frozenset(), is_repeated=True))
             return DocumentPlan(code=Code.NONE, answers=answers, problem=None, image=known, plan=None)
         case Admitted():
             return _follow(document, known, request, facts, admission, node_id, cluster_id)
@@ -106,6 +106,7 @@ def _follow(
         is_after_gap=admitted.is_after_gap,
     )
     image = requests.fold(known, document, receipt)
+    image_before = None if admitted.is_after_gap else known
     plan = plan_reconcile(replace(request, image=image), facts)
     # What the brake holds was not done: the document is not used up, and can be given again once it is confirmed.
     is_done = plan.refused is None and plan.braked is None
@@ -114,7 +115,7 @@ def _follow(
     used = replace(admitted.used, is_full_wanted=admitted.used.is_full_wanted or bool(image.mute))
     return DocumentPlan(
         code=Code.NONE,
-        answers=tuple(_answers(document, None if admitted.is_after_gap else known, facts, refused=refused)),
+        answers=tuple(_answers(document, image_before, facts, refused=refused, is_repeated=False)),
         problem=None,
         image=image,
         plan=replace(plan, used=used if is_done else None),
@@ -126,8 +127,8 @@ def _answers(
     known: Image | None,
     facts: Sequence[LogDirFacts],
     *,
-    refused: frozenset[tuple[str, str]] = frozenset(),
-    is_repeated: bool = False,
+    refused: frozenset[tuple[str, str]],
+    is_repeated: bool,
 ) -> Iterator[Answer]:
     mute = requests.contradicting(document.items)
     places = _Places(document, facts, refused=refused, is_repeated=is_repeated)

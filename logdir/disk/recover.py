@@ -1,6 +1,7 @@
 """What a start makes of whatever an interruption left in one log dir: names decide, nothing is guessed.
 
-A live directory with a marker was never staged: the marker goes. ``incoming/`` without ``.ready`` is an unfinished copy
+A live directory with a marker was never staged: the marker goes, also where a broker renamed the directory away since
+(``-delete``, ``-stray``). ``incoming/`` without ``.ready`` is an unfinished copy
 whose source is as it was: it goes, but for a capture, whose source may be gone: that one stays, as *partial*, until an
 operator says otherwise. What is staged stays staged, what is claimed (``.purging``) is left to the next sweep. A file
 of ours that was begun and has not got its name yet goes: its name says that it is ours, and whoever writes it again
@@ -38,6 +39,8 @@ _BEGUN = tuple(
     for file in (bar_file, brake_file, controller_file, heartbeat_file, layout_file, suspect_file)
 )
 """What ``small_file`` and ``bar`` write before it gets its name, of files that are ours alone."""
+_NEVER_STAGED = frozenset((Kind.LIVE, Kind.DELETE, Kind.STRAY))
+"""What lies in a log dir: a marker there is of a stage that was cut off before its rename."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class Recovered:
     """What a recovery did, by paths relative to the log dir or work root, and could not do."""
 
     unmarked: tuple[str, ...]
-    """Live replicas whose staging never happened."""
+    """Replicas whose staging never happened: live, or renamed away by a broker since."""
     dropped: tuple[str, ...]
     """Unfinished copies."""
     troubled: tuple[Problem, ...]
@@ -72,7 +75,7 @@ def recover(site: Site) -> Recovered:
             site.top.sync_disk()
         for directory in (site.top, site.work):
             _clear_begun(directory, _BEGUN)
-        for path, parent, name in live_directories(site, lambda path, error: _note(site, troubled, path, error)):
+        for path, parent, name in _never_staged(site, lambda path, error: _note(site, troubled, path, error)):
             try:
                 if _unmark(parent, name):
                     unmarked.append(path)
@@ -92,8 +95,8 @@ def recover(site: Site) -> Recovered:
     return Recovered(unmarked=tuple(unmarked), dropped=tuple(dropped), troubled=tuple(troubled))
 
 
-def live_directories(site: Site, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
-    """Yield (path, its parent, its name) of every live partition directory, in both layouts.
+def _never_staged(site: Site, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
+    """Yield (path, its parent, its name) of every directory a stage may have begun with, in both layouts.
 
     Args:
         site: The log dir.
@@ -104,22 +107,22 @@ def live_directories(site: Site, note: Callable[[str, OSError], None]) -> Iterat
     """
     for name in site.top.names():
         try:
-            yield from _live_at(site, name)
+            yield from _never_staged_at(site, name)
         except OSError as error:
             note(name, error)
 
 
-def _live_at(site: Site, name: str) -> Iterator[tuple[str, Directory, str]]:
+def _never_staged_at(site: Site, name: str) -> Iterator[tuple[str, Directory, str]]:
     found = classify(name, Type.DIRECTORY, Place.TOP)
     if isinstance(found, Named):
-        if found.kind is Kind.LIVE and site.top.stat(name).type is Type.DIRECTORY:
+        if found.kind in _NEVER_STAGED and site.top.stat(name).type is Type.DIRECTORY:
             yield name, site.top, name
     elif found is Inside.PREFIX and site.top.stat(name).type is Type.DIRECTORY:
         with site.top.open(name) as prefix:
             for inner in prefix.names():
                 within = classify(inner, Type.DIRECTORY, Place.PREFIX, name)
-                is_live = isinstance(within, Named) and within.kind is Kind.LIVE
-                if is_live and prefix.stat(inner).type is Type.DIRECTORY:
+                is_meant = isinstance(within, Named) and within.kind in _NEVER_STAGED
+                if is_meant and prefix.stat(inner).type is Type.DIRECTORY:
                     yield f"{name}/{inner}", prefix, inner
 
 

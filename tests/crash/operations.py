@@ -167,11 +167,14 @@ def _stage_again(name: str) -> Operation:
 
 
 def _recover(name: str) -> Operation:
-    """Recovery as an operation: a live marker, half of a new one, an unfinished copy."""
+    """Recovery as an operation: a live marker, one a broker renamed away, half of a new one, an unfinished copy."""
     host = staged(B)
+    stray = f"d-0.{32 * 'c'}-stray"
     for path, data in (
         ("kafka/a-0/00000000000000000000.log", b"live"),
         ("kafka/a-0/replica.json", b"half a mar"),
+        (f"kafka/{stray}/00000000000000000000.log", b"renamed away"),
+        (f"kafka/{stray}/replica.json", b"half a mar"),
         (f"kafka.logdird/deleting/{B.place}/replica.new.json", b"half a mar"),
     ):
         host.plant(f"/d0/{path}", data, owner=FILE)
@@ -190,6 +193,7 @@ def _recover(name: str) -> Operation:
         lambda s: _recover_quietly(s.sites.at("/d0/kafka")),
         replica_of(A._replace(topic_id=None), "live"),
         replica_of(B, "staged", is_staged=True),
+        replace(replica_of(Part(0, "d"), "live"), start=f"/d0/kafka/{stray}", live=f"/d0/kafka/{stray}"),
         unfinished,
     )
 

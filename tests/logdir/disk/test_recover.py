@@ -78,6 +78,19 @@ def test_a08_a_live_one_loses_its_marker(path: str, name: str, tmp_path: Path) -
     assert seen(tmp_path, markers=True) == before
 
 
+@pytest.mark.parametrize("name", [FILE_NAME, "replica.new.json", "partition.metadata.new.json"])
+@pytest.mark.parametrize("kind", ["delete", "stray"])
+def test_a_marker_that_a_broker_renamed_away_with_its_directory_goes(kind: str, name: str, tmp_path: Path) -> None:
+    """A stage was killed before its rename, and a broker ran: it knows no marker, and leaves it."""
+    path = f"a-0.{32 * 'c'}-{kind}"
+    made = make_log_dir(tmp_path / "d1", "a-0")
+    (made / "a-0").rename(made / path)
+    before = seen(tmp_path, markers=True)
+    (made / path / name).write_bytes(b"whatever")
+    recovered(made)
+    assert seen(tmp_path, markers=True) == before
+
+
 def test_half_a_new_marker_goes_and_the_whole_one_stays(d1: Path) -> None:
     with opened(d1) as site:
         set_aside(site, "a-0")
@@ -236,8 +249,10 @@ def test_strangers_and_links_are_not_touched(d1: Path, tmp_path: Path) -> None:
     elsewhere = partition(tmp_path / "elsewhere")
     (elsewhere / FILE_NAME).write_bytes(b"not ours")
     (d1 / "c-0").symlink_to(elsewhere)
-    (d1 / "c-0.0123456789abcdef0123456789abcdef-delete").mkdir()
-    (d1 / "c-0.0123456789abcdef0123456789abcdef-delete" / FILE_NAME).write_bytes(b"not live")
+    (d1 / "c-0.0123456789abcdef0123456789abcdef-future").mkdir()
+    (d1 / "c-0.0123456789abcdef0123456789abcdef-future" / FILE_NAME).write_bytes(b"never staged by us")
+    (d1 / "aa" / "backup").mkdir(parents=True)
+    (d1 / "aa" / "backup" / FILE_NAME).write_bytes(b"not ours")
     (work(d1) / "deleting" / "stranger").mkdir()
     (work(d1) / "deleting" / "stranger" / "replica.new.json").write_bytes(b"not ours")
     (work(d1) / "deleting" / f"{TOPIC_ID}_9").symlink_to(elsewhere)

@@ -110,18 +110,19 @@ def assignment_of(cluster: ClusterState, item: SetAside) -> Assignment:
     found = _assignment(cluster, item)
     if found.state in _NOT_ASSIGNED:
         return found
-    known = (_assignment(one, item) for one in cluster.beside)
+    # The marker was weighed against what was asked; an older log beside it is not newer than the marker.
+    known = (_assignment(one, item, is_marker_asked=False) for one in cluster.beside)
     return next((one for one in known if one.state in _NOT_ASSIGNED), found)
 
 
-def _assignment(cluster: ClusterState, item: SetAside) -> Assignment:
+def _assignment(cluster: ClusterState, item: SetAside, *, is_marker_asked: bool = True) -> Assignment:
     """Return what one source says, and what the marker does."""
     topic_id = item.topic_id if item.marker is None else item.topic_id or item.marker.topic_id
     for seen in (cluster.image, cluster.seen):
         if seen is not None and _is_removed(claim(seen, item.topic, topic_id, item.partition)):
             return Assignment(Assigned.GONE, f"the removal of its topic id is committed in {seen.origin}")
     image = cluster.image
-    by_marker = None if item.marker is None else _by_marker(item.marker)
+    by_marker = None if item.marker is None or not is_marker_asked else _by_marker(item.marker)
     if image is not None:
         said = claim(image, item.topic, topic_id, item.partition)
         if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
@@ -132,7 +133,10 @@ def _assignment(cluster: ClusterState, item: SetAside) -> Assignment:
             if cluster.is_current:
                 return Assignment(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
             return Assignment(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
-        if cluster.is_current and image.source is Source.METADATA_LOG and said.says is not Says.UNSPOKEN:
+        is_log = image.source is Source.METADATA_LOG
+        # A name has one id at a time, and an id never comes back.
+        is_replaced = is_log and said.says is Says.OTHER_ID and _is_newer(image, item.marker)
+        if is_replaced or (cluster.is_current and is_log and said.says is not Says.UNSPOKEN):
             return _not_assigned(image, item, said)
     return by_marker or Assignment(Assigned.UNKNOWN, _hint(cluster, item))
 
@@ -213,16 +217,39 @@ def _as_of(image: Image) -> str:
 def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
     """Return what the next start of the broker does once a live replica is staged.
 
+    Its own logs are asked beside an older source, or one of which nothing says when it was taken: the newest counts,
+    and the only replica in sync is that by any of them.
+
     Args:
         cluster: What is known of it.
         replica: Live.
         birth_ms: When its directory came to be (wall clock); ``None``: not known.
     """
+    found = _sharing(cluster, replica, birth_ms)
+    newer = [one for one in cluster.beside if _end_of(one) > _end_of(cluster)]
+    for one in sorted(newer, key=_end_of):
+        beside = _sharing(one, replica, birth_ms)
+        if found.sharing is not Sharing.LAST and beside.sharing is not Sharing.UNKNOWN:
+            found = beside
+    return found
+
+
+def _end_of(cluster: ClusterState) -> int:
+    """Return how far a metadata log is known; of anything else nothing says when it was taken."""
+    images = [image for image in (cluster.latest, cluster.image) if image is not None]
+    return max((image.offset for image in images if image.source is Source.METADATA_LOG), default=-1)
+
+
+def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
     images = [image for image in (cluster.latest, cluster.image) if image is not None]
     for image in images:
         said = claim(image, replica.topic, replica.topic_id, replica.partition)
         if isinstance(said.evidence, Present) and said.partition is not None:
-            return _assigned(image, said.partition)
+            shared = _assigned(image, said.partition)
+            if shared.sharing is Sharing.IN_SYNC_ELSEWHERE and image.ended is not None:
+                # Behind the damage its ISR may have shrunk to this replica.
+                return Shared(Sharing.UNKNOWN, f"{shared.found}, but {image.ended.path} cannot be read to its end")
+            return shared
     if not images:
         return Shared(Sharing.UNKNOWN, _since(cluster))
     newest = images[0]

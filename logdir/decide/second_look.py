@@ -5,7 +5,9 @@ staged by the metadata log, or the live cluster, needs evidence newer than its s
 look. What a FULL request left out waits while another one is wanted.
 
 What an operator staged although the cluster assigns it here goes only once a live replica of it is in the ISR here, and
-another broker was when it was staged; or is in the ISR of another broker, and the operator says so.
+another broker was when it was staged; or is in the ISR of another broker, and the operator says so; or once metadata
+that is newer than its staging shows that it is not assigned here any more. Silence lets nothing of it go. What the
+broker's own log says to its end, committed or not, counts for a replica, never against it.
 
 Not here: when a deadline has passed (``purge``, ``deadline``).
 
@@ -22,7 +24,7 @@ from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
 from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
 from logdir.decide.wish import holders_elsewhere, is_held_elsewhere, refuse_last_copy
-from logdir.desired.claim import claim
+from logdir.desired.claim import Says, claim
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
 from logdir.evidence import Present, Proof, Removed, Unknown
@@ -30,6 +32,7 @@ from logdir.formats.controller_file import ControllerFile
 from logdir.formats.replica_marker import ReplicaMarker
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.reasons import Reason
+from logdir.text import quoted
 
 MINUTE_MS = 60 * 1000
 _LOOKED_UP = frozenset((Proof.METADATA_LOG, Proof.LIVE_CLUSTER))
@@ -44,6 +47,8 @@ class SecondLook:
     """One that may be used (``trust.check_image``); ``None``: there is none."""
     aged: Image | None = None
     """One that is only too old to prove anything: what it wants is not removed all the same."""
+    latest: tuple[Image, ...] = ()
+    """Logs to their end, the broker's own among them, which may not all be committed: they can only keep a replica."""
     used: ControllerFile | None
     held: Problem | None = None
     """Why all purges are held, of ``trust.check_image``."""
@@ -77,12 +82,9 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
     if look.blind is not None and not look.is_named:
         return _against_blind(look, look.blind, item, marker, facts)
     images = [image for image in (look.image, look.aged) if image is not None]
-    is_deliberate = marker.reason is Reason.OPERATOR
-    if is_deliberate and (assigning := next((one for one in images if is_wanted(one, item) is not None), None)):
-        return _against_assigned(look, assigning, item, marker, facts)
-    if is_deliberate and not images and _was_assigned(marker):
-        return _against_no_log(*where)
-    if any(is_wanted(image, item) is not None for image in images):
+    if marker.reason is Reason.OPERATOR:
+        return _against_deliberate(look, images, item, marker, facts)
+    if any(is_wanted(image, item) is not None for image in (*images, *_beyond(images, look.latest))):
         if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, facts):
             return refuse(
                 *where, Why.WANTED, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
@@ -99,6 +101,43 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
     return None
 
 
+def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
+    """Return the own logs that go on behind what is known to be committed."""
+    known = max((image.offset for image in images if image.source is Source.METADATA_LOG), default=-1)
+    return [image for image in latest if image.offset > known]
+
+
+def _against_deliberate(
+    look: SecondLook, images: Sequence[Image], item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
+) -> Refusal | None:
+    """Return why what an operator staged may not be purged, ``None`` if it may."""
+    assigning = [*images, *_beyond(images, look.latest)]
+    for image in assigning:
+        if is_wanted(image, item) is not None:
+            return _against_assigned(look, image, item, marker, facts)
+    if _was_assigned(marker) and not any(_shows_not_here(image, item, marker) for image in images):
+        return _against_silence(item.log_dir, f"deleting/{item.name}", images)
+    if not _has_live_copy(item, facts):
+        for image in images:
+            if (refusal := _against_last_copy(image, item)) is not None:
+                return refusal
+    return None
+
+
+def _shows_not_here(image: Image, item: SetAside, marker: ReplicaMarker) -> bool:
+    """Whether an image shows that what was assigned here when it was staged no longer is."""
+    said = claim(image, item.topic, item.topic_id, item.partition)
+    if said.says is Says.REMOVED and not said.has_left:
+        return True  # a topic id never comes back
+    return said.says is not Says.UNSPOKEN and _is_news(image, marker)
+
+
+def _is_news(image: Image, marker: ReplicaMarker) -> bool:
+    """Whether an image is surely of after the staging: what was known then held this very copy."""
+    began_ms = max(marker.staged_at_ms, marker.evidence.as_of_ms if isinstance(marker.evidence, Removed) else 0)
+    return image.is_dated and image.as_of_ms - began_ms > YOUNGER_BY_MS
+
+
 def _was_assigned(marker: ReplicaMarker) -> bool:
     """Whether it was assigned here, and another broker was in its ISR, when it was staged."""
     return isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE
@@ -110,7 +149,7 @@ def _against_blind(
     """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
     where = item.log_dir, f"deleting/{item.name}"
     if _was_assigned(marker):
-        return _against_no_log(*where)
+        return _against_silence(*where)
     fix = blind.fix or "name another source with --from"
     if against_purge(replace(look, blind=None), item, facts) is None:
         if marker.reason is not Reason.OPERATOR:
@@ -120,10 +159,15 @@ def _against_blind(
     return Refusal(log_dir=where[0], path=where[1], why=Why.HELD, problem=blind._replace(fix=fix))
 
 
-def _against_no_log(log_dir: str, path: str) -> Refusal:
+def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> Refusal:
     expected = "a live replica of it in the ISR: it was assigned here when it was staged"
-    fix = "name a metadata log that can be read with --from"
-    return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, "no metadata log that can be read", fix)
+    found, fix = "no metadata log that can be read", "name a metadata log that can be read with --from"
+    if images:
+        found = (
+            f"metadata that does not show it, and is not {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
+        )
+        fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
+    return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
 
 
 def _against_the_last(log_dir: str, path: str, item: SetAside, facts: Sequence[LogDirFacts]) -> Refusal:
@@ -131,8 +175,8 @@ def _against_the_last(log_dir: str, path: str, item: SetAside, facts: Sequence[L
     found = "the only in-sync replica when it was staged" if known else "staged with nothing known of its assignment"
     name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
     copies = [one for disk in facts for one in disk.set_aside if not set(keys_of(one)).isdisjoint(keys_of(item))]
-    # Without it all of them would go.
-    which = f" --name {item.name}" if len(copies) > 1 else ""
+    # Without both all of them would go: two disks may hold a copy of one name.
+    which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
     fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
     return refuse_as(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
 
@@ -144,10 +188,7 @@ def _against_assigned(
     where = item.log_dir, f"deleting/{item.name}"
     one = claim(image, item.topic, item.topic_id, item.partition).partition
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, facts)
-    # What the image says must be news since the staging: the ISR of before it held this very copy.
-    began_ms = max(marker.staged_at_ms, marker.evidence.as_of_ms if isinstance(marker.evidence, Removed) else 0)
-    is_news = image.is_dated and image.as_of_ms - began_ms > YOUNGER_BY_MS
-    if is_live_here and is_news and _was_assigned(marker):
+    if is_live_here and _is_news(image, marker) and _was_assigned(marker):
         return None
     # No other source says which brokers answer.
     others = holders_elsewhere if image.source is Source.METADATA_LOG else other_in_sync

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from logdir.desired.fold import Fold, with_removals_seen
@@ -37,7 +39,7 @@ _FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
 _WINDOW: Final = 4 << 20
 """Bytes read at a time: a segment may have a gigabyte."""
 _ATTEMPTS: Final = 8
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Snapshot(NamedTuple):
@@ -145,21 +147,31 @@ def batches_of(directory: str) -> Iterator[Batch]:
         yield from _Log(directory, bases).batches(bases[0])
 
 
-def end_of(directory: str) -> int | None:
-    """Return the offset behind the last record of a log, ``None`` if it has no segment, or cannot be read to its end.
+def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
+    """Return the offset behind the last record of a log; nothing says how much of it is committed.
 
-    Nothing says how much of it is committed.
+    A newest snapshot beyond the segments is of what the node had, too: a log that is behind it is about to be emptied.
+
+    Args:
+        directory: ``__cluster_metadata-0``.
+        is_torn_read: Whether one that ends in a torn batch counts up to that.
+
+    Returns:
+        It; ``None`` if there is no segment, or the log cannot be read to its end.
     """
     try:
         bases = _bases_of(directory)
         if not bases:
             return None
         log, end = _Log(directory, bases), bases[-1]
+        last: Batch | None = None
         for batch in log.batches(end):
-            end = batch.last_offset + 1
+            end, last = batch.last_offset + 1, batch
+        is_torn = Path(log.path_of(bases[-1])).stat().st_size != (0 if last is None else last.position + last.size)
+        snapshots = [one.offset for name in os.listdir(directory) if (one := snapshot_of(name)) is not None]
     except (OSError, FormatError):
         return None
-    return end if log.ended is None else None
+    return None if log.ended is not None or (is_torn and not is_torn_read) else max(end, *snapshots, 0)
 
 
 def _bases_of(directory: str) -> list[int]:
@@ -252,7 +264,7 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
     as_of_ms: int | None = None
     last: Batch | None = None
     end = 0
-    descriptor = os.open(path, _OPEN)
+    descriptor = _open(path)
     try:
         for batch in _batches(path, descriptor, 0):
             require_follows(batch, last)
@@ -382,10 +394,10 @@ class _Log:
             after = self._bases[number + 1] if number + 1 < len(self._bases) else None
             if (after is not None and after <= start) or (first is not None and base < first[0]):
                 continue
-            path = self._path(base)
+            path = self.path_of(base)
             position = first[1] if first is not None and first[0] == base else 0
             following = None if position else base
-            descriptor = os.open(path, _OPEN)
+            descriptor = _open(path)
             try:
                 for batch in _batches(path, descriptor, position):
                     if following is not None and batch.base_offset != following:
@@ -403,16 +415,17 @@ class _Log:
             finally:
                 os.close(descriptor)
 
-    def _path(self, base: int) -> str:
+    def path_of(self, base: int) -> str:
+        """Return the path of a segment."""
         return f"{self._directory}/{base:020d}.log"
 
     def _checked(self, place: tuple[int, int] | None, end: int) -> tuple[int, int] | None:
         """Return a place if a batch lies there that ends at an offset, or before it."""
         if place is None or place[0] not in self._bases:
             return None
-        descriptor = os.open(self._path(place[0]), _OPEN)
+        descriptor = _open(self.path_of(place[0]))
         try:
-            batch = next(_batches(self._path(place[0]), descriptor, place[1]), None)
+            batch = next(_batches(self.path_of(place[0]), descriptor, place[1]), None)
         except WireError:
             return None
         finally:
@@ -458,6 +471,20 @@ class _Log:
         except FormatError:
             return None
         return None if found is None else found.leader_epoch
+
+
+def _open(path: str) -> int:
+    """Open a regular file: on a FIFO of its name nobody waits.
+
+    Raises:
+        MalformedFileError: it is something else.
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, _OPEN)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MalformedFileError(path, expected="a regular file", found="something else")
+    return descriptor
 
 
 def _batches(path: str, descriptor: int, position: int) -> Iterator[Batch]:

@@ -55,16 +55,7 @@ def own_log_there(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> bool:
     return own is not None and os.path.isdir(own)  # noqa: PTH112 - unlike Path's it never raises
 
 
-def cluster_of(source: SourceRequest, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
-    """Return what the cluster says to an open broker.
-
-    Raises:
-        LogDirError: a source that ``--from`` names cannot be read.
-    """
-    return read_cluster(source, broker.named, facts, highest(controller.read_records(broker.sites)))
-
-
-def cluster_for_restore(source: SourceRequest, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
+def cluster_with_own_logs(source: SourceRequest, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
     """Return what the cluster says to an open broker, and what its own metadata logs know beside that.
 
     Raises:

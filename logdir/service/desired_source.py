@@ -138,7 +138,7 @@ def read_desired(
                 if is_end_needed:
                     latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
                     is_current = is_alone and image.ended is None
-                    is_current = is_current or _reaches(image, quorum_word(source), own)
+                    is_current = is_current or (not is_own and _reaches(image, quorum_word(source), own))
         case Scheme.REQUEST:
             document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
             receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
@@ -171,7 +171,7 @@ def _reaches(image: Image, word: QuorumWord | None, own: str | None) -> bool:
     """
     if word is None or own is None or image.ended is not None:
         return False
-    own_end = metadata_log.end_of(own)
+    own_end = metadata_log.end_of(own, is_torn_read=False)
     return own_end is not None and image.offset >= word.high_watermark > own_end
 
 

@@ -27,9 +27,9 @@ from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import own_log_there, require_source, usable
+from logdir.service.cluster_state import own_log_there, require_source, usable, with_own_logs
 from logdir.service.config import BrokerConfig
-from logdir.service.desired_source import METADATA_DIR, own_log, read_desired
+from logdir.service.desired_source import METADATA_DIR, against_blank, own_log, read_desired
 from logdir.service.running import is_running
 from logdir.service.source import OWN_LOG, SourceRequest, parse_uri
 from logdir.service.staged import none_closely
@@ -140,15 +140,17 @@ def look_again(
         is_named=overrides.is_even_if_last or overrides.is_even_if_early,
     )
 
-    def blind(problem: Problem) -> Looked:
+    def blind(problem: Problem, cluster: ClusterState | None = None) -> Looked:
         # Of what is named and goes all the same the plan says it.
         told = None if blank.is_named else problem
-        return Looked(replace(blank, blind=problem), told, cluster=ClusterState(blind=problem))
+        cluster = cluster or with_own_logs(ClusterState(blind=problem), source, named, facts, used)
+        return Looked(replace(blank, blind=problem), told, cluster=cluster)
 
     is_own = parse_uri(source.uri) == OWN_LOG
     if is_own and not own_log_there(named, facts):
         if _is_zookeeper(named, facts, used):
-            return Looked(blank, has_source=False)
+            left_behind = with_own_logs(ClusterState(), source, named, facts, used)
+            return Looked(blank, has_source=False, cluster=left_behind)
         expected = "the broker's own metadata log, which says what is wanted again"
         fix = "mount its disk, or name another source with --from"
         return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
@@ -169,7 +171,12 @@ def look_again(
         if not is_own:
             raise
         return blind(error.problem())
-    cluster = usable(desired, facts, now_ms)
+    cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, used)
+    ends = (cluster.latest, *(one.latest for one in cluster.beside))
+    blank = replace(blank, latest=tuple(image for image in ends if image is not None))
+    blank_log = against_blank(desired.image)
+    if blank_log is not None:
+        return blind(blank_log, cluster)
     distrust = check_image(desired.image, facts, desired.standing(), now_ms)
     if distrust is None:
         return Looked(replace(blank, image=desired.image), cluster=cluster)
@@ -179,8 +186,9 @@ def look_again(
         if again is None:
             return Looked(replace(blank, aged=desired.image), cluster=cluster)
         distrust = again
-    problem = distrust.problem if not is_own or distrust.holds_purges else None
-    return Looked(replace(blank, held=distrust.problem if distrust.holds_purges else None), problem, cluster=cluster)
+    if distrust.holds_purges:
+        return Looked(replace(blank, held=distrust.problem), distrust.problem, cluster=cluster)
+    return blind(distrust.problem, cluster)
 
 
 def _is_zookeeper(named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:

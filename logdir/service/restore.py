@@ -19,7 +19,7 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.errors import Problem, RefusedError
 from logdir.formats.inventory import Kind
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_for_restore, require_source, stamp_of
+from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, stamp_of
 from logdir.service.desired_source import own_log
 from logdir.service.os_errors import sick_disks
 from logdir.service.reporter import Reporter
@@ -77,7 +77,7 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
     stamp = stamp_of(broker, facts)
     request = rule.RestoreRequest(
         selected=tuple((item.log_dir, item.name) for item in staged),
-        cluster=cluster_for_restore(asked.source, broker, facts),
+        cluster=cluster_with_own_logs(asked.source, broker, facts),
         is_choice=asked.selection.is_choice,
         is_even_if_unknown=asked.is_even_if_unknown,
     )

@@ -32,7 +32,7 @@ from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import cluster_of, require_source
+from logdir.service.cluster_state import cluster_with_own_logs, require_source
 from logdir.service.desired_source import births_of
 from logdir.service.os_errors import sick_disks, told
 from logdir.service.reporter import Reporter
@@ -107,7 +107,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
         protected=asked.protected,
         record=brake_rule.highest(brake.read_records(broker.sites)),
         is_confirmed=asked.is_even_over_limit,
-        cluster=cluster_of(asked.source, broker, facts),
+        cluster=cluster_with_own_logs(asked.source, broker, facts),
         births=births_of(chosen),
         is_even_if_last=asked.is_even_if_last,
         is_even_if_unknown=asked.is_even_if_unknown,

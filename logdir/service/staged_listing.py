@@ -29,7 +29,7 @@ from logdir.formats.inventory import Kind
 from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.service.broker import BrokerRequest, look_at
-from logdir.service.cluster_state import require_source, with_own_logs
+from logdir.service.cluster_state import require_source
 from logdir.service.config import BrokerConfig
 from logdir.service.host import unformatted
 from logdir.service.os_errors import told
@@ -98,7 +98,7 @@ def list_staged(asked: StagedListingRequest) -> StagedListing:
     unread = [one.log_dir for one in facts if one.problem is not None]
     roots, now = read_roots(config, unread), read_instant()
     # Nothing staged asks nothing of the cluster.
-    looked = _looked(asked.source, config, facts, roots.used) if items else None
+    looked = look_again(asked.source, config, facts, roots.used, is_past_needed=True) if items else None
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
     blank = unformatted(facts)
     # A log dir without identity has no work root to open, either: that is said of it once.
@@ -120,13 +120,6 @@ def list_staged(asked: StagedListingRequest) -> StagedListing:
         ),
         restorable=None if looked is None else first_restorable(items, looked.cluster, facts),
     )
-
-
-def _looked(
-    source: SourceRequest, named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None
-) -> Looked:
-    looked = look_again(source, named, facts, used, is_past_needed=True)
-    return looked._replace(cluster=with_own_logs(looked.cluster, source, named, facts, used))
 
 
 class Roots(NamedTuple):

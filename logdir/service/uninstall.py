@@ -31,7 +31,7 @@ from logdir.formats.replica_marker import BY_HAND
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_for_restore, stamp_of
+from logdir.service.cluster_state import Stamp, cluster_with_own_logs, stamp_of
 from logdir.service.os_errors import told
 from logdir.service.quarantine import require_none_closed
 from logdir.service.reporter import Reporter
@@ -113,7 +113,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
         stamp = stamp_of(broker, facts)
         request = RestoreRequest(
             selected=tuple((item.log_dir, item.name) for item in items if item.kind is Kind.STAGED),
-            cluster=cluster_for_restore(asked.source, broker, facts),
+            cluster=cluster_with_own_logs(asked.source, broker, facts),
             is_even_if_unknown=asked.is_even_if_unknown,
         )
         made = plan_restore(request, facts)

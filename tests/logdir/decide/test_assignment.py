@@ -296,6 +296,33 @@ def purge(marker: ReplicaMarker, image: Image | None, *, is_live: bool, **said: 
     return plan_purge(request, [item])
 
 
+def test_a48_what_the_own_log_assigns_beyond_what_is_committed_is_not_purged_for_lack_of_a_word() -> None:
+    """The newest snapshot is of before the topic; the topic stands in the tail."""
+    silent = nothing(as_of_ms=WALL_MS + HOUR_MS, offset=50).image
+    tail = image_of((1, 2), offset=60)
+    assert refused_by(purge(SHARED, silent, is_live=False, latest=(tail,))) == "still-assigned"
+    assert refused_by(purge(MARKER, silent, is_live=False, latest=(tail,))) == "still-assigned"
+    # A log that ends before what is known to be committed was left behind.
+    assert refused_by(purge(SHARED, silent, is_live=False, latest=(replace(tail, offset=40),))) is None
+
+
+def test_a46_what_an_operator_staged_stays_while_none_of_the_others_answers() -> None:
+    found = image_of((2,))
+    elsewhere = replace(
+        found,
+        topics={
+            key: topic._replace(partitions={n: one._replace(replicas=(2,)) for n, one in topic.partitions.items()})
+            for key, topic in found.topics.items()
+        },
+    )
+    fenced = replace(
+        elsewhere, brokers={node: one._replace(is_fenced=node == 2) for node, one in found.brokers.items()}
+    )
+    assert refused_by(purge(SHARED, elsewhere, is_live=False)) is None
+    assert refused_by(purge(SHARED, fenced, is_live=False)) == "refused"
+    assert refused_by(purge(SHARED, fenced, is_live=True)) is None
+
+
 def refused_by(plan: PurgePlan) -> str | None:
     assert len(plan.actions) + len(plan.refusals) == 1
     return plan.refusals[0].problem.slug if plan.refusals else None
@@ -314,11 +341,15 @@ def refused_by(plan: PurgePlan) -> str | None:
         (SHARED, None, True, "still-assigned"),
         (MARKER, image_of((1, 2)), True, "still-assigned"),
         (MARKER, None, True, None),
-        (SHARED, NOT_ASSIGNED.image, False, None),
+        (SHARED, nothing(as_of_ms=WALL_MS + 11 * MINUTE_MS).image, False, None),
+        (SHARED, nothing(as_of_ms=WALL_MS + 9 * MINUTE_MS).image, False, "still-assigned"),
+        (SHARED, nothing(as_of_ms=WALL_MS - HOUR_MS).image, False, "still-assigned"),
+        (SHARED, nothing(source=Source.ZNODES, as_of_ms=WALL_MS + HOUR_MS).image, False, "still-assigned"),
     ],
     ids=["in sync here", "in sync here alone", "not live", "not in sync", "the ISR of before", "a dump",
          "a dump without it", "no log",
-         "nobody else was in sync", "not assigned", "not assigned any more"],
+         "nobody else was in sync", "not assigned", "not assigned any more", "not named soon after the staging",
+         "not named by an older log", "not named by a dump"],
 )  # fmt: skip
 def test_a48_what_is_still_assigned_goes_only_once_a_live_replica_of_it_is_in_the_isr(
     marker: ReplicaMarker, image: Image | None, is_live: bool, expected: str | None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from logdir.desired.metadata_log import end_of
+from logdir.desired import metadata_log
+from logdir.desired.metadata_log import Watermark, end_of
 from logdir.desired.quorum import is_only_voter
 from logdir.errors import MalformedFileError
 from logdir.formats import quorum_state
@@ -98,8 +100,23 @@ def test_the_end_of_a_log_is_that_of_its_last_whole_batch(log: LogDir) -> None:
     with log.segment.open("ab") as file:
         file.write(b"torn")
     assert end_of(str(log.directory)) == 4
+    assert end_of(str(log.directory), is_torn_read=False) is None
     assert end_of(str(log.directory.parent)) is None
     assert end_of("/nowhere") is None
+
+
+def test_a_snapshot_beyond_the_segments_ends_a_log(log: LogDir) -> None:
+    """A log that its leader has gone past is emptied after the snapshot is whole; a kill comes between."""
+    log.snapshot(noop(), offset=100)
+    assert end_of(str(log.directory)) == 100
+
+
+@pytest.mark.parametrize("kind", ["segment", "snapshot"])
+def test_on_a_fifo_in_a_log_nobody_waits(log: LogDir, kind: str) -> None:
+    name = "00000000000000000007.log" if kind == "segment" else "00000000000000000007-0000000001.checkpoint"
+    os.mkfifo(log.directory / name)
+    with pytest.raises(MalformedFileError, match="a regular file"):
+        metadata_log.read(str(log.directory), node_id=1, cluster_id=None, watermark=Watermark(offset=99, epoch=1))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"1", b'{"leaderId":"1","leaderEpoch":1}', b'{"leaderId":1}'])

@@ -226,7 +226,7 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
         birth_ms: When its directory came to be (wall clock); ``None``: not known.
     """
     found = _sharing(cluster, replica, birth_ms)
-    newer = [one for one in cluster.beside if _end_of(one) > _end_of(cluster)]
+    newer = [one for one in cluster.beside if _end_of(one) >= _end_of(cluster)]
     for one in sorted(newer, key=_end_of):
         beside = _sharing(one, replica, birth_ms)
         if found.sharing is not Sharing.LAST and beside.sharing is not Sharing.UNKNOWN:

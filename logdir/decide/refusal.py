@@ -17,7 +17,7 @@ from logdir.observe.facts import LogDirFacts, Replica
 
 FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"
 """What to do about a ``-future`` directory."""
-CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name or --disk of a restore"
+CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name and --disk of a restore"
 """What to do about several staged copies."""
 INTERNAL = "__*"
 """Topics in which brokers keep what all clients rely on."""

@@ -306,6 +306,21 @@ def test_a48_what_the_own_log_assigns_beyond_what_is_committed_is_not_purged_for
     assert refused_by(purge(SHARED, silent, is_live=False, latest=(replace(tail, offset=40),))) is None
 
 
+def test_a48_news_is_of_after_what_was_known_when_it_was_staged() -> None:
+    """The clock of the broker was behind that of its controller."""
+    late = replace(SHARED, evidence=Removed(proof=Proof.IN_SYNC_ELSEWHERE, as_of_ms=WALL_MS + 20 * MINUTE_MS))
+    gone = {minutes: nothing(as_of_ms=WALL_MS + minutes * MINUTE_MS).image for minutes in (29, 31)}
+    assert refused_by(purge(late, gone[29], is_live=False)) == "still-assigned"
+    assert refused_by(purge(late, gone[31], is_live=False)) is None
+
+
+@pytest.mark.parametrize(("source", "expected"), [(Source.METADATA_LOG, "still-assigned"), (Source.ZNODES, None)])
+def test_a48_a_log_names_only_brokers_that_answer(source: Source, expected: str | None) -> None:
+    """Node 2 is in the ISR and not registered; of a dump nobody says who is."""
+    found = replace(image_of((1, 2), source=source), brokers={})
+    assert refused_by(purge(SHARED, found, is_live=False, is_even_if_assigned=True)) == expected
+
+
 def test_a46_what_an_operator_staged_stays_while_none_of_the_others_answers() -> None:
     found = image_of((2,))
     elsewhere = replace(

@@ -21,6 +21,7 @@ from pathlib import Path
 from logdir.disk.calls import Owner
 from logdir.disk.io import HostDirectory, HostDisk
 from logdir.errors import DiskError, RefusedError
+from logdir.observe.outside import require_outside
 
 PARTIAL = ".partial"
 _DIRECTORY_MODE = 0o700
@@ -209,6 +210,8 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
                 found=f"one in {directory}",
                 fix="a broker would stop over it; name another place",
             )
+    # Of other brokers on this host only what lies in their log dirs tells.
+    require_outside(f"{parent}/{name}")
     return parent, name
 
 

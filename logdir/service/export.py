@@ -122,7 +122,9 @@ def _destination(into: str, item: SetAside) -> str:
 
 
 def _forbidden(broker: OpenBroker) -> list[str]:
-    return [*broker.named.log_dirs, *(one.work.path for one in broker.sites)]
+    named = broker.named
+    own_log = () if named.metadata_log_dir is None else (named.metadata_log_dir,)
+    return [*named.log_dirs, *own_log, *(one.work.path for one in broker.sites)]
 
 
 def _placed(broker: OpenBroker, into: str, item: SetAside, row: ItemResult) -> ItemResult:

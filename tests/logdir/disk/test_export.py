@@ -122,6 +122,23 @@ def test_nothing_is_put_into_a_log_dir_or_work_root(log_dir: Path, tmp_path: Pat
     assert list((tmp_path / "other").iterdir()) == []
 
 
+@pytest.mark.parametrize("mark", ["meta.properties", "work-root.json"])
+@pytest.mark.parametrize("inner", ["", "deleting"])
+def test_nothing_is_put_into_a_log_dir_or_work_root_of_another_broker(
+    log_dir: Path, tmp_path: Path, mark: str, inner: str
+) -> None:
+    """It would be a live replica there, or keep that broker from starting."""
+    other = tmp_path / "other"
+    (other / "deleting").mkdir(parents=True)
+    (other / mark).write_bytes(b"")
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    for place in (other / inner / "a-0", link / inner / "a-0"):
+        with pytest.raises(RefusedError, match="outside all log dirs"):
+            run(log_dir, place)
+    assert sorted(path.name for path in other.rglob("*")) == sorted(["deleting", mark])
+
+
 @pytest.mark.parametrize("kind", ["directory", "file", "dangling"])
 def test_a_name_that_is_taken_is_refused(log_dir: Path, tmp_path: Path, kind: str) -> None:
     taken = tmp_path / "out"

@@ -73,7 +73,7 @@ def true_properties(top: Directory) -> bytes | None:
         StateError: it is barred, and what is true is lost.
         OSError: it cannot be read.
     """
-    if read_file(top, META_PROPERTIES) is None:
+    if read_file(top, META_PROPERTIES) is None and read_file(top, FILE_NAME) is None:
         return None
     found = _look(top)
     return found.data if found.file is None or not found.is_barred else found.file.original
@@ -173,6 +173,15 @@ def _change(site: Site, found: _Found) -> _Change | None:
 def _look(top: Directory) -> _Found:
     path = f"{top.path}/{META_PROPERTIES}"
     data, kept = read_file(top, META_PROPERTIES), read_file(top, FILE_NAME)
+    if kept is not None and not (data or b"").strip():
+        # A new one would have another directory id, and what is true would go with bar.json.
+        raise StateError(
+            path,
+            expected=f"the meta.properties that was barred, since {FILE_NAME} is there",
+            found="no such file" if data is None else "an empty file",
+            fix=f"do not format it: {FILE_NAME} holds the true one, in base64 as meta_properties; "
+            f"put that into {META_PROPERTIES}",
+        )
     if data is None:
         raise NotFormattedError(
             path, expected="meta.properties", found="no such file", fix="is the right disk mounted?"

@@ -137,6 +137,23 @@ def test_what_was_changed_under_the_bar_is_not_overwritten(tops: list[Path], sit
     assert snapshot(*tops) == before
 
 
+@pytest.mark.parametrize("left", [None, b"", b" \n"], ids=["gone", "empty", "blank"])
+def test_a37_a_lost_meta_properties_is_said_to_stand_in_the_bar_and_nothing_is_lifted(
+    left: bytes | None, tops: list[Path], sites: tuple[Site, ...]
+) -> None:
+    """Formatted anew it would have another directory id; a bar that is lifted would take the true one with it."""
+    bar(sites)
+    lost = tops[0] / "meta.properties"
+    lost.unlink()
+    if left is not None:
+        lost.write_bytes(left)
+    before = [snapshot(top) for top in tops]
+    for attempt in (lambda: state(sites), lambda: unbar(sites), lambda: true_properties(sites[0].top)):
+        with pytest.raises(StateError, match=r"do not format it: bar\.json holds the true one"):
+            attempt()
+    assert [snapshot(top) for top in tops] == before
+
+
 @pytest.mark.parametrize("data", [b"", b"{}\n", b'{"bar":2}\n'])
 def test_a_bar_json_that_is_torn_or_newer_is_refused(data: bytes, tops: list[Path], sites: tuple[Site, ...]) -> None:
     bar(sites)

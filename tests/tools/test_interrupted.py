@@ -90,6 +90,28 @@ def test_no_change_of_layout_that_had_not_begun_is_said_to_keep_brokers_out(
         assert "no broker starts" not in text
 
 
+def test_a_bar_that_keeps_nobody_out_yet_is_not_said_to(broker: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``bar.json`` has its name before the first ``meta.properties`` is changed, and loses it after the last."""
+    true = [(top / "meta.properties").read_bytes() for top in broker.log_dirs]
+    assert ctl("layout", "apply", broker.plan, *broker.words, "--apply").status == Exit.DONE
+    kept = (broker.log_dirs[0] / "bar.json").read_bytes()
+    assert rollback(broker)[0] == Exit.DONE
+    (broker.log_dirs[0] / "bar.json").write_bytes(kept)
+    interrupting(monkeypatch, layout, "_run")
+    _, line, _ = typed("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert [(top / "meta.properties").read_bytes() for top in broker.log_dirs] == true
+    assert "a broker can start" in line
+    assert "no broker starts" not in line
+
+
+def test_a_work_root_inside_is_not_said_to_let_a_broker_start(broker: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    (broker.log_dirs[0] / "deleting").mkdir()
+    interrupting(monkeypatch, layout, "_run")
+    _, line, _ = typed("layout", "apply", broker.plan, *broker.words, "--apply")
+    assert "no stock broker starts until logdirctl uninstall" in line
+    assert "a broker can start" not in line
+
+
 def test_no_interrupted_purge_hides_that_what_it_began_with_cannot_be_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,12 +66,15 @@ def _layout_now(arguments: argparse.Namespace) -> str:
         found = [look_at(log_dir) for log_dir in broker_of(arguments).log_dirs]
     except LogDirError:
         found = []
-    if any(one.bar not in (None, BarState.OPEN) for one in found):
+    if any(one.bar is BarState.BARRED for one in found):
         return f"the log dirs are barred, and {_NO_START}; {_WAYS_ON}"
     if not found or any(one.bar is None for one in found):
         return f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}"
     if any(one.layout in ("mixed", "topic-id") for one in found):
         return f"no log dir is barred, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}"
+    if any(one.seen is not None and one.seen.inside for one in found):
+        return "a work root lies in a log dir: no stock broker starts until logdirctl uninstall has taken it away"
+    # A bar.json alone keeps nobody out: the meta.properties beside it is the true one.
     return "no log dir is barred, every replica lies under its name, and a broker can start; the same command goes on"
 
 

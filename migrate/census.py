@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from migrate.disk_row import DiskRow, UnreadDisk, source_names, unread_disks, usable_disks
 from migrate.fleet import Fleet
 
-IDENTITY_PROBLEMS = ("meta-properties-malformed", "meta-properties-missing")
+IDENTITY_PROBLEMS = ("meta-properties-malformed", "meta-properties-missing", "no-permission")
 _LISTED = 3
 """Names shown of what an entry lists."""
 

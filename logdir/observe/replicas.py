@@ -110,6 +110,8 @@ def _offline(log_dir: str, top: int) -> Problem | None:
         return None
     except FileNotFoundError:
         return None  # over that one it does not start
+    except PermissionError:
+        return _unread(path, "a file that can be read", NO_PERMISSION)  # the broker's user may well have the right
     except FormatError as error:
         found = f"{error.found}, where {error.expected} is expected"
     except OSError as error:

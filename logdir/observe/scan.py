@@ -89,6 +89,8 @@ def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tu
             return _true_identity(value, directory)
     except FileNotFoundError:
         return None, ("meta-properties-missing",)
+    except PermissionError:
+        return None, ("no-permission",)
     except (OSError, FormatError):
         return None, ("meta-properties-malformed",)
     if value.node_id is None and value.cluster_id is None:

@@ -138,9 +138,10 @@ def test_a_node_id_may_be_claimed_by_entries_and_by_disks() -> None:
     assert dict(census.units) == {"node-id-twice": 1, "foreign-node-disk": 1}
 
 
-def test_a_disk_without_node_id_is_not_foreign_but_broken() -> None:
-    census = take_census(fleet(0), [disk(0, 0, node_id=None, problems=("meta-properties-missing",))])
-    assert [(h.slug, h.detail) for h in census.holders] == [("identity-broken", "meta-properties-missing")]
+@pytest.mark.parametrize("slug", ["meta-properties-missing", "no-permission"])
+def test_a_disk_without_node_id_is_not_foreign_but_broken(slug: str) -> None:
+    census = take_census(fleet(0), [disk(0, 0, node_id=None, problems=(slug,))])
+    assert [(h.slug, h.detail) for h in census.holders] == [("identity-broken", slug)]
 
 
 def test_a_directory_id_held_twice_breaks_both_and_each_counts() -> None:

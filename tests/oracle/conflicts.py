@@ -208,7 +208,8 @@ def _find_brokers_and_disks(cluster: Cluster, findings: Findings) -> None:
             if disk["cluster_id"] is not None and disk["cluster_id"] != expected:
                 findings.add_disk("foreign-cluster-disk", broker, inventory)
             shared = disk["directory_id"] is not None and directories[disk["directory_id"]] >= 2
-            if shared or {"meta-properties-missing", "meta-properties-malformed"} & set(disk["problems"]):
+            broken = {"meta-properties-missing", "meta-properties-malformed", "no-permission"}
+            if shared or broken & set(disk["problems"]):
                 findings.add_disk("identity-broken", broker, inventory)
         for number in range(1, broker.unread + 1):
             parts = (cluster.name, str(broker.node_id), str(number))

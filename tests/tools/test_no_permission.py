@@ -45,3 +45,22 @@ def test_no_missing_right_is_called_a_dead_disk(command: str, is_root: bool, tmp
     for word in ("log-dir-offline", "is the disk mounted", "--skip-log-dir", "kernel's log"):
         assert word not in said.err, said.err
     assert tree(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner: root gives it one")
+@pytest.mark.parametrize("command", [("staged", "ls"), ("describe",), ("inventory",)], ids=" ".join)
+def test_no_missing_right_to_meta_properties_is_called_a_dead_disk_or_a_broken_file(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    place = disks[1] / "meta.properties"
+    place.chmod(0o600)
+    os.chown(place, 65534, 65534)
+    said = ctl_without_rights(*command, *named)
+    assert said.status == Exit.PROBLEMS, said
+    assert "no-permission: " in said.err
+    assert str(disks[1]) in said.err
+    for word in ("log-dir-offline", "is the disk mounted", "malformed", "kernel's log"):
+        assert word not in said.err, said.err

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import layout, purge
+from logdir.disk import bar, layout, purge
 from tests.tools.cluster_log import elsewhere
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, launch, two_disks
@@ -90,26 +90,40 @@ def test_no_change_of_layout_that_had_not_begun_is_said_to_keep_brokers_out(
         assert "no broker starts" not in text
 
 
-def test_a_bar_that_keeps_nobody_out_yet_is_not_said_to(broker: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``bar.json`` has its name before the first ``meta.properties`` is changed, and loses it after the last."""
-    true = [(top / "meta.properties").read_bytes() for top in broker.log_dirs]
-    assert ctl("layout", "apply", broker.plan, *broker.words, "--apply").status == Exit.DONE
-    kept = (broker.log_dirs[0] / "bar.json").read_bytes()
+def test_a_bar_of_which_only_the_files_stand_is_said_to_keep_no_broker_out(
+    broker: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupting(monkeypatch, bar, "_put")
+    _, line, problem = typed("layout", "apply", broker.plan, *broker.words, "--apply")
+    monkeypatch.undo()
+    assert [(one / "bar.json").exists() for one in broker.log_dirs] == [True, True]
+    for text in (line, problem["fix"]):
+        assert "no log dir is barred" in text
+        assert "a broker can start" in text
+    said = ctl(*problem["next"])
+    assert said.status == Exit.PROBLEMS
+    assert "bar-begun: " in said.err
+    assert "half-barred" not in said.err
     assert rollback(broker)[0] == Exit.DONE
-    (broker.log_dirs[0] / "bar.json").write_bytes(kept)
-    interrupting(monkeypatch, layout, "_run")
-    _, line, _ = typed("layout", "apply", broker.plan, *broker.words, "--apply")
-    assert [(top / "meta.properties").read_bytes() for top in broker.log_dirs] == true
-    assert "a broker can start" in line
-    assert "no broker starts" not in line
 
 
-def test_a_work_root_inside_is_not_said_to_let_a_broker_start(broker: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    (broker.log_dirs[0] / "deleting").mkdir()
+def test_no_interrupted_change_is_said_to_let_a_broker_start_over_a_work_root_inside(
+    broker: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ctl("uninstall", *broker.words, "--apply").status == Exit.DONE
+    inside = ("--work-root", "inside", "--even-if-found", "work-root-inside")
+    assert ctl("init", *broker.words, *inside, "--apply").status == Exit.DONE
     interrupting(monkeypatch, layout, "_run")
-    _, line, _ = typed("layout", "apply", broker.plan, *broker.words, "--apply")
-    assert "no stock broker starts until logdirctl uninstall" in line
-    assert "a broker can start" not in line
+    _, line, problem = typed("layout", "apply", broker.plan, *broker.words, "--apply")
+    monkeypatch.undo()
+    for text in (line, problem["fix"]):
+        assert "a broker can start" not in text
+        assert "no stock broker starts" in text
+    said = ctl(*problem["next"])
+    assert said.status == Exit.PROBLEMS
+    assert "work-root-inside: " in said.err
+    assert said.out.splitlines()[-1] == f"next: logdirctl uninstall {' '.join(broker.words)}"
+    assert ctl("uninstall", *broker.words, "--apply").status == Exit.DONE
 
 
 def test_no_interrupted_purge_hides_that_what_it_began_with_cannot_be_restored(

@@ -23,6 +23,8 @@ _OVERRIDES = ("--even-", "--include-held")
 _STAYS = "what was done by then is done and stays"
 _GOES_ON = "what was under way is finished or undone by the next command that changes something"
 _NO_START = "no broker starts until logdirctl layout rollback has finished"
+_NO_START_INSIDE = "no stock broker starts until logdirctl uninstall has taken it away"
+_GOES_ON_SAME = "the same command goes on"
 _WAYS_ON = "the same command goes on, logdirctl layout rollback takes everything back"
 
 
@@ -66,16 +68,16 @@ def _layout_now(arguments: argparse.Namespace) -> str:
         found = [look_at(log_dir) for log_dir in broker_of(arguments).log_dirs]
     except LogDirError:
         found = []
+    # A bar.json alone keeps nobody out: the node id in meta.properties does.
     if any(one.bar is BarState.BARRED for one in found):
         return f"the log dirs are barred, and {_NO_START}; {_WAYS_ON}"
     if not found or any(one.bar is None for one in found):
         return f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}"
     if any(one.layout in ("mixed", "topic-id") for one in found):
         return f"no log dir is barred, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}"
-    if any(one.seen is not None and one.seen.inside for one in found):
-        return "a work root lies in a log dir: no stock broker starts until logdirctl uninstall has taken it away"
-    # A bar.json alone keeps nobody out: the meta.properties beside it is the true one.
-    return "no log dir is barred, every replica lies under its name, and a broker can start; the same command goes on"
+    if any(one.is_inside for one in found):
+        return f"no log dir is barred, and a work root lies inside a log dir: {_NO_START_INSIDE}; {_GOES_ON_SAME}"
+    return "no log dir is barred, every replica lies under its name, and a broker can start; " + _GOES_ON_SAME
 
 
 def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:

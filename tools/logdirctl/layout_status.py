@@ -20,7 +20,7 @@ from logdir.disk.io import HostDisk
 from logdir.disk.look_layout import look
 from logdir.disk.site import Site
 from logdir.disk.work_root import open_log_dir
-from logdir.errors import LayoutFileMissingError, LogDirError, Problem
+from logdir.errors import LayoutFileMissingError, LogDirError, Problem, WorkRootInsideError
 from logdir.formats.layout_file import LayoutState
 from logdir.service.os_errors import told
 from logdir.text import printable, utf8
@@ -53,6 +53,11 @@ class Found:
         return "topic-id" if True in under_ids else "topic-name" if under_ids else "empty"
 
     @property
+    def is_inside(self) -> bool:
+        """Whether a work root, or a part of one, lies inside the log dir: a stock broker stops over it."""
+        return self.seen is not None and bool(self.seen.inside)
+
+    @property
     def state(self) -> LayoutState | None:
         """What ``layout.json`` says."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.state
@@ -74,10 +79,7 @@ def look_at(log_dir: str) -> Found:
 def _problems(found: Sequence[Found]) -> list[Problem]:
     problems = [one.problem for one in found if one.problem is not None]
     known = [one for one in found if one.problem is None]
-    if len({one.bar for one in known}) > 1 or any(one.bar is BarState.HALF for one in known):
-        barred = ", ".join(one.log_dir for one in known if one.bar is not BarState.OPEN)
-        fix = "go on with what was cut off, or logdirctl layout rollback"
-        problems.append(Problem("half-barred", barred, "a bar in every log dir, or in none", "one in these", fix))
+    problems += _bar_problems(known)
     for one in known:
         if one.seen is not None and one.seen.file is None and one.seen.is_under_ids:
             code = LayoutFileMissingError.code
@@ -88,6 +90,30 @@ def _problems(found: Sequence[Found]) -> list[Problem]:
     if len(plans) > 1:
         where = ", ".join(one.log_dir for one in known if one.state is not None)
         problems.append(Problem("refused", where, "one plan", " and ".join(sorted(plans)), "apply the later one again"))
+    return problems
+
+
+def _bar_problems(known: Sequence[Found]) -> list[Problem]:
+    """Return what is wrong with the bar of the log dirs that were looked at, and with what is to stop no broker."""
+    barred = [one.log_dir for one in known if one.bar is BarState.BARRED]
+    if barred:
+        if len(barred) == len(known):
+            return []
+        fix = "go on with what was cut off, or logdirctl layout rollback"
+        return [Problem("half-barred", ", ".join(barred), "a bar in every log dir, or in none", "one in these", fix)]
+    problems = []
+    # Of one log dir alone, half a bar is a bar.json beside a meta.properties that is true.
+    if begun := [one.log_dir for one in known if one.bar is BarState.HALF]:
+        expected = "a bar in every log dir, or no bar.json"
+        found = "bar.json in these, and no meta.properties that is barred: they keep no broker out"
+        fix = "go on with what was cut off, or logdirctl layout rollback"
+        problems.append(Problem("bar-begun", ", ".join(begun), expected, found, fix))
+    for one in known:
+        if one.seen is not None and one.seen.inside and one.state not in _NOT_READ:
+            expected = "no part of a work root in a log dir on which a stock broker is to start"
+            fix = "logdirctl uninstall takes it away"
+            path = f"{one.log_dir}/{one.seen.inside[0]}"
+            problems.append(Problem(WorkRootInsideError.code, path, expected, "one", fix))
     return problems
 
 
@@ -172,6 +198,11 @@ def _are_names_back(found: Sequence[Found]) -> bool:
     return is_by_name and any(one.state is LayoutState.ROLLING_BACK for one in found)
 
 
+def _is_not_begun(found: Sequence[Found]) -> bool:
+    """Return whether nothing of a change of layout is there."""
+    return all(one.state is None and one.seen is not None and not one.seen.is_under_ids for one in found)
+
+
 def _goes_on(found: Sequence[Found]) -> str | None:
     """Return the verb that goes on with a plan, ``None`` where none does."""
     states = {one.state for one in found}
@@ -186,7 +217,8 @@ def _next(arguments: argparse.Namespace, found: Sequence[Found]) -> str:
         return f"logdirctl inventory {where}"
     states = {one.state for one in found}
     is_lost = any(one.seen is not None and one.seen.is_under_ids and one.state is None for one in found)
-    if any(one.seen is not None and one.seen.inside for one in found) and _are_names_back(found):
+    # A rollback is refused over a work root inside: uninstall removes that, and lifts the bar after it.
+    if any(one.is_inside for one in found) and (_are_names_back(found) or _is_not_begun(found)):
         return f"logdirctl uninstall {where}"
     if is_lost or states & _NOT_READ or _is_partly_rolled_back(found):
         return f"logdirctl layout rollback {where}"

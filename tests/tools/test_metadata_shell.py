@@ -27,7 +27,11 @@ from tools.logdirctl.metadata_nodes import Line, Missed
 from tools.logdirctl.metadata_shell import MANUAL, Shell, put, talk
 
 LOG = METADATA / "4.3.1-kraft"
-_CODE = "import sys; from tools.entry import logdirctl; sys.exit(logdirctl())"
+# What runs the tests may have SIGINT ignored, as a shell does to what it puts into the background.
+_CODE = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from tools.entry import logdirctl; sys.exit(logdirctl())"
+)
 
 
 @pytest.fixture

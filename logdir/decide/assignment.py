@@ -52,7 +52,13 @@ class ClusterState:
     seen: Image | None = None
     """What was read of this cluster, also where nothing may follow from it: a removal in it was committed."""
     beside: tuple[ClusterState, ...] = ()
-    """Of the metadata logs on the broker's own disks that were not asked: what is gone by one of them is gone."""
+    """Of the metadata logs on the broker's own disks that were not asked: what is gone by one of them is gone, and what
+    one of them assigns here is not removed for lack of a word."""
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """What may be used of it, the farthest first."""
+        return tuple(image for image in (self.latest, self.image) if image is not None)
 
 
 class Assigned(Enum):
@@ -236,12 +242,11 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
 
 def _end_of(cluster: ClusterState) -> int:
     """Return how far a metadata log is known; of anything else nothing says when it was taken."""
-    images = [image for image in (cluster.latest, cluster.image) if image is not None]
-    return max((image.offset for image in images if image.source is Source.METADATA_LOG), default=-1)
+    return max((image.offset for image in cluster.images if image.source is Source.METADATA_LOG), default=-1)
 
 
 def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
-    images = [image for image in (cluster.latest, cluster.image) if image is not None]
+    images = cluster.images
     for image in images:
         said = claim(image, replica.topic, replica.topic_id, replica.partition)
         if isinstance(said.evidence, Present) and said.partition is not None:

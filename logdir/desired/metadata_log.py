@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -115,7 +115,7 @@ def read_with_past(directory: str, *, node_id: int, cluster_id: str | None) -> I
         OSError: it cannot be read.
     """
     names = os.listdir(directory)
-    bases = sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
+    bases = _bases_of(names)
     last = newest(names, bases[0]) if bases else None
     if last is None:
         return None
@@ -142,7 +142,7 @@ def batches_of(directory: str) -> Iterator[Batch]:
         WireError: a batch whose header or checksum cannot be true.
         OSError: it cannot be read.
     """
-    bases = _bases_of(directory)
+    bases = _bases_of(os.listdir(directory))
     if bases:
         yield from _Log(directory, bases).batches(bases[0])
 
@@ -160,7 +160,8 @@ def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
         It; ``None`` if there is no segment, or the log cannot be read to its end.
     """
     try:
-        bases = _bases_of(directory)
+        names = os.listdir(directory)
+        bases = _bases_of(names)
         if not bases:
             return None
         log, end = _Log(directory, bases), bases[-1]
@@ -168,14 +169,15 @@ def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
         for batch in log.batches(end):
             end, last = batch.last_offset + 1, batch
         is_torn = Path(log.path_of(bases[-1])).stat().st_size != (0 if last is None else last.position + last.size)
-        snapshots = [one.offset for name in os.listdir(directory) if (one := snapshot_of(name)) is not None]
+        snapshots = [one.offset for name in names if (one := snapshot_of(name)) is not None]
     except (OSError, FormatError):
         return None
     return None if log.ended is not None or (is_torn and not is_torn_read) else max(end, *snapshots, 0)
 
 
-def _bases_of(directory: str) -> list[int]:
-    return sorted(int(matched[1]) for name in os.listdir(directory) if (matched := _SEGMENT.fullmatch(name)))
+def _bases_of(names: Iterable[str]) -> list[int]:
+    """Return the base offsets of the segments among file names."""
+    return sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
 
 
 def snapshot_of(name: str) -> Snapshot | None:
@@ -205,7 +207,7 @@ def _read(
     used: MetadataMark | None,
 ) -> Image:
     names = os.listdir(directory)
-    bases = sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
+    bases = _bases_of(names)
     if not bases:
         raise MalformedFileError(directory, expected="a metadata log", found="no segment")
     snapshot = newest(names, bases[0])

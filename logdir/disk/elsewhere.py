@@ -191,27 +191,12 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
     # Links above it are the operator's; what counts is where they lead.
     parent = os.path.realpath(above)
     try:
-        chain = list(_identities(parent))
+        Path(parent).stat()
     except OSError as error:
         raise RefusedError(
             destination, expected="a parent directory", found=error.strerror or error, fix="make it first"
         ) from error
-    for directory in forbidden:
-        try:
-            known = Path(directory).stat()
-        except OSError:
-            inside = _is_below(parent, os.path.realpath(directory))
-        else:
-            inside = (known.st_dev, known.st_ino) in chain or _is_below(parent, os.path.realpath(directory))
-        if inside:
-            raise RefusedError(
-                destination,
-                expected="a place outside all log dirs and work roots",
-                found=f"one in {directory}",
-                fix="a broker would stop over it; name another place",
-            )
-    # Of other brokers on this host only what lies in their log dirs tells.
-    require_outside(f"{parent}/{name}")
+    require_outside(destination, forbidden)
     return parent, name
 
 
@@ -219,20 +204,6 @@ def _taken(destination: str) -> RefusedError:
     return RefusedError(
         destination, expected="a name that is free", found="something", fix="nothing is ever replaced; name another"
     )
-
-
-def _identities(path: str) -> Iterator[tuple[int, int]]:
-    while True:
-        found = Path(path).stat()
-        yield found.st_dev, found.st_ino
-        above = os.path.dirname(path)
-        if above == path:
-            return
-        path = above
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return os.path.commonpath([path, directory]) == directory
 
 
 def _clear(parent: HostDirectory, partial: str) -> None:

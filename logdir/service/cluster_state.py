@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from logdir.decide.assignment import ClusterState
@@ -74,7 +75,7 @@ def with_own_logs(
 ) -> ClusterState:
     """Return what the cluster says together with what the broker's own metadata logs know; changes nothing.
 
-    Whoever renames a replica back asks them all, whatever source was named: its removal may stand in one of them.
+    Whatever source was named, a removal may stand in one of them, or what assigns a replica here.
 
     Args:
         state: Of ``source``.
@@ -83,21 +84,17 @@ def with_own_logs(
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
     """
-    now_ms = max(0, read_instant().wall_ms)
-    running = is_running(named.log_dirs)
     asked = None if state.seen is None else state.seen.origin
+    others = [path for path in own_logs(named, facts) if asked is None or not is_same(path, asked)]
     found = []
-    for directory in own_logs(named, facts):
-        if asked is not None and is_same(directory, asked):
-            continue
+    for directory in others:
         other = source._replace(uri=str(Uri(Scheme.METADATA, directory)))
-        try:
-            desired = read_desired(
-                other, named, facts, used, now_ms=now_ms, is_broker_running=running, is_end_needed=True
-            )
-        except LogDirError:
-            continue  # what cannot be read shows no removal
-        found.append(usable(desired, facts, now_ms))
+        now_ms = max(0, read_instant().wall_ms)
+        # What cannot be read shows no removal.
+        with suppress(LogDirError):
+            desired = read_source(other, named, facts, used, now_ms=now_ms)
+            if isinstance(desired, Desired):
+                found.append(usable(desired, facts, now_ms))
     return replace(state, beside=tuple(found))
 
 
@@ -136,26 +133,54 @@ def read_cluster(
         LogDirError: a source that ``--from`` names cannot be read.
     """
     require_source(source)
-    is_own = parse_uri(source.uri) == OWN_LOG
-    if is_own and not own_log_there(named, facts):
+    if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         where = own_log(named, facts) or METADATA_DIR
         return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "none"))
     now_ms = max(0, read_instant().wall_ms)
+    desired = read_source(source, named, facts, used, now_ms=now_ms)
+    return usable(desired, facts, now_ms) if isinstance(desired, Desired) else ClusterState(blind=desired)
+
+
+def read_source(
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: Sequence[LogDirFacts],
+    used: ControllerFile | None,
+    *,
+    now_ms: int,
+    is_past_needed: bool = True,
+) -> Desired | Problem:
+    """Read how the cluster is now; changes nothing.
+
+    Args:
+        source: Which source.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+        now_ms: This moment (wall clock).
+        is_past_needed: As for ``read_desired``.
+
+    Returns:
+        It, or why the broker's own metadata log does not say it.
+
+    Raises:
+        LogDirError: a source that ``--from`` names cannot be read.
+    """
     try:
-        desired = read_desired(
+        return read_desired(
             source,
             named,
             facts,
             used,
             now_ms=now_ms,
             is_broker_running=is_running(named.log_dirs),
+            is_past_needed=is_past_needed,
             is_end_needed=True,
         )
     except LogDirError as error:
-        if not is_own:
+        if parse_uri(source.uri) != OWN_LOG:
             raise
-        return ClusterState(blind=error.problem())
-    return usable(desired, facts, now_ms)
+        return error.problem()
 
 
 def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> ClusterState:

@@ -27,10 +27,9 @@ from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import own_log_there, require_source, usable, with_own_logs
+from logdir.service.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
 from logdir.service.config import BrokerConfig
-from logdir.service.desired_source import METADATA_DIR, against_blank, own_log, read_desired
-from logdir.service.running import is_running
+from logdir.service.desired_source import METADATA_DIR, Desired, against_blank, own_log
 from logdir.service.source import OWN_LOG, SourceRequest, parse_uri
 from logdir.service.staged import none_closely
 
@@ -146,8 +145,7 @@ def look_again(
         cluster = cluster or with_own_logs(ClusterState(blind=problem), source, named, facts, used)
         return Looked(replace(blank, blind=problem), told, cluster=cluster)
 
-    is_own = parse_uri(source.uri) == OWN_LOG
-    if is_own and not own_log_there(named, facts):
+    if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         if _is_zookeeper(named, facts, used):
             left_behind = with_own_logs(ClusterState(), source, named, facts, used)
             return Looked(blank, has_source=False, cluster=left_behind)
@@ -155,22 +153,9 @@ def look_again(
         fix = "mount its disk, or name another source with --from"
         return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
     now_ms = max(0, read_instant().wall_ms)
-    try:
-        running = is_running(named.log_dirs)
-        desired = read_desired(
-            source,
-            named,
-            facts,
-            used,
-            now_ms=now_ms,
-            is_broker_running=running,
-            is_past_needed=is_past_needed,
-            is_end_needed=True,
-        )
-    except LogDirError as error:
-        if not is_own:
-            raise
-        return blind(error.problem())
+    desired = read_source(source, named, facts, used, now_ms=now_ms, is_past_needed=is_past_needed)
+    if not isinstance(desired, Desired):
+        return blind(desired)
     cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, used)
     ends = (cluster.latest, *(one.latest for one in cluster.beside))
     blank = replace(blank, latest=tuple(image for image in ends if image is not None))

@@ -20,6 +20,7 @@ from logdir.disk.replica_dir import require_marker
 from logdir.disk.site import Site
 from logdir.errors import DiskError, DiskFullError, LogDirError, RefusedError
 from logdir.formats.replica_marker import Checkpoints, Intent, render
+from logdir.observe import outside
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
 PLACE = f"deleting/{OLD}_0"
@@ -173,7 +174,7 @@ def test_no_directory_is_made_where_the_command_happens_to_run(
 def test_no_directory_above_a_destination_is_passed_over(tmp_path: Path) -> None:
     """One that is bound elsewhere has another path, and is the same."""
     (tmp_path / "a" / "b").mkdir(parents=True)
-    found = list(elsewhere._identities(str(tmp_path / "a" / "b")))
+    found = [outside._identity(path) for path in outside._upwards(str(tmp_path / "a" / "b"))]
     above = [path.stat() for path in (tmp_path / "a" / "b", *(tmp_path / "a" / "b").parents)]
     assert found == [(one.st_dev, one.st_ino) for one in above]
 

@@ -49,6 +49,8 @@ class ClusterState:
     """Up to which offset of a metadata log something is known; ``None``: there is no log."""
     blind: Problem | None = None
     """Why there is no ``image``."""
+    lacks: str = ""
+    """What would make it current, in words; empty: nothing that is known of."""
     seen: Image | None = None
     """What was read of this cluster, also where nothing may follow from it: a removal in it was committed."""
     beside: tuple[ClusterState, ...] = ()
@@ -210,8 +212,9 @@ def _since(cluster: ClusterState) -> str:
 
 
 def remedy(cluster: ClusterState, otherwise: str) -> str:
-    """Return what to do where something is not known: what an unusable source asks for, else ``otherwise``."""
-    return otherwise if cluster.blind is None or not cluster.blind.fix else cluster.blind.fix
+    """Return what to do where something is not known: what the source asks for, else ``otherwise``."""
+    asked_for = cluster.lacks if cluster.blind is None else cluster.blind.fix
+    return asked_for or otherwise
 
 
 def _as_of(image: Image) -> str:

@@ -38,6 +38,11 @@ from logdir.service.desired_source import (
 from logdir.service.running import is_running
 from logdir.service.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 
+_CONFIGURATION = (
+    "name the broker with --server-properties: only its configuration says which metadata log it writes, and a log dir "
+    "may hold one that a moved metadata.log.dir left behind"
+)
+
 
 def require_source(source: SourceRequest) -> None:
     """Return if the source may answer how the cluster is now.
@@ -203,6 +208,7 @@ def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> Clust
         image=image if problem is None else None,
         latest=latest,
         is_current=desired.is_current and problem is None,
+        lacks=_CONFIGURATION if desired.is_guessed else "",
         known_offset=image.offset if image.source is Source.METADATA_LOG else None,
         blind=problem,
     )

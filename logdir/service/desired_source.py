@@ -66,6 +66,8 @@ class Desired:
     """Of a metadata log, where it was asked for: to its end, which may not all be committed."""
     is_current: bool = False
     """Where it was asked for: ``image`` ends where the cluster is now."""
+    is_guessed: bool = False
+    """It would be current if no configuration named another metadata log; none was given."""
 
     def standing(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> Standing:
         """Return what the rules of trust ask for.
@@ -122,7 +124,7 @@ def read_desired(
     node_id, cluster_id = _host_of(named, facts)
     document = None
     latest = None
-    is_own = is_current = False
+    is_own = is_current = is_guessed = False
     match uri.scheme:
         case Scheme.METADATA:
             own = own_log(named, facts)
@@ -130,14 +132,17 @@ def read_desired(
                 _require_own_log(own, facts)
             directory = _metadata_dir(uri.path or own)
             is_own = own is not None and is_same(own, directory)
-            is_alone = is_end_needed and is_own and is_only_voter(directory, node_id)
+            is_ours = any(is_same(path, directory) for path in own_logs(named, facts))
+            is_alone = is_end_needed and is_ours and is_only_voter(directory, node_id)
             # What the only voter has in its log is committed.
             bound = _WHOLE if is_alone else watermark
             with _naming_own_log(directory, is_default=not uri.path):
                 image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
                 if is_end_needed:
                     latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
-                    is_current = is_alone and image.ended is None
+                    # One that a moved metadata.log.dir left behind ended then; only a configuration says which it is.
+                    is_guessed = is_alone and is_own and named.metadata_log_dir is None
+                    is_current = is_alone and is_own and not is_guessed and image.ended is None
                     is_current = is_current or (not is_own and _reaches(image, quorum_word(source), own))
         case Scheme.REQUEST:
             document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
@@ -159,6 +164,7 @@ def read_desired(
         is_broker_running=is_broker_running,
         latest=latest,
         is_current=is_current,
+        is_guessed=is_guessed,
     )
 
 

@@ -22,7 +22,11 @@ class Cluster:
 
     def __init__(self, folder: Path, *, isr: tuple[int, ...] = (1, 2), quorum: str = ALONE) -> None:
         self.rig = Rig(folder)
-        self.named = self.rig.named
+        properties = folder / "server.properties"
+        properties.write_text(
+            f"process.roles=broker,controller\nnode.id=1\nlog.dirs={','.join(map(str, self.rig.disks))}\n"
+        )
+        self.named = ("--server-properties", str(properties))
         self.isr = isr
         self.found = topics_on(self.rig.disks)
         self.log = LogDir(self.rig.disks[0] / "__cluster_metadata-0")

@@ -118,9 +118,12 @@ def test_a47_a_removal_that_was_seen_is_one_though_its_log_may_not_be_followed(l
     assert_kept(cluster)
 
 
-def test_a47_of_two_metadata_logs_on_its_disks_each_removal_counts(tmp_path: Path) -> None:
-    """One was left behind when ``metadata.log.dir`` changed; nothing says which."""
+@pytest.mark.parametrize("is_listed", [False, True], ids=["its configuration names the older", "nothing says which"])
+def test_a47_of_two_metadata_logs_on_its_disks_each_removal_counts(is_listed: bool, tmp_path: Path) -> None:
+    """One was left behind when ``metadata.log.dir`` changed."""
     cluster = Cluster(tmp_path)
+    if is_listed:
+        cluster.named = cluster.rig.named
     assert cluster.stage().status == Exit.DONE
     newer = Path(shutil.copytree(cluster.log.directory, cluster.rig.disks[1] / "__cluster_metadata-0"))
     log = LogDir(newer)

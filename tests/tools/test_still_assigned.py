@@ -131,6 +131,22 @@ def test_a47_the_only_voter_knows_and_says_its_kind_first(tmp_path: Path) -> Non
     assert tree(*cluster.rig.disks) == before
 
 
+def test_a47_a_list_of_log_dirs_does_not_say_which_metadata_log_is_its_own(tmp_path: Path) -> None:
+    """A ``metadata.log.dir`` outside them may hold the newer one, in which the topic was deleted."""
+    cluster = Cluster(tmp_path)
+    assert cluster.stage().status == Exit.DONE
+    configured, cluster.named = cluster.named, cluster.rig.named
+    before = tree(*cluster.rig.disks)
+    said = cluster.restore()
+    assert (said.status, slugs(said)) == (Exit.REFUSED, ["assignment-unknown"])
+    assert "--server-properties" in said.err
+    said = ctl("uninstall", *cluster.named, "--restore", "--apply")
+    assert "assignment-unknown" in slugs(said)
+    assert tree(*cluster.rig.disks) == before
+    cluster.named = configured
+    assert (cluster.restore().status, cluster.is_live()) == (Exit.DONE, True)
+
+
 def test_a47_uninstall_says_its_kind_first_too(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     assert cluster.stage().status == Exit.DONE

@@ -98,6 +98,13 @@ class Directory(Protocol):
     def space(self) -> Space:
         """Return what is left on its file system."""
 
+    def require_changeable(self) -> None:
+        """Return if this process may make and remove entries here.
+
+        Raises:
+            OSError: ``EROFS``, ``EACCES``.
+        """
+
     def read(self, name: str, limit: int) -> bytes:
         """Return the content of a regular file, at most ``limit`` + 1 bytes of it.
 

@@ -160,6 +160,14 @@ class HostDirectory:
         found = os.fstatvfs(self._fd)
         return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize, found.f_files)
 
+    def require_changeable(self) -> None:
+        """Return if this process may make and remove entries here."""
+        if os.access(".", os.W_OK | os.X_OK, dir_fd=self._open()):
+            return
+        is_read_only = os.fstatvfs(self._fd).f_flag & os.ST_RDONLY
+        code = errno.EROFS if is_read_only else errno.EACCES
+        raise OSError(code, os.strerror(code), self._path)
+
     @whole_path
     def _open_file(self, name: str, flags: int = _OPEN_FILE) -> int:
         descriptor = os.open(_component(name), flags, dir_fd=self._fd)

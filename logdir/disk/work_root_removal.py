@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from logdir.disk.calls import Directory, Disk
-from logdir.disk.failure import calling, spares, syncing
+from logdir.disk.failure import calling, no_permission, spares, syncing
 from logdir.disk.small_file import TEMPORARY
 from logdir.disk.whole_path import a_directory, not_a_file
 from logdir.disk.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root
@@ -75,13 +75,44 @@ def require_removable(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
         return _removable(disk, log_dir, top)
 
 
-def _removable(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, ...]:
+def require_rights(disk: Disk, log_dir: str) -> None:
+    """Return if this process may take away what it made in and beside a log dir. Reads only.
+
+    Raises:
+        LogDirError: as ``remove_root``, but for what a work root holds.
+    """
+    log_dir = normal(log_dir)
+    with open_log_dir(disk, log_dir) as top, _told(top):
+        for kind in _kinds(disk, log_dir, top):
+            _require_rights(disk, kind, log_dir, top)
+
+
+def _kinds(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, ...]:
     located = locate(disk, log_dir, top)
-    kinds = (*(() if located.found is None else (located.found,)), *located.unfinished)
+    return (*(() if located.found is None else (located.found,)), *located.unfinished)
+
+
+def _removable(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, ...]:
+    kinds = _kinds(disk, log_dir, top)
     for kind in kinds:
         with open_work_root(disk, kind, log_dir, top) as work:
             _require_empty(work, kind)
+        _require_rights(disk, kind, log_dir, top)
     return kinds
+
+
+def _require_rights(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
+    """Return if a work root can go whole: half of it gone is worse than all of it there."""
+    with open_work_root(disk, kind, log_dir, top) as work:
+        work.require_changeable()
+        for name in sorted(set(work.names()) & set(DIRECTORIES)):
+            with work.open(name) as directory:
+                directory.require_changeable()
+    if kind is not WorkRootKind.BESIDE:
+        top.require_changeable()
+        return
+    with opened_parent(disk, log_dir) as (parent, _):
+        parent.require_changeable()
 
 
 @contextmanager
@@ -92,11 +123,13 @@ def _told(top: Directory) -> Iterator[None]:
     except OSError as error:
         if (something_else := not_a_file(error)) is not None:
             raise something_else from error
+        if isinstance(error, PermissionError):
+            raise no_permission(failed_at(top.path, error), error, "the right to take a work root away") from error
         raise RefusedError(
             failed_at(top.path, error),
             expected="a work root to be taken away",
             found=error.strerror or error,
-            fix="do it again as the owner of the log dir",
+            fix="see what is there, then do it again",
         ) from error
 
 

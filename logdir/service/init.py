@@ -151,7 +151,7 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, 
 
     Raises:
         LockHeldError: a broker runs, where an ``owner.lock`` is to be put back.
-        LogDirError: a log dir does not take it; what was made by then stays.
+        LogDirError: a log dir does not take it, and none was made by then.
     """
     owned: dict[str, Site] = {}
     closed: dict[str, Problem] = {}
@@ -178,13 +178,17 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, 
                 with told_or_closed(one.log_dir, shown.without, closed.__setitem__):
                     owned[one.log_dir] = _put_back(stack, disk, one)
                 close_returned()
-        made = {}
+        made: dict[str, WorkRootMade] = {}
         try:
             for one in shown.plans:
                 if one.log_dir not in closed:
                     with told_or_closed(one.log_dir, shown.without, closed.__setitem__):
                         made[one.log_dir] = _make(stack, disk, one, owned)
             refill([site for log_dir, site in owned.items() if log_dir not in closed], spent)
+        except LogDirError as error:
+            if all(one.plan.is_whole for one in made.values()):
+                raise
+            spent.append(error.problem())  # beside it stands what was made by then
         finally:
             keep_in_mind(disk, tuple(owned.values()), closed)
     work_roots = tuple(made.get(one.log_dir) or _planned(one, ItemState.UNDONE) for one in shown.plans)

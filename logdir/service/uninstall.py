@@ -22,7 +22,7 @@ from logdir.disk.look_layout import inside
 from logdir.disk.site import Site
 from logdir.disk.small_file import TEMPORARY, read_file, remove_file
 from logdir.disk.work_root import open_log_dir, path_of
-from logdir.disk.work_root_removal import remove_root, require_ours, require_removable
+from logdir.disk.work_root_removal import remove_root, require_ours, require_removable, require_rights
 from logdir.errors import LogDirError, Problem, RefusedError, WorkRootInsideError
 from logdir.formats import bar_file, layout_file
 from logdir.formats.inventory import Kind
@@ -249,6 +249,7 @@ def _blocked(broker: OpenBroker, staying: Sequence[SetAside], *, is_planned: boo
             with told(log_dir):
                 if is_planned and log_dir in roots:
                     require_ours(roots[log_dir].site.work, roots[log_dir].kind)
+                    require_rights(broker.disk, log_dir)
                 else:
                     require_removable(broker.disk, log_dir)
         except LogDirError as error:

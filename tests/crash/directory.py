@@ -132,6 +132,12 @@ class ModelDirectory:
         total = self._system.capacity_bytes
         return Space(max(0, total - self._system.used_bytes()), self._system.free_inodes(), total, 1 << 20)
 
+    def require_changeable(self) -> None:
+        """Return if entries can be made and removed here."""
+        self._open()
+        if self._system.status == "read-only":
+            raise failure(errno.EROFS, self.path)
+
     def read(self, name: str, limit: int) -> bytes:
         """Return the content of a regular file, at most ``limit`` + 1 bytes of it."""
         path = self._at(name)

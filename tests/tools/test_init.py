@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -220,6 +221,30 @@ def test_a_path_is_not_named_twice_where_a_work_root_may_not_be_made(
         said = ctl("init", "--log-dirs", disks[0], "--work-root", "in-place", "--apply")
     assert f"{disks[0]}/__cluster_metadata-2147483647: expected" in said.err
     assert said.err.count("__cluster_metadata-2147483647") == 1
+
+
+def test_what_was_made_before_a_log_dir_refused_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    real = os.mkdir
+
+    def forbidden(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None and Path(f"/proc/self/fd/{dir_fd}").readlink().is_relative_to(disks[1]):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        real(name, mode, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "mkdir", forbidden)
+        said = ctl("init", *named, "--work-root", "in-place", "--apply", "--json")
+    assert said.status == Exit.PROBLEMS
+    (problem,) = json.loads(said.out)["problems"]
+    assert str(disks[1]) in problem["path"]
+    made = json.loads(said.out)["result"]["work_roots"]
+    assert [(one["log_dir"], one["state"]) for one in made] == [(str(disks[0]), "done"), (str(disks[1]), "undone")]
+    assert (disks[0] / "__cluster_metadata-2147483647/work-root.json").exists()
+    assert ctl("init", *named, "--work-root", "in-place", "--apply").status == Exit.DONE
 
 
 def test_a_full_disk_is_not_refused_as_if_nothing_had_been_begun(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_without_rights, tree, two_disks
 from tools.cli import Exit
 
@@ -64,3 +65,28 @@ def test_no_missing_right_to_meta_properties_is_called_a_dead_disk_or_a_broken_f
     assert str(disks[1]) in said.err
     for word in ("log-dir-offline", "is the disk mounted", "malformed", "kernel's log"):
         assert word not in said.err, said.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner: root gives it one")
+@pytest.mark.parametrize("place", ["{}/..", "{}.logdird/deleting", "{}.logdird"])
+@pytest.mark.parametrize("words", [(), ("--restore", "--even-if-unknown")], ids=["", "restore"])
+def test_no_work_root_goes_where_another_one_may_not_be_taken_away(
+    words: tuple[str, ...], place: str, tmp_path: Path
+) -> None:
+    """All go or none: the first one would be gone before the second says no."""
+    disks = log_dir(tmp_path / "a/d1"), log_dir(tmp_path / "b/d2", directory="AAAAAAAAAAAAAAAAAAAABA")
+    for disk in disks:
+        partition(disk / f"pay-{disk.name[1]}")
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    if words:
+        assert ctl("stage", "pay-2", "--even-if-unknown", "--even-over-limit", *named, "--apply").status == Exit.DONE
+    os.chown(place.format(disks[1]), 65534, 65534)
+    Path(place.format(disks[1])).chmod(0o755)
+    roots = [sorted(os.listdir(f"{disk}.logdird")) for disk in disks]
+    for apply in ((), ("--apply",)):
+        said = ctl_without_rights("uninstall", *words, *named, *apply)
+        # With --restore there is something to do, and it is done.
+        assert said.status in ((Exit.PROBLEMS, Exit.REFUSED) if words else (Exit.REFUSED,)), said
+        assert "found Permission denied; run as the owner" in said.err
+        assert [sorted(os.listdir(f"{disk}.logdird")) for disk in disks] == roots

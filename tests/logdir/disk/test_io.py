@@ -212,3 +212,20 @@ def test_no_call_takes_the_directory_of_another_kind_of_disk(path: Path) -> None
             with pytest.raises(TypeError, match="one kind of disk"):
                 call("f", foreign, "g")
     assert sorted(os.listdir(path)) == ["d", "f"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [(os.ST_RDONLY, errno.EROFS), (0, errno.EACCES)], ids=["read-only", "no right"]
+)
+def test_what_may_not_be_changed_says_why(
+    flags: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list(os.statvfs(tmp_path))
+    found[8] = flags
+    with HostDisk().open_top(str(tmp_path)) as top:
+        top.require_changeable()
+        monkeypatch.setattr(os, "access", lambda *_args, **_named: False)
+        monkeypatch.setattr(os, "fstatvfs", lambda _descriptor: os.statvfs_result(found))
+        with pytest.raises(OSError, match=os.strerror(expected)) as said:
+            top.require_changeable()
+    assert (said.value.errno, said.value.filename) == (expected, str(tmp_path))

@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from logdir.errors import MalformedFileError
-from logdir.wire.batches import CRC_START, MAGIC, Batch
+from logdir.wire.batches import CRC_START, MAGIC, Batch, read_batches
 from logdir.wire.crc32c import crc32c
 from logdir.wire.errors import CorruptBatchError
 from logdir.wire.records import HEADER
@@ -28,6 +28,9 @@ _PREFIX: Final = Struct(">qiib")
 _LENGTH_FROM: Final = 12
 _LEAST_LENGTH: Final = 14
 _WINDOW: Final = 1 << 20
+_LARGE_WINDOW: Final = 4 << 20
+"""For who needs every batch: a segment may have a gigabyte."""
+_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 MOST_BYTES: Final = 128 << 20
 """Of one batch; those of the metadata log have 8 MiB at most (kafka-formats §7.6)."""
 
@@ -129,3 +132,48 @@ def opened(path: str, *, is_followed: bool = False) -> Iterator[MetadataFile]:
         yield MetadataFile(path, descriptor, found.st_size)
     finally:
         os.close(descriptor)
+
+
+def open_regular(path: str) -> int:
+    """Open a regular file: on a FIFO of its name nobody waits.
+
+    Raises:
+        MalformedFileError: it is something else.
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, _OPEN)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MalformedFileError(path, expected="a regular file", found="something else")
+    return descriptor
+
+
+def batches_at(path: str, descriptor: int, position: int) -> Iterator[Batch]:
+    """Yield the batches of a file from a byte on, a window at a time; stops at a torn one.
+
+    No map: a broker may cut the file off.
+
+    Raises:
+        CorruptBatchError: as ``read_batches``, or a batch larger than any of a metadata log.
+        OSError: the disk does not give it.
+    """
+    window = _LARGE_WINDOW
+    while True:
+        data = os.pread(descriptor, window, position)
+        used = 0
+        try:
+            for batch in read_batches(data, path):
+                used = batch.position + batch.size
+                yield Batch(path, position + batch.position, batch.data, batch.header)
+        except CorruptBatchError as error:
+            raise error.within(path, position) from None
+        if used == 0:
+            if len(data) < window:
+                return
+            if window >= MOST_BYTES:
+                found = f"more than {MOST_BYTES}"
+                raise CorruptBatchError(
+                    path, expected=f"a batch of at most {MOST_BYTES} bytes", found=found, position=position + 8
+                )
+            window *= 2  # one batch is larger
+        position += used

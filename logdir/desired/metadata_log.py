@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +24,10 @@ from typing import Final, NamedTuple
 
 from logdir.desired.fold import Fold, with_removals_seen
 from logdir.desired.image import Certainty, Image, Silence, Source
+from logdir.desired.metadata_file import batches_at, open_regular
 from logdir.errors import FormatError, MalformedFileError, Problem, StateError
 from logdir.formats.controller_file import MetadataMark
-from logdir.wire.batches import Batch, read_batches
+from logdir.wire.batches import Batch
 from logdir.wire.control import ControlRecord, decode_control
 from logdir.wire.errors import WireError
 from logdir.wire.metadata_fast import read_fast
@@ -36,10 +36,7 @@ _SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _HEADER_RECORD: Final = "SNAPSHOT_HEADER"
 _FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
-_WINDOW: Final = 4 << 20
-"""Bytes read at a time: a segment may have a gigabyte."""
 _ATTEMPTS: Final = 8
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Snapshot(NamedTuple):
@@ -266,9 +263,9 @@ def _load(base: Image, snapshot: Snapshot) -> Image:
     as_of_ms: int | None = None
     last: Batch | None = None
     end = 0
-    descriptor = _open(path)
+    descriptor = open_regular(path)
     try:
-        for batch in _batches(path, descriptor, 0):
+        for batch in batches_at(path, descriptor, 0):
             require_follows(batch, last)
             end, last = batch.position + batch.size, batch
             if as_of_ms is None:
@@ -399,9 +396,9 @@ class _Log:
             path = self.path_of(base)
             position = first[1] if first is not None and first[0] == base else 0
             following = None if position else base
-            descriptor = _open(path)
+            descriptor = open_regular(path)
             try:
-                for batch in _batches(path, descriptor, position):
+                for batch in batches_at(path, descriptor, position):
                     if following is not None and batch.base_offset != following:
                         self.ended = self._gap(batch.base_offset, following)
                         return
@@ -425,9 +422,9 @@ class _Log:
         """Return a place if a batch lies there that ends at an offset, or before it."""
         if place is None or place[0] not in self._bases:
             return None
-        descriptor = _open(self.path_of(place[0]))
+        descriptor = open_regular(self.path_of(place[0]))
         try:
-            batch = next(_batches(self.path_of(place[0]), descriptor, place[1]), None)
+            batch = next(batches_at(self.path_of(place[0]), descriptor, place[1]), None)
         except WireError:
             return None
         finally:
@@ -473,36 +470,3 @@ class _Log:
         except FormatError:
             return None
         return None if found is None else found.leader_epoch
-
-
-def _open(path: str) -> int:
-    """Open a regular file: on a FIFO of its name nobody waits.
-
-    Raises:
-        MalformedFileError: it is something else.
-        OSError: it cannot be opened.
-    """
-    descriptor = os.open(path, _OPEN)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise MalformedFileError(path, expected="a regular file", found="something else")
-    return descriptor
-
-
-def _batches(path: str, descriptor: int, position: int) -> Iterator[Batch]:
-    """Yield the batches of a file, a window at a time; stops at a torn one."""
-    window = _WINDOW
-    while True:
-        data = os.pread(descriptor, window, position)
-        used = 0
-        try:
-            for batch in read_batches(data, path):
-                used = batch.position + batch.size
-                yield Batch(path, position + batch.position, batch.data, batch.header)
-        except WireError as error:
-            raise error.within(path, position) from None
-        if used == 0:
-            if len(data) < window:
-                return
-            window *= 2  # one batch is larger
-        position += used

@@ -19,18 +19,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from logdir.desired.image import Image, Source
+from logdir.desired.metadata_file import batches_at, open_regular
 from logdir.desired.metadata_log import newest, snapshot_of
 from logdir.desired.topic_config import shown
 from logdir.errors import FormatError
-from logdir.wire.batches import Batch, read_batches
+from logdir.wire.batches import Batch
 from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow, read_fast
 from logdir.wire.metadata_records import MetadataRecord
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _ATTEMPTS: Final = 8
-_WINDOW: Final = 4 << 20
-"""Bytes read at a time: a segment may have a gigabyte."""
 _CONFIG, _REMOVE_TOPIC, _CLEAR_ELR = 4, 9, 28
 _BEGIN, _END, _ABORT = 23, 24, 25
 _OF_TOPIC, _OF_BROKER = 2, 4
@@ -158,21 +156,9 @@ def _read(image: Image, topic_ids: Collection[bytes]) -> Details | None:
 
 
 def _batches(path: str) -> Iterator[Batch]:
-    """Yield the batches of a file, a window at a time; stops at a torn one. No map: a broker may cut the file off."""
-    descriptor = os.open(path, _OPEN)
+    descriptor = open_regular(path)
     try:
-        position, window = 0, _WINDOW
-        while True:
-            data = os.pread(descriptor, window, position)
-            used = 0
-            for batch in read_batches(data, path):
-                used = batch.position + batch.size
-                yield batch
-            if used == 0:
-                if len(data) < window:
-                    return
-                window *= 2  # one batch is larger
-            position += used
+        yield from batches_at(path, descriptor, 0)
     finally:
         os.close(descriptor)
 

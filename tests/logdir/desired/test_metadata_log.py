@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -225,6 +226,25 @@ def test_a_damaged_batch_ends_the_image_and_says_so(log: LogDir) -> None:
     assert image.ended is not None
     assert f"byte {size + 17}" in image.ended.path
     assert read(log, to=whole).ended is None
+
+
+def test_a_batch_larger_than_any_is_damage_and_is_not_read_whole(log: LogDir) -> None:
+    """A sparse file has room for what its header says, and a machine has not."""
+    whole = log.append(topic("a", A))
+    size = log.segment.stat().st_size
+    log.append(topic("b", B))
+    data = bytearray(log.segment.read_bytes())
+    data[size + 8 : size + 12] = (2**31 - 1).to_bytes(4)
+    log.segment.write_bytes(data)
+    os.truncate(log.segment, 3 << 30)
+    tracemalloc.start()
+    image = read(log)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (names(image), image.offset) == ({"a"}, whole)
+    assert image.ended is not None
+    assert f"byte {size + 8}" in image.ended.path
+    assert peak < 400 << 20
 
 
 def test_segments_follow_on_each_other_and_a_gap_ends_the_image(log: LogDir) -> None:

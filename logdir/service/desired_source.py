@@ -26,7 +26,14 @@ from logdir.desired.metadata_log import Watermark
 from logdir.desired.quorum import is_only_voter
 from logdir.desired.request_document import RequestDocument
 from logdir.desired.requests import Receipt
-from logdir.errors import ConfigError, ForeignLogDirError, LogDirOfflineError, MetadataLogUnreadError, Problem
+from logdir.errors import (
+    ConfigError,
+    ForeignLogDirError,
+    LogDirOfflineError,
+    MetadataLogUnreadError,
+    NoPermissionError,
+    Problem,
+)
 from logdir.formats import meta_properties
 from logdir.formats.controller_file import ControllerFile, MetadataMark
 from logdir.formats.inventory import Kind
@@ -242,11 +249,13 @@ def _logs_in(facts: Iterable[LogDirFacts]) -> list[str]:
     return [f"{one.log_dir}/{METADATA_DIR}" for one in is_there]
 
 
-def _require_own_log(own: str | None, facts: Iterable[LogDirFacts]) -> None:
+def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
     """Return if the broker has a metadata log, or none of its log dirs that is not read can hold one."""
     unread = ", ".join(one.log_dir for one in facts if one.is_offline)
     if own is None and unread:
-        raise _unread_log(METADATA_DIR, f"no such directory on a log dir that can be read; {unread} cannot")
+        found = f"no such directory on a log dir that can be read; {unread} cannot"
+        slugs = {one.problem.slug for one in facts if one.is_offline and one.problem is not None}
+        raise _unread_log(METADATA_DIR, found, is_denied=slugs == {NoPermissionError.code})
 
 
 @contextmanager
@@ -257,15 +266,17 @@ def _naming_own_log(directory: str, *, is_default: bool) -> Iterator[None]:
     except ConfigError as error:
         if not is_default:
             raise
-        raise _unread_log(directory, error.found.removesuffix(f": {directory}")) from error
+        is_denied = isinstance(error.__cause__, PermissionError)
+        raise _unread_log(directory, error.found.removesuffix(f": {directory}"), is_denied=is_denied) from error
 
 
-def _unread_log(where: str, found: str) -> MetadataLogUnreadError:
+def _unread_log(where: str, found: str, *, is_denied: bool) -> MetadataLogUnreadError:
+    first = "run as the owner of the log dirs" if is_denied else "mount its disk"
     return MetadataLogUnreadError(
         where,
         expected="the broker's own metadata log, to learn what the cluster assigns here",
         found=found,
-        fix="mount its disk, or name another source: --from metadata:DIR, request:FILE or znodes:FILE",
+        fix=f"{first}, or name another source: --from metadata:DIR, request:FILE or znodes:FILE",
     )
 
 

@@ -91,6 +91,9 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
     calls = [(_item(shown.into, item), _exporting(broker, shown.into, item)) for item in shown.staged]
     rows, problems = each(broker, calls, reporter)
     rows = [row if row.state is ItemState.DONE else replace(row, says=_UNDONE) for row in rows]
+    pairs = zip(rows, shown.items, strict=False)
+    # What was refused when it was shown, and still is, is not called tried.
+    rows = [was if was.state is ItemState.REFUSED and row.state is ItemState.UNDONE else row for row, was in pairs]
     return [*rows, *shown.items[len(shown.staged) :]], [*shown.problems, *problems]
 
 

@@ -122,7 +122,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
         rows = [*planned_restore(made), *refused(made.refusals)]
     listed = tuple(_listed(item) for item in items if not (restoring and item.kind is Kind.STAGED))
     staying = tuple(item for item in items if (item.log_dir, item.name) not in returning)
-    blocked = _blocked(broker, staying, is_planned=True)
+    blocked = _blocked(broker, staying, is_planned=True, is_restore=restoring is not None)
     return UninstallPlanned(
         items=(*listed, *rows, *_root_rows(broker, blocked)),
         problems=tuple(one.problem for one in facts if one.problem is not None),
@@ -157,7 +157,7 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
     items = set_aside(broker.look(none_closely), None, *_KINDS)
     with broker.batch():
         require_none_closed(broker.closed)  # one may have failed meanwhile
-        blocked = _blocked(broker, items, is_planned=False)
+        blocked = _blocked(broker, items, is_planned=False, is_restore=shown.restoring is not None)
         if not blocked:
             for line in _forgotten(broker):
                 reporter.warn(line)
@@ -211,11 +211,11 @@ def _listed(item: SetAside) -> ItemResult:
         topic=item.topic,
         topic_id=item.topic_id,
         partition=item.partition,
-        says=_way_out(item),
+        says=_way_out(item, is_restore=False),
     )
 
 
-def _way_out(item: SetAside) -> str:
+def _way_out(item: SetAside, *, is_restore: bool) -> str:
     """Return what takes something out of a work root."""
     if item.kind is Kind.PURGING:
         return "its removal has begun: logdirctl staged purge finishes it"
@@ -223,16 +223,19 @@ def _way_out(item: SetAside) -> str:
         return BY_HAND
     if item.marker is None or item.problem is not None:
         return (item.problem.fix if item.problem is not None else "") or BY_HAND
-    return "restore or purge it first, or say --restore"
+    return "export it and purge it first" if is_restore else "restore or purge it first, or say --restore"
 
 
-def _blocked(broker: OpenBroker, staying: Sequence[SetAside], *, is_planned: bool) -> dict[str, Problem]:
+def _blocked(
+    broker: OpenBroker, staying: Sequence[SetAside], *, is_planned: bool, is_restore: bool
+) -> dict[str, Problem]:
     """Return why work roots cannot be removed, by log dir.
 
     Args:
         broker: All its log dirs.
         staying: What is staged and is not to be restored.
         is_planned: What is to be restored is still there.
+        is_restore: Restoring was asked for; what stays was refused.
     """
     blocked: dict[str, Problem] = {}
     for item in staying:
@@ -240,7 +243,8 @@ def _blocked(broker: OpenBroker, staying: Sequence[SetAside], *, is_planned: boo
             count = sum(one.log_dir == item.log_dir for one in staying)
             found = f"{count} entries, {item.name} among them" if count > 1 else item.name
             root = item.root or item.log_dir
-            blocked[item.log_dir] = Problem("work-root-conflict", root, "an empty work root", found, _way_out(item))
+            way_out = _way_out(item, is_restore=is_restore)
+            blocked[item.log_dir] = Problem("work-root-conflict", root, "an empty work root", found, way_out)
     roots = {root.site.log_dir: root for root in broker.roots}
     for log_dir in (*roots, *broker.rootless):
         if log_dir in blocked:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import log_dir, partition
+from tests.tools.assignment_rig import Cluster
 from tests.tools.ctl import ctl, ctl_without_rights, tree, two_disks
 from tools.cli import Exit
 
@@ -90,3 +91,16 @@ def test_no_work_root_goes_where_another_one_may_not_be_taken_away(
         assert said.status in ((Exit.PROBLEMS, Exit.REFUSED) if words else (Exit.REFUSED,)), said
         assert "found Permission denied; run as the owner" in said.err
         assert [sorted(os.listdir(f"{disk}.logdird")) for disk in disks] == roots
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner: root gives it one")
+@pytest.mark.parametrize("command", [("staged", "ls"), ("stage", "pay-1")], ids=" ".join)
+def test_no_missing_right_to_the_metadata_log_asks_for_a_mount(command: tuple[str, ...], tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    assert cluster.stage().status == Exit.DONE
+    cluster.log.directory.chmod(0o700)
+    os.chown(cluster.log.directory, 65534, 65534)
+    said = ctl_without_rights(*command, *cluster.named)
+    assert "Permission denied" in said.err + said.out
+    assert command[0] == "staged" or "run as the owner" in said.err, said
+    assert "mount its disk" not in said.err + said.out, said

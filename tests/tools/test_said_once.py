@@ -34,7 +34,7 @@ def test_a_failed_export_never_says_that_a_copy_is_there(named: list[str], tmp_p
     (tmp_path / "out" / "other-0").write_text("in the way")
     argv = ["staged", "export", "other", *named, "-o", str(tmp_path / "out"), "--apply"]
     status, result = ctl_json(*argv)
-    assert (status, [item["state"] for item in result["items"]]) == (Exit.PROBLEMS, ["undone"])
+    assert (status, [item["state"] for item in result["items"]]) == (Exit.REFUSED, ["refused"])
     assert all("copied" not in item["says"] and "copy at" not in item["says"] for item in result["items"])
     assert str(tmp_path / "out" / "other-0") not in ctl(*argv).out
 

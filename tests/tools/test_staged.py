@@ -340,7 +340,7 @@ def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path
     out = tmp_path / "out"
     before = tree(tmp_path / "d1.logdird" / "deleting")
     argv = ("staged", "export", "pay", *named, "-o", out)
-    assert ctl(*argv, "--apply").status == Exit.PROBLEMS  # nothing is made up: it must be there
+    assert ctl(*argv, "--apply").status == Exit.REFUSED  # nothing is made up: it must be there
     assert not out.exists()
     out.mkdir()
     assert ctl(*argv).out.splitlines()[-1] == f"next: logdirctl staged export pay {' '.join(named)} -o {out} --apply"
@@ -354,13 +354,13 @@ def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path
     assert "SHA256SUMS" in os.listdir(out / "pay-0")
     assert tree(tmp_path / "d1.logdird" / "deleting") == before
     status, result = ctl_json(*argv, "--apply")  # nothing is replaced
-    assert (status, states(result)) == (Exit.PROBLEMS, ["undone"] * 3)
+    assert (status, states(result)) == (Exit.REFUSED, ["refused"] * 3)
     for refused in (tmp_path / "d2", tmp_path / "missing" / "folder"):
         planned = ctl("staged", "export", "pay-0", *named, "-o", refused)
         assert (planned.status, f"refused: {refused}/pay-0: " in planned.err) == (Exit.REFUSED, True)
         assert "--apply" not in planned.out
     inside = ctl("staged", "export", "pay-0", *named, "-o", tmp_path / "d2", "--apply")
-    assert inside.status == Exit.PROBLEMS
+    assert inside.status == Exit.REFUSED  # as its plan
     assert not (tmp_path / "d2" / "pay-0").exists()
 
 

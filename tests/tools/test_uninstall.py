@@ -76,6 +76,14 @@ def test_a_broken_marker_is_not_sent_to_a_restore_that_refuses_it(tmp_path: Path
         assert not any(words in said.out + said.err for words in ("say --restore", "restore or purge"))
 
 
+def test_a_refused_restore_is_not_sent_to_itself(tmp_path: Path, named: tuple[str, str]) -> None:
+    said = ctl("uninstall", *named)
+    assert "say --restore" in said.err
+    said = ctl("uninstall", *named, "--restore")
+    assert "assignment-unknown" in said.err
+    assert "say --restore" not in said.err
+
+
 def test_a_begun_removal_is_not_sent_to_a_restore_that_refuses_it(tmp_path: Path, named: tuple[str, str]) -> None:
     staged = only(tmp_path / "d1.logdird" / "deleting")
     staged.rename(f"{staged}.purging")

@@ -21,6 +21,7 @@ _T = TypeVar("_T")
 NO_REGULAR_FILE = "no regular file"
 _OTHER_KINDS = {
     errno.ELOOP: ("no link", "a link"),
+    errno.ENOTDIR: ("a directory", "something else"),
     errno.EISDIR: ("a regular file", "a directory"),
     errno.EINVAL: ("a regular file", "something else"),
 }

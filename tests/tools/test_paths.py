@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -281,3 +282,23 @@ def test_no_command_reads_without_end_what_is_named_as_a_file(tmp_path: Path, li
     done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (Exit.USAGE, 1)
     assert f" config-error: {path}: " in done.stderr
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.touch], ids=["FIFO", "file"])
+def test_what_lies_where_staged_replicas_do_is_never_called_a_dead_disk(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    place = Path(f"{disks[1]}.logdird/deleting")
+    shutil.rmtree(place)
+    make(place)
+    before = sorted(tmp_path.rglob("*"))
+    for command in (["stage", "pay", "--even-if-unknown"], ["staged", "ls"], ["staged", "purge"], ["uninstall"]):
+        more = [] if command[-1] == "ls" else ["--apply"]
+        said = ctl(*command, *named, *more)
+        assert said.status in (Exit.REFUSED, Exit.PROBLEMS), said
+        assert f"refused: {place}: expected a directory, found something else; look at what lies there" in said.err
+        assert "kernel's log" not in said.err
+    assert sorted(tmp_path.rglob("*")) == before

@@ -82,8 +82,8 @@ def test_no_block_of_the_readme_is_left_untyped() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh"}
     typed = lines_of(on_spark=True)
     assert {line.split()[1] for line in typed if line.startswith("logdirctl ")} == {
-        "inventory", "describe", "strays", "metadata", "init", "stage", "staged", "uninstall", "reconcile", "fleet",
-        "layout", "explain",
+        "inventory", "describe", "strays", "metadata", "init", "stage", "capture", "staged", "uninstall", "reconcile",
+        "fleet", "layout", "explain",
     }  # fmt: skip
     # Beside them only the two commands of the start and the installation, which CI runs.
     assert [block.split()[:2] for block in INDENTED] == [["make", "demo"], ["python3", "-m"]]

@@ -217,7 +217,7 @@ def _aside(image: Image | None, item: SetAside) -> Described:
         state=_OF_KIND[item.kind],
         kind=item.kind,
         log_dir=item.log_dir,
-        path=f"{'incoming' if item.kind is Kind.INCOMING else 'deleting'}/{item.name}",
+        path=item.path,
         log_bytes=item.log_bytes,
         said=said,
         is_tiered=_is_tiered(image, item.topic) or (marker is not None and marker.tiered),

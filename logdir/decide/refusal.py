@@ -82,6 +82,8 @@ class Why(Enum):
     """Its removal waits for a live replica in the ISR (A48)."""
     KEPT_FOR_LAST = "kept-for-last"
     """It was staged as the only in-sync replica, or with nothing known (A48)."""
+    LOW_SPACE = "low-space"
+    """What its broker would free, it would go on holding, on a disk that is nearly full."""
     STALE = "stale"
     """It was asked for by an id that was set aside here before (A3)."""
 

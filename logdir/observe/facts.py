@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from logdir.errors import Problem
 from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints, ReplicaMarker
+from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 
 
@@ -66,10 +66,19 @@ class SetAside:
     """Absolute path of the work root it lies in; ``None``: the log dir itself."""
 
     @property
+    def path(self) -> str:
+        """Return its path relative to its work root."""
+        return f"{'incoming' if self.kind is Kind.INCOMING else 'deleting'}/{self.name}"
+
+    @property
     def place(self) -> str:
         """Return its absolute path."""
-        above = "incoming" if self.kind is Kind.INCOMING else "deleting"
-        return f"{self.root or self.log_dir}/{above}/{self.name}"
+        return f"{self.root or self.log_dir}/{self.path}"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is a part of what was captured: it can be exported, and nothing else."""
+        return self.kind is Kind.INCOMING and self.marker is not None and self.marker.intent is Intent.CAPTURED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

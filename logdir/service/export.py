@@ -67,7 +67,9 @@ def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
     """
     into = os.path.abspath(asked.output)
     facts = broker.look(none_closely)
-    found = selected(facts, asked.selection, Kind.STAGED)
+    # Of what was captured in part the part can be had.
+    there = selected(facts, asked.selection, Kind.STAGED, Kind.INCOMING)
+    found = [item for item in there if item.kind is Kind.STAGED or item.is_partial]
     if not found:
         problems = nothing_staged(facts, asked.selection.text)
         return ExportPlanned(items=(), problems=problems, staged=(), into=into, is_empty=True)
@@ -107,7 +109,7 @@ def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[ItemRes
     taken = Counter((item.topic, item.partition) for item in items)
     good, refusals = [], []
     for item in items:
-        where = item.log_dir, f"deleting/{item.name}"
+        where = item.log_dir, item.path
         if item.marker is None or item.problem is not None or item.topic is None:
             found = "none" if item.problem is None else item.problem.found
             fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
@@ -141,7 +143,7 @@ def _placed(broker: OpenBroker, into: str, item: SetAside, row: ItemResult) -> I
 
 def _exporting(broker: OpenBroker, into: str, item: SetAside) -> Callable[[Site], Outcome]:
     def copy(site: Site) -> Outcome:
-        place = f"deleting/{item.name}"
+        place = item.path
         try:
             export(site, place, _destination(into, item), _forbidden(broker))
         except ReadOnlyDiskError:

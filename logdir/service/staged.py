@@ -104,7 +104,7 @@ def item_of(staged: SetAside, state: ItemState, says: str, undo_until_ms: int | 
     """Return an item of a result for a staged replica."""
     return ItemResult(
         log_dir=staged.log_dir,
-        path=f"deleting/{staged.name}",
+        path=staged.path,
         state=state,
         topic=staged.topic,
         topic_id=staged.topic_id,

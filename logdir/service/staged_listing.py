@@ -191,7 +191,8 @@ def listed(
         held = refuse_marker(item.log_dir, f"deleting/{item.name}", item.problem)
         return Listed(item, BROKEN, None, None, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
-        return Listed(item, INCOMING, None, None, "on its way in")
+        part = "a part of what its broker removed meanwhile: logdirctl staged export copies it"
+        return Listed(item, INCOMING, None, None, part if item.is_partial else "on its way in")
     assignment = assignment_of(looked.cluster, item)
     restore_class = class_of(assignment.state).value
     gate = against_purge(looked.look, item, facts)

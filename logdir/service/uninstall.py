@@ -206,7 +206,7 @@ def _in_layout(path: str, found: str) -> RefusedError:
 def _listed(item: SetAside) -> ItemResult:
     return ItemResult(
         log_dir=item.log_dir,
-        path=f"{'incoming' if item.kind is Kind.INCOMING else 'deleting'}/{item.name}",
+        path=item.path,
         state=ItemState.WAITING,
         topic=item.topic,
         topic_id=item.topic_id,

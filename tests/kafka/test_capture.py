@@ -27,6 +27,8 @@ from logdir.reasons import Reason
 from tests.kafka.client import Digest
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
+from tests.tools.ctl import ctl
+from tools.cli import Exit
 
 pytestmark = pytest.mark.kafka
 
@@ -224,3 +226,27 @@ def test_a16_both_replicas_are_adopted_and_stay_in_sync(version: str, make_rig: 
         assert digests(rig, "lost") == (lost.uncommitted, lost.committed)
         segments = {b.node_id: next(p for d in b.log_dirs for p in d.glob("lost-0/*.log")) for b in rig.brokers}
         assert segments[1].read_bytes() == segments[2].read_bytes()
+
+
+def test_a17_a_command_keeps_a_deleted_topic_beside_its_running_broker(rig: Rig, tmp_path: Path) -> None:
+    (broker,) = rig.brokers
+    fill(rig, "lost", [1])
+    named = ("--log-dirs", ",".join(map(str, broker.log_dirs)))
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    rig.client.delete("lost")
+    await_true("it is renamed", lambda: any(deleted_in(d, "lost") for d in broker.log_dirs), timeout_seconds=10)
+    ((log_dir, name),) = ((d, name) for d in broker.log_dirs for name in deleted_in(d, "lost"))
+    segments = {path.name: path.read_bytes() for path in (log_dir / name).glob("*.log")}
+    said = ctl("capture", "lost", *named, "--apply")
+    assert (said.status, said.err) == (Exit.DONE, ""), said
+    await_true("its broker removed it", lambda: not deleted_in(log_dir, "lost"), timeout_seconds=90)
+    assert broker.is_running
+    (tmp_path / "out").mkdir()
+    assert ctl("staged", "export", "lost", *named, "-o", tmp_path / "out", "--apply").status == Exit.DONE
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out/lost-0").glob("*.log")} == segments
+    assert sum(map(len, segments.values())) > 0
+    # A broker that starts beside what was captured is none the wiser.
+    broker.stop()
+    broker.start()
+    rig.client.create("lost")
+    assert rig.client.digest("lost").records == 0

@@ -23,6 +23,7 @@ _COMMANDS = (
     "init",
     "reconcile",
     "stage",
+    "capture",
     "staged",
     "layout",
     "uninstall",

@@ -1,0 +1,149 @@
+"""What to capture: the directories that a broker set aside itself, ``-delete`` and ``-stray``, before they are gone.
+
+Nothing of the broker is changed by it, so that no other log dir matters, and no cluster is asked. A ``-delete`` gets
+the delay of its topic; a ``-stray`` is held, and so is one of which nothing says the topic, because Kafka cut its name.
+Where a disk is nearly full nothing is captured: what its broker removes it would go on holding.
+
+Not here: making the links (``disk.capture``).
+
+Spec: design §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.refusal import (
+    Refusal,
+    Why,
+    not_formatted,
+    refuse,
+    refuse_as,
+    refuse_closed,
+    refuse_untouched,
+)
+from logdir.formats.inventory import Kind
+from logdir.names import METADATA_TOPIC, parse_partition_dir
+from logdir.observe.facts import LogDirFacts, Replica
+
+CAPTURABLE = (Kind.DELETE, Kind.STRAY)
+"""What a broker set aside itself; in the order in which it may vanish."""
+LEAST_FREE_PERCENT = 10
+"""``staged.min.free``: of bytes and of inodes, each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a disk has left."""
+
+    free_bytes: int
+    total_bytes: int
+    free_inodes: int
+    total_inodes: int
+    """0: it makes them as they are needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """What is asked."""
+
+    selected: tuple[tuple[str, str], ...]
+    """Log dir as configured, and path relative to it."""
+    delays: DelayPolicy
+    is_held: bool = False
+    """None gets a deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """Keep one directory; what ``disk.capture`` is given."""
+
+    replica: Replica
+    delay_ms: int | None
+    """``None``: held."""
+    why: str
+    """Why it is held, or for how long it is kept, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturePlan:
+    """What follows from a request; each selected directory is in one of them once."""
+
+    actions: tuple[Capture, ...]
+    """``-delete`` before ``-stray``, which no broker removes."""
+    refusals: tuple[Refusal, ...]
+
+
+def plan_capture(request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: Mapping[str, Room]) -> CapturePlan:
+    """Decide what to capture.
+
+    Args:
+        request: What is asked.
+        facts: Of every log dir configured for the broker.
+        rooms: Of every log dir that has a work root and answers.
+    """
+    known = {(replica.log_dir, replica.path): (one, replica) for one in facts for replica in one.replicas}
+    actions: list[Capture] = []
+    refusals: list[Refusal] = []
+    for place in dict.fromkeys(request.selected):
+        if place not in known:
+            found = "none there: its broker has removed it, or taken it back"
+            refusals.append(refuse(*place, Why.NOT_THERE, "a -delete or -stray directory", found))
+            continue
+        one, replica = known[place]
+        refusal = _against(one, replica, rooms.get(replica.log_dir))
+        if refusal is None:
+            actions.append(_action(request, replica))
+        else:
+            refusals.append(refusal)
+    actions.sort(key=lambda action: CAPTURABLE.index(action.replica.kind))
+    return CapturePlan(actions=tuple(actions), refusals=tuple(refusals))
+
+
+def _against(one: LogDirFacts, replica: Replica, room: Room | None) -> Refusal | None:
+    where = replica.log_dir, replica.path
+    if replica.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+    if (refusal := refuse_closed(*where, one.closed) or refuse_untouched(replica)) is not None:
+        return refusal
+    if (problem := not_formatted(one)) is not None:
+        return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NOT_FORMATTED, problem=problem)
+    if replica.strangers:
+        expected = "nothing in it but regular files"
+        return refuse(*where, Why.HELD, expected, ", ".join(replica.strangers), "look at what it is and move it away")
+    if room is None:
+        expected = "a log dir that answers, with a work root"
+        return refuse(*where, Why.UNREADABLE_LOG_DIR, expected, "none", "logdirctl init, or mount it")
+    return _against_room(replica, room)
+
+
+def _against_room(replica: Replica, room: Room) -> Refusal | None:
+    for free, total, what in (
+        (room.free_bytes, room.total_bytes, "bytes"),
+        (room.free_inodes, room.total_inodes, "inodes"),
+    ):
+        if free * 100 < total * LEAST_FREE_PERCENT:
+            return refuse_as(
+                replica.log_dir,
+                replica.path,
+                Why.LOW_SPACE,
+                f"at least {LEAST_FREE_PERCENT} % of the {what} of its disk free",
+                f"{free} of {total}",
+                "make room first: what is captured keeps the space that its broker would free",
+            )
+    return None
+
+
+def _action(request: CaptureRequest, replica: Replica) -> Capture:
+    parts = parse_partition_dir(replica.path)
+    if replica.kind is Kind.STRAY:
+        return Capture(replica=replica, delay_ms=None, why="held: no broker removes a -stray")
+    if parts is None or parts.is_truncated:
+        return Capture(replica=replica, delay_ms=None, why="held: Kafka cut its name, and nothing says its topic")
+    if request.is_held:
+        return Capture(replica=replica, delay_ms=None, why="held: without a deadline, as was asked")
+    return Capture(
+        replica=replica, delay_ms=request.delays.delay_ms(parts.topic), why="kept once its broker has removed it"
+    )

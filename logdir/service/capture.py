@@ -1,0 +1,177 @@
+"""Capture what a broker set aside itself, ``-delete`` and ``-stray`` directories, by hard links in a work root.
+
+Works beside a running broker: nothing of what is the broker's is changed, and no lock of Kafka's is taken.
+
+Not here: what may be captured (``logdir.decide.capture``), the links (``logdir.disk.capture``).
+
+Spec: design §3.3, §6; attacks A17, A33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from logdir.decide import capture as rule
+from logdir.decide.capture import CAPTURABLE, Capture, CapturePlan, Room, plan_capture
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.selector import EVERYTHING, Selector, parse, select
+from logdir.disk import capture as disk_capture
+from logdir.disk.capture import CaptureItem
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.outcome import Outcome
+from logdir.disk.site import Site
+from logdir.errors import Problem
+from logdir.formats.inventory import Entry, Kind
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.service.broker import OpenBroker
+from logdir.service.os_errors import told
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, refused
+from logdir.service.selection import nothing_selected
+from logdir.service.staged import none_closely, set_aside
+from logdir.service.unlocked import each
+
+_KINDS = frozenset(kind.value for kind in CAPTURABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """What is asked of a broker."""
+
+    selector: str | None
+    """``None``: all that its broker set aside."""
+    delays: DelayPolicy
+    is_held: bool
+    """Without a deadline."""
+
+    def require_valid(self) -> None:
+        """Return if the selector is one. Raises ``ConfigError``."""
+        self.parsed()
+
+    def parsed(self) -> Selector | None:
+        """Return the selector; ``None``: everything. Raises ``ConfigError``."""
+        return None if self.selector in (None, EVERYTHING) else parse(str(self.selector))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturePlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    problems: tuple[Problem, ...]
+    plan: CapturePlan
+    is_found: bool
+    """There is anything of the kind."""
+
+
+def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Args:
+        broker: Open.
+        asked: What is asked.
+
+    Raises:
+        ConfigError: the selector is not named right, or means two things.
+        LogDirError: a log dir does not say how full its disk is.
+    """
+    selector = asked.parsed()
+    facts = broker.look(_closely)
+    problems = [one.problem for one in facts if one.problem is not None]
+    there = _there(facts)
+    chosen = there if selector is None else select(selector, there)
+    if selector is not None and not chosen:
+        problems.append(nothing_selected(selector.text, "capture", there))
+    request = rule.CaptureRequest(
+        selected=tuple((one.log_dir, one.path) for one in chosen), delays=asked.delays, is_held=asked.is_held
+    )
+    made = plan_capture(request, facts, _rooms(broker))
+    items = [_row(action) for action in made.actions] + refused(made.refusals)
+    is_found = selector is None or bool(chosen)
+    return CapturePlanned(items=tuple(items), problems=tuple(problems), plan=made, is_found=is_found)
+
+
+def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Capture what was shown; what its broker removed meanwhile is told.
+
+    Args:
+        broker: Opened for changes.
+        shown: Of ``plan``.
+        reporter: For progress.
+
+    Returns:
+        One item per directory, and what is wrong with disks.
+    """
+    broker.beat(read_instant())
+    calls = [(_row(action), _capturing(action)) for action in shown.plan.actions]
+    rows, problems = each(broker, calls, reporter)
+    deadlines = _deadlines(broker)
+    rows = [
+        replace(row, undo_until_ms=deadlines.get((row.log_dir, row.place)))
+        if row.state is ItemState.DONE
+        else _undone(row)
+        for row in rows
+    ]
+    return [*rows, *refused(shown.plan.refusals)], [*shown.problems, *problems]
+
+
+def _closely(entry: Entry) -> bool:
+    return entry.kind in _KINDS
+
+
+def _there(facts: tuple[LogDirFacts, ...]) -> tuple[Replica, ...]:
+    return tuple(replica for one in facts for replica in one.replicas if replica.kind in CAPTURABLE)
+
+
+def _rooms(broker: OpenBroker) -> Mapping[str, Room]:
+    rooms = {}
+    for site in broker.sites:
+        with told(site.log_dir):
+            space = site.top.space()
+        rooms[site.log_dir] = Room(
+            free_bytes=space.free_bytes,
+            total_bytes=space.total_bytes,
+            free_inodes=space.free_inodes,
+            total_inodes=space.total_inodes,
+        )
+    return rooms
+
+
+def _deadlines(broker: OpenBroker) -> Mapping[tuple[str, str | None], int]:
+    """Return until when everything staged may be had back, by log dir and path: of an earlier capture it is earlier."""
+    found: dict[tuple[str, str | None], int] = {}
+    for item in set_aside(broker.look(none_closely), None, Kind.STAGED):
+        if item.marker is not None and item.marker.delay_ms is not None:
+            found[item.log_dir, item.path] = item.marker.staged_at_ms + item.marker.delay_ms
+    return found
+
+
+def _row(action: Capture) -> ItemResult:
+    one = action.replica
+    undo_until_ms = None if action.delay_ms is None else read_instant().wall_ms + action.delay_ms
+    return ItemResult(
+        log_dir=one.log_dir,
+        path=one.path,
+        state=ItemState.PLANNED,
+        topic=one.topic,
+        topic_id=one.topic_id,
+        partition=one.partition,
+        undo_until_ms=undo_until_ms,
+        says=action.why,
+    )
+
+
+def _undone(row: ItemResult) -> ItemResult:
+    says = "not captured" if row.place is None else "a part of it: export copies it, nothing restores it"
+    return replace(row, undo_until_ms=None, says=says)
+
+
+def _capturing(action: Capture) -> Callable[[Site], Outcome]:
+    item = CaptureItem(name=action.replica.path, delay_ms=action.delay_ms)
+
+    def capture(site: Site) -> Outcome:
+        (outcome,) = disk_capture.capture(site, [item], read_instant)
+        return outcome
+
+    return capture

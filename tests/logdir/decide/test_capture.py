@@ -1,0 +1,84 @@
+"""What may be captured, for how long it is kept, and what nobody captures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from logdir.decide.capture import CaptureRequest, Room, plan_capture
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.refusal import Why
+from logdir.errors import Problem
+from logdir.formats.inventory import Kind
+from logdir.observe.facts import LogDirFacts, Replica
+from tests.logdir.decide.builders import HOUR_MS, facts, replica
+
+DELETE = replica(f"orders-3.{'0' * 32}-delete", kind=Kind.DELETE)
+STRAY = replica(f"orders-4.{'0' * 32}-stray", kind=Kind.STRAY)
+LONG = "o" * 213
+CUT = replica(f"{LONG}-3.{'0' * 32}-delete", kind=Kind.DELETE, topic=LONG)
+ROOM = Room(free_bytes=10, total_bytes=100, free_inodes=10, total_inodes=100)
+DELAYS = DelayPolicy(default_ms=4 * HOUR_MS, patterns=(("ord*", 5 * HOUR_MS),))
+
+
+def decide(
+    *there: Replica, room: Room | None = ROOM, is_held: bool = False, one: LogDirFacts | None = None
+) -> tuple[list[tuple[str, int | None]], list[tuple[str, Why]]]:
+    request = CaptureRequest(
+        selected=tuple((item.log_dir, item.path) for item in there), delays=DELAYS, is_held=is_held
+    )
+    plan = plan_capture(request, [one or facts(*there)], {} if room is None else {"/d1": room})
+    return (
+        [(action.replica.path, action.delay_ms) for action in plan.actions],
+        [(refusal.path, refusal.why) for refusal in plan.refusals],
+    )
+
+
+def test_what_a_broker_removes_comes_first_and_gets_the_delay_of_its_topic() -> None:
+    assert decide(STRAY, DELETE) == ([(DELETE.path, 18_000_000), (STRAY.path, None)], [])
+
+
+@pytest.mark.parametrize("item", [STRAY, CUT], ids=["stray", "cut name"])
+def test_what_nobody_may_name_for_sure_or_no_broker_removes_is_held(item: Replica) -> None:
+    assert decide(item) == ([(item.path, None)], [])
+
+
+def test_held_where_that_is_asked() -> None:
+    assert decide(DELETE, is_held=True) == ([(DELETE.path, None)], [])
+
+
+@pytest.mark.parametrize(
+    ("room", "is_enough"),
+    [
+        (ROOM, True),
+        (replace(ROOM, free_bytes=9), False),
+        (replace(ROOM, free_inodes=9), False),
+        (replace(ROOM, free_inodes=0, total_inodes=0), True),
+    ],
+    ids=["a tenth", "less bytes", "less inodes", "inodes as needed"],
+)
+def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Room, is_enough: bool) -> None:
+    done, refused = decide(DELETE, room=room)
+    assert [path for path, _ in done] == ([DELETE.path] if is_enough else [])
+    assert refused == ([] if is_enough else [(DELETE.path, Why.LOW_SPACE)])
+
+
+@pytest.mark.parametrize(
+    ("item", "one", "why"),
+    [
+        (replace(DELETE, topic="__cluster_metadata"), None, Why.METADATA_LOG),
+        (replace(DELETE, strangers=("sub",)), None, Why.HELD),
+        (replace(DELETE, problems=("symlink",)), None, Why.NOT_OURS_TO_TOUCH),
+        (DELETE, facts(DELETE, closed=Problem("suspect", "/d1", "a sync", "a failed one")), Why.CLOSED),
+        (DELETE, facts(DELETE, cluster_id=None, node_id=None), Why.NOT_FORMATTED),
+        (DELETE, facts(), Why.NOT_THERE),
+    ],
+    ids=["metadata log", "sub-directory", "link", "closed", "not formatted", "gone"],
+)
+def test_what_is_not_captured(item: Replica, one: LogDirFacts | None, why: Why) -> None:
+    assert decide(item, one=one) == ([], [(item.path, why)])
+
+
+def test_nothing_is_captured_without_a_work_root() -> None:
+    assert decide(DELETE, room=None) == ([], [(DELETE.path, Why.UNREADABLE_LOG_DIR)])

@@ -1,0 +1,76 @@
+"""``logdirctl capture``: keep what a broker set aside itself before it is gone.
+
+Not here: what is captured (``logdir.service.capture``).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from logdir.decide.deadline import DelayPolicy
+from logdir.service import capture
+from logdir.service.broker import opened
+from logdir.service.capture import CaptureRequest
+from logdir.service.result import ItemResult, ItemState
+from logdir.service.unlocked import recover_if_stopped
+from logdir.text import quoted
+from tools.cli import Exit, Streams
+from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
+from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
+from tools.logdirctl.naming import words_of
+from tools.logdirctl.report import TerminalReporter, finish
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "capture",
+        help="keep what a broker is about to remove, or calls stray",
+        description="Keep the -delete and -stray directories that lie in the log dirs now, by hard links in the work "
+        "root: a -delete is gone a minute after its topic was deleted. A broker may run; nothing of it is changed. "
+        "What was captured can be exported, or held until its deadline.",
+        epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 4 refused",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "selector", metavar="SELECTOR", nargs="?", help="a topic name, a topic id, name-p, id_p or a glob; else all"
+    )
+    add_change(parser)
+    add_delay(parser)
+    parser.add_argument("--hold", action="store_true", help="without a deadline: until an operator purges it")
+    parser.set_defaults(run=act, title="capture")
+
+
+def act(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run the command; return the exit status."""
+    if arguments.hold:
+        require_no_delay(arguments, "--hold")
+    delays = DelayPolicy(default_ms=delay_of(arguments))
+    request = CaptureRequest(selector=arguments.selector, delays=delays, is_held=arguments.hold)
+    request.require_valid()
+    with opened(request_of(arguments), changes=arguments.apply) as broker:
+        if arguments.apply:
+            recover_if_stopped(broker)
+        shown = capture.plan(broker, request)
+        rows, problems = list(shown.items), list(shown.problems)
+        if arguments.apply:
+            rows, problems = capture.apply(broker, shown, TerminalReporter(streams, arguments.title))
+        lines = [] if rows or not shown.is_found else ["there is no -delete and no -stray directory"]
+        lines += said_of_override(arguments, is_planned=_is_planned(rows))
+        status = None if shown.is_found else Exit.PROBLEMS
+        line = _next(arguments, rows)
+        return finish(arguments, streams, rows, [*broker.notes, *problems], line, status=status, lines=lines)
+
+
+def _is_planned(rows: Sequence[ItemResult]) -> bool:
+    return any(row.state is ItemState.PLANNED for row in rows)
+
+
+def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
+    if arguments.apply or not _is_planned(rows) or has_override(arguments):
+        return f"logdirctl staged ls {words_of(arguments)}"
+    selector = "" if arguments.selector is None else f"{quoted(arguments.selector)} "
+    flags = delay_words(arguments) + (" --hold" if arguments.hold else "")
+    return f"logdirctl capture {selector}{next_words(arguments)}{flags} --apply"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from logdir.decide.holders import holders_elsewhere
 from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.desired.claim import Claim, Says, claim
 from logdir.desired.image import Image, Partition, Source
@@ -235,10 +236,15 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
         birth_ms: When its directory came to be (wall clock); ``None``: not known.
     """
     found = _sharing(cluster, replica, birth_ms)
+    unread = next((one.blind for one in cluster.beside if one.blind is not None and not one.images), None)
+    if unread is not None and found.sharing is Sharing.IN_SYNC_ELSEWHERE:
+        found = Shared(Sharing.UNKNOWN, f"{found.found}, but {unread.path} is not known to say so: {unread.mismatch()}")
     newer = [one for one in cluster.beside if _end_of(one) >= _end_of(cluster)]
     for one in sorted(newer, key=_end_of):
         beside = _sharing(one, replica, birth_ms)
-        if found.sharing is not Sharing.LAST and beside.sharing is not Sharing.UNKNOWN:
+        # Behind its damage a newer own log may say anything.
+        is_damaged = any(image.ended is not None for image in one.images)
+        if found.sharing is not Sharing.LAST and (is_damaged or beside.sharing is not Sharing.UNKNOWN):
             found = beside
     return found
 
@@ -263,8 +269,14 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
     newest = images[0]
     said = claim(newest, replica.topic, replica.topic_id, replica.partition)
     match said.evidence:
-        case Removed():
+        case Removed() if not said.has_left:
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)
+        case Removed() if birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
+            return Shared(Sharing.NOT_HERE, f"it left this node before offset {newest.offset}", newest.as_of_ms)
+        case Removed():
+            # It may have come back behind a tail that was lost (A1): its directory is younger than its leaving.
+            found = f"it had left this node {_as_of(newest)}, which is not surely younger than the directory"
+            return Shared(Sharing.UNKNOWN, found)
         case Absent() if newest.is_dated and birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
             return Shared(Sharing.NOT_HERE, f"not assigned here {_as_of(newest)}", newest.as_of_ms)
         case Absent():
@@ -287,7 +299,9 @@ def _assigned(image: Image, one: Partition) -> Shared:
 
 
 def other_in_sync(image: Image, one: Partition) -> tuple[int, ...]:
-    """Return the other nodes in the ISR, without those that the image calls fenced."""
+    """Return the other nodes in the ISR; a metadata log says, too, which of them answer, and have the log dir."""
+    if image.source is Source.METADATA_LOG:
+        return holders_elsewhere(image, one)
     return tuple(
         node
         for node in one.isr

@@ -23,7 +23,7 @@ from logdir.decide.assignment import is_kept_for_last, other_in_sync
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
 from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
-from logdir.decide.wish import holders_elsewhere, is_held_elsewhere, refuse_last_copy
+from logdir.decide.wish import is_held_elsewhere, refuse_last_copy
 from logdir.desired.claim import Says, claim
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
@@ -90,7 +90,7 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
                 *where, Why.WANTED, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
             )
     elif marker.reason not in HAS_A_TWIN:
-        for image in images:
+        for image in (*images, *_beyond(images, look.latest)):
             if (refusal := _against_last_copy(image, item)) is not None:
                 return refusal
     if marker.reason is Reason.ABSENT and (look.used is None or look.used.is_full_wanted):
@@ -111,14 +111,18 @@ def _against_deliberate(
     look: SecondLook, images: Sequence[Image], item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
 ) -> Refusal | None:
     """Return why what an operator staged may not be purged, ``None`` if it may."""
-    assigning = [*images, *_beyond(images, look.latest)]
-    for image in assigning:
+    every = [*images, *_beyond(images, look.latest)]
+    for image in every:
         if is_wanted(image, item) is not None:
-            return _against_assigned(look, image, item, marker, facts)
+            refusal = _against_assigned(look, image, item, marker, facts)
+            if refusal is not None:
+                return refusal
+    if any(is_wanted(image, item) is not None for image in images):
+        return None
     if _was_assigned(marker) and not any(_shows_not_here(image, item, marker) for image in images):
         return _against_silence(item.log_dir, f"deleting/{item.name}", images)
     if not _has_live_copy(item, facts):
-        for image in images:
+        for image in every:
             if (refusal := _against_last_copy(image, item)) is not None:
                 return refusal
     return None
@@ -190,9 +194,7 @@ def _against_assigned(
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, facts)
     if is_live_here and _is_news(image, marker) and _was_assigned(marker):
         return None
-    # No other source says which brokers answer.
-    others = holders_elsewhere if image.source is Source.METADATA_LOG else other_in_sync
-    elsewhere = () if one is None else others(image, one)
+    elsewhere = () if one is None else other_in_sync(image, one)
     if elsewhere and look.is_even_if_assigned:
         return None
     expected = "a live replica of it in the ISR here, since it was staged"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from logdir.decide.holders import holders_elsewhere
 from logdir.decide.reconcile_action import Rule
 from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_closed
 from logdir.decide.trust import YOUNGER_BY_MS
@@ -171,16 +172,3 @@ def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
 def is_held_elsewhere(image: Image, one: Partition) -> bool:
     """Whether another broker that answers has a partition in sync, on a log dir that answers."""
     return bool(holders_elsewhere(image, one))
-
-
-def holders_elsewhere(image: Image, one: Partition) -> tuple[int, ...]:
-    """Return the other brokers that answer and have a partition in sync, on a log dir that answers."""
-    found = []
-    for node in one.isr:
-        broker = image.brokers.get(node)
-        if node == image.node_id or broker is None or broker.is_fenced:
-            continue
-        directory = one.directory(node)
-        if directory is None or not broker.log_dirs or bytes(directory) in broker.log_dirs:
-            found.append(node)
-    return tuple(found)

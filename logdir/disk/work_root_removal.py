@@ -9,7 +9,7 @@ Spec: design §2 laws 1, 3, 7, §6 (``uninstall``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from logdir.disk.calls import Directory, Disk
@@ -146,10 +146,12 @@ def require_ours(work: Directory, kind: WorkRootKind) -> None:
     if SPARE in names:
         with work.open(SPARE) as directory:
             foreign += [f"{SPARE}/{inner}" for inner in sorted(set(directory.names()) - set(spares(directory)))]
+    foreign += _in_probe(work, names)
     for name, place in ((DELETING, Place.DELETING), (INCOMING, Place.INCOMING)):
         if name in names:
             with work.open(name) as directory:
                 types = sorted(directory.types().items())
+                foreign += _in_probe(directory, dict(types), f"{name}/")
             foreign += [f"{name}/{inner}" for inner, type_ in types if not _is_ours(classify(inner, type_, place))]
     if foreign:
         fix = "look at what it is and move it away, then do it again"
@@ -157,6 +159,14 @@ def require_ours(work: Directory, kind: WorkRootKind) -> None:
     for name in sorted(names & set(_FILES)):
         if work.stat(name).type is Type.DIRECTORY:
             raise a_directory(f"{work.path}/{name}")
+
+
+def _in_probe(above: Directory, names: Collection[str], place: str = "") -> list[str]:
+    """Return what lies in a directory that is made to be renamed, and empty."""
+    if PROBE not in names or above.stat(PROBE).type is not Type.DIRECTORY:
+        return []
+    with above.open(PROBE) as directory:
+        return [f"{place}{PROBE}/{inner}" for inner in sorted(directory.names())]
 
 
 def _is_ours(seen: Named | Inside) -> bool:

@@ -47,6 +47,8 @@ class ServerProperties(NamedTuple):
     """Whether ``process.roles`` says anything: else it is a broker of a ZooKeeper cluster."""
     unknown: tuple[str, ...] = ()
     """Keys whose value is a variable of ``config.providers``: what a broker takes there this file does not say."""
+    may_be_only_voter: bool = False
+    """Whether ``process.roles`` has the controller, and ``controller.quorum.voters``, if it is set, nobody else."""
 
 
 def parse(data: bytes, path: str = "") -> ServerProperties:
@@ -79,7 +81,15 @@ def parse(data: bytes, path: str = "") -> ServerProperties:
     is_kraft = bool(values.get("process.roles"))
     rack = None if "broker.rack" in unknown else values.get("broker.rack")
     metadata_log_dir = None if "metadata.log.dir" in unknown else metadata_log_dir
-    return ServerProperties(log_dirs, node_id, rack, metadata_log_dir, is_kraft, unknown)
+    may_be_only_voter = _may_be_only_voter(values, node_id)
+    return ServerProperties(log_dirs, node_id, rack, metadata_log_dir, is_kraft, unknown, may_be_only_voter)
+
+
+def _may_be_only_voter(values: dict[str, str], node_id: int | None) -> bool:
+    roles = {role.strip(_TRIMMED) for role in values.get("process.roles", "").split(",")}
+    voters = [voter.strip(_TRIMMED) for voter in values.get("controller.quorum.voters", "").split(",")]
+    ids = {voter.partition("@")[0] for voter in voters if voter}
+    return "controller" in roles and ids <= {str(node_id)}
 
 
 def _unknown(values: dict[str, str], path: str, problems: list[Problem]) -> tuple[str, ...]:

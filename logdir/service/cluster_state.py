@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from logdir.decide.assignment import ClusterState
@@ -26,15 +25,8 @@ from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
 from logdir.service.config import BrokerConfig
-from logdir.service.desired_source import (
-    METADATA_DIR,
-    Desired,
-    against_blank,
-    is_same,
-    own_log,
-    own_logs,
-    read_desired,
-)
+from logdir.service.desired_source import Desired, against_blank, read_desired
+from logdir.service.own_log import METADATA_DIR, is_same, own_log, own_logs
 from logdir.service.running import is_running
 from logdir.service.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 
@@ -95,11 +87,12 @@ def with_own_logs(
     for directory in others:
         other = source._replace(uri=str(Uri(Scheme.METADATA, directory)))
         now_ms = max(0, read_instant().wall_ms)
-        # What cannot be read shows no removal.
-        with suppress(LogDirError):
+        # What cannot be read shows no removal, and may hold anything else.
+        try:
             desired = read_source(other, named, facts, used, now_ms=now_ms)
-            if isinstance(desired, Desired):
-                found.append(usable(desired, facts, now_ms))
+        except LogDirError as error:
+            desired = error.problem()
+        found.append(ClusterState(blind=desired) if isinstance(desired, Problem) else usable(desired, facts, now_ms))
     return replace(state, beside=tuple(found))
 
 

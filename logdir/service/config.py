@@ -36,6 +36,8 @@ class BrokerConfig(NamedTuple):
     """``None`` if that is not said."""
     unknown: tuple[str, ...] = ()
     """Keys of its configuration whose value is a variable, and so is not known."""
+    may_be_only_voter: bool = False
+    """Its configuration says that it is a controller, and names no other voter."""
 
 
 def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerConfig:
@@ -53,6 +55,7 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
     metadata: str | None = None
     is_kraft: bool | None = None
     unknown: tuple[str, ...] = ()
+    may_be_only_voter = False
     if server_properties is None:
         dirs = [part.strip() for part in (log_dirs or "").split(",")]
     else:
@@ -65,7 +68,7 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
         except FormatError as error:
             raise ConfigError((error.problem()._replace(slug=ConfigError.code),)) from error
         dirs, rack, node_id, metadata = list(value.log_dirs), value.rack, value.node_id, value.metadata_log_dir
-        is_kraft, unknown = value.is_kraft, value.unknown
+        is_kraft, unknown, may_be_only_voter = value.is_kraft, value.unknown, value.may_be_only_voter
     where = server_properties or "--log-dirs"
     problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
     fit = [part for part in dirs if part and _is_path(part)]
@@ -80,7 +83,7 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
     problems += _one_directory(absolute, where)
     if problems:
         raise ConfigError(tuple(problems))
-    return BrokerConfig(tuple(absolute), rack, node_id, metadata, is_kraft, unknown)
+    return BrokerConfig(tuple(absolute), rack, node_id, metadata, is_kraft, unknown, may_be_only_voter)
 
 
 def _one_directory(paths: Sequence[str], where: str) -> list[Problem]:

@@ -24,8 +24,9 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, refused_by
 from logdir.service.broker import BrokerRequest
 from logdir.service.config import BrokerConfig
-from logdir.service.desired_source import against_blank, own_log, read_desired
+from logdir.service.desired_source import against_blank, read_desired
 from logdir.service.host import Host, look_at_host, unformatted
+from logdir.service.own_log import own_log
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest, parse_uri
 from logdir.text import printable

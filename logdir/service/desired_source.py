@@ -38,14 +38,13 @@ from logdir.formats import meta_properties
 from logdir.formats.controller_file import ControllerFile, MetadataMark
 from logdir.formats.inventory import Kind
 from logdir.ids import TopicId
-from logdir.names import METADATA_TOPIC
 from logdir.observe.birth import births
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.service.config import BrokerConfig
-from logdir.service.source import QuorumWord, Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
+from logdir.service.own_log import METADATA_DIR, as_ended, ends_now, is_same, own_log, own_logs, reaches
+from logdir.service.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 
-METADATA_DIR = f"{METADATA_TOPIC}-0"
 _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
 """All that a log holds."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -147,10 +146,10 @@ def read_desired(
                 image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
                 if is_end_needed:
                     latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
-                    # One that a moved metadata.log.dir left behind ended then; only a configuration says which it is.
+                    latest = as_ended(latest, directory) if is_ours else latest
                     is_guessed = is_alone and is_own and named.metadata_log_dir is None
-                    is_current = is_alone and is_own and not is_guessed and image.ended is None
-                    is_current = is_current or (not is_own and _reaches(image, quorum_word(source), own))
+                    is_current = is_alone and is_own and named.may_be_only_voter and ends_now(image, named, facts)
+                    is_current = is_current or (not is_own and reaches(image, quorum_word(source), named, facts))
         case Scheme.REQUEST:
             document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
             receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
@@ -173,19 +172,6 @@ def read_desired(
         is_current=is_current,
         is_guessed=is_guessed,
     )
-
-
-def _reaches(image: Image, word: QuorumWord | None, own: str | None) -> bool:
-    """Whether an image reaches a high watermark that was learnt after the broker stopped.
-
-    The log of a stopped broker ends before it: a quorum writes on. What was committed before stands at that end at
-    most: the broker may have had it all, so a watermark at that very end may be of before a kill. No own log reaches
-    another one.
-    """
-    if word is None or own is None or image.ended is not None:
-        return False
-    own_end = metadata_log.end_of(own, is_torn_read=False)
-    return own_end is not None and image.offset >= word.high_watermark > own_end
 
 
 def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
@@ -220,33 +206,6 @@ def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, st
         found = " and ".join(clusters)
         raise ForeignLogDirError(where, expected="log dirs of one cluster", found=found, fix="a disk of another one?")
     return nodes.pop(), clusters[0] if clusters else None
-
-
-def own_log(named: BrokerConfig, facts: Iterable[LogDirFacts]) -> str | None:
-    """Return the metadata log that the broker itself writes, ``None`` if there is none.
-
-    Args:
-        named: The broker; its configuration says where, else it is looked for.
-        facts: Of its log dirs.
-    """
-    if named.metadata_log_dir is not None and named.is_kraft is not False:
-        return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
-    if "metadata.log.dir" in named.unknown:
-        return None  # what lies in a log dir may be one that was left behind
-    found = _logs_in(facts)
-    # Of several all but one were left behind: the broker goes on with the one that ends last.
-    return max(found, key=lambda path: metadata_log.end_of(path) or 0) if len(found) > 1 else next(iter(found), None)
-
-
-def own_logs(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[str, ...]:
-    """Return every metadata log that the broker wrote: the one of ``own_log``, and what was left in its log dirs."""
-    own = own_log(named, facts)
-    return tuple(dict.fromkeys((*(() if own is None else (own,)), *_logs_in(facts))))
-
-
-def _logs_in(facts: Iterable[LogDirFacts]) -> list[str]:
-    is_there = (one for one in facts if any(replica.kind is Kind.METADATA for replica in one.replicas))
-    return [f"{one.log_dir}/{METADATA_DIR}" for one in is_there]
 
 
 def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
@@ -288,14 +247,6 @@ def _metadata_dir(path: str | None) -> str:
     # Of a disk that does not answer the reader of the log tells.
     is_there = os.path.isdir(inner)  # noqa: PTH112 - unlike Path's it never raises
     return inner if os.path.basename(path) != METADATA_DIR and is_there else path
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two paths lead to one file; ``False`` where one cannot be looked at."""
-    try:
-        return Path(one).samefile(other)
-    except OSError:
-        return False
 
 
 def _read_log(

@@ -29,7 +29,8 @@ from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
 from logdir.service.config import BrokerConfig
-from logdir.service.desired_source import METADATA_DIR, Desired, against_blank, own_log
+from logdir.service.desired_source import Desired, against_blank
+from logdir.service.own_log import METADATA_DIR, own_log
 from logdir.service.source import OWN_LOG, SourceRequest, parse_uri
 from logdir.service.staged import none_closely
 

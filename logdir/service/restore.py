@@ -20,8 +20,8 @@ from logdir.errors import Problem, RefusedError
 from logdir.formats.inventory import Kind
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, stamp_of
-from logdir.service.desired_source import own_log
 from logdir.service.os_errors import sick_disks
+from logdir.service.own_log import own_log
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after, refused
 from logdir.service.source import SourceRequest

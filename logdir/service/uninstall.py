@@ -333,11 +333,15 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarSt
 
 
 def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
-    rows = []
+    rows: list[ItemResult] = []
     works = {site.log_dir: site.work.path for site in broker.sites}
     for log_dir in log_dirs:
         kinds: Sequence[WorkRootKind] = ()
         problem = None
+        if any(row.problem is not None for row in rows):  # what is left whole is better left so
+            place = works.get(log_dir, log_dir)
+            rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, says=_STAYS))
+            continue
         try:
             kinds = remove_root(broker.disk, log_dir)
         except LogDirError as error:

@@ -26,7 +26,7 @@ class Cluster:
         properties.write_text(
             f"process.roles=broker,controller\nnode.id=1\nlog.dirs={','.join(map(str, self.rig.disks))}\n"
         )
-        self.named = ("--server-properties", str(properties))
+        self.named: tuple[str, ...] = ("--server-properties", str(properties))
         self.isr = isr
         self.found = topics_on(self.rig.disks)
         self.log = LogDir(self.rig.disks[0] / "__cluster_metadata-0")

@@ -64,7 +64,7 @@ class Rig:
         """Write a metadata log that names both topics up to a snapshot; the broker's own, if nothing else is said."""
         log = LogDir((folder or self.disks[0]) / "__cluster_metadata-0")
         log.lead(1)
-        log.append(register(1))
+        log.append(register(1), register(2))
         log.append(topic("pay", raw(PAY)), *(claimed(raw(PAY), number, (1, 2)) for number in range(PARTITIONS)))
         log.append(topic("gone", raw(GONE)), *(claimed(raw(GONE), number, (1, 2)) for number in range(2)))
         return log
@@ -81,6 +81,7 @@ class Rig:
         log.append(noop())
         log.snapshot(
             register(1),
+            register(2),
             topic("pay", raw(PAY)),
             *(claimed(raw(PAY), number, (1, 2)) for number in range(PARTITIONS)),
             *more,

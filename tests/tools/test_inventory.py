@@ -77,7 +77,7 @@ def test_table_has_one_line_per_log_dir_and_the_next_command(disks: tuple[Path, 
     assert lines[0].split() == ["log", "dir", "status", "layout", "live", "unknown", "log", "bytes", "no", "id", "free"]
     assert lines[1].split()[:7] == [str(disks[0]), "ok", "topic-name", "2", "0", "2.1", "KiB"]
     assert lines[2].split()[:7] == [str(disks[1]), "ok", "topic-name", "1", "1", "10", "B"]
-    assert lines[3:] == [f"next: logdirctl inventory --log-dirs {disks[0]},{disks[1]} -o DIR"]
+    assert lines[3:] == [f"next: logdirctl inventory --log-dirs {disks[0]},{disks[1]} -o inventories"]
 
 
 def test_json_has_the_documented_keys_and_every_entry(disks: tuple[Path, Path]) -> None:
@@ -257,7 +257,7 @@ def test_path_that_is_not_utf8_is_scanned_and_shown(tmp_path: Path) -> None:
     disk = value["result"]["disks"][0]
     assert (status, disk["rows"], disk["disk"]["log_dir"]) == (0, 2, f"{tmp_path}/d\ufffd")
     status, out, _ = run("--log-dirs", f"{top},{tmp_path}/none")
-    assert f"next: logdirctl inventory --log-dirs $'{tmp_path}/d\\377,{tmp_path}/none' -o DIR" in out
+    assert f"next: logdirctl inventory --log-dirs $'{tmp_path}/d\\377,{tmp_path}/none' -o inventories" in out
     assert status == Exit.PROBLEMS
 
 

@@ -90,7 +90,7 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
     last = said.out.splitlines()[-2:]
     assert last == [
         "layout apply: finished, 1 refused by name",
-        f"next: logdirctl inventory {' '.join(broker.words)} -o DIR",
+        f"next: logdirctl inventory {' '.join(broker.words)} -o inventories",
     ]
     assert ctl_json("layout", "verify", broker.plan, *broker.words, "--apply")[0] == Exit.PROBLEMS
     assert ctl("layout", "finalize", *FOR, *broker.words, "--apply").status == Exit.REFUSED
@@ -109,7 +109,7 @@ def test_no_apply_is_finished_beside_a_live_replica_that_no_step_names(broker: P
     assert sum(f": {new}: " in line for line in said.err.splitlines()) == 1
     assert not any("finished" in line and "not finished" not in line for line in said.out.splitlines())
     # The next command makes what another plan is made of.
-    assert said.out.endswith(f"next: logdirctl inventory {' '.join(broker.words)} -o DIR\n")
+    assert said.out.endswith(f"next: logdirctl inventory {' '.join(broker.words)} -o inventories\n")
     assert ctl("layout", "check", broker.plan, *broker.words).status == Exit.PROBLEMS
     assert rollback(broker)[0] == Exit.DONE
     assert new.is_dir()
@@ -121,7 +121,7 @@ def test_no_way_out_of_an_unfinished_apply_leads_to_a_plan_that_is_refused(broke
     said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
     assert said.status == Exit.PROBLEMS
     line = said.out.splitlines()[-1].removeprefix("next: logdirctl ")
-    assert ctl(*line.replace("DIR", str(tmp_path / "inventories")).split()).status == Exit.DONE
+    assert ctl(*line.replace("-o inventories", f"-o {tmp_path}/inventories").split()).status == Exit.DONE
     names = sorted(path.name for path in (tmp_path / "inventories").iterdir())
     assert [name.partition("-")[0] for name in names] == ["1", "1"]
     fleet = tmp_path / "fleet.yaml"

@@ -71,7 +71,7 @@ def test_a_removal_that_was_seen_is_shown_and_then_done(removed: Rig) -> None:
     assert removed.deleting() == [f"{GONE}_0", f"{GONE}_1"]
     assert removed.live() == sorted(f"pay-{number}" for number in EVERY)
     assert removed.marker(f"{GONE}_0")["reason"] == "topic-removed"
-    assert [one.metadata for one in removed.controller()] == [MetadataMark(epoch=1, offset=20)] * 2
+    assert [one.metadata for one in removed.controller()] == [MetadataMark(epoch=1, offset=21)] * 2
 
 
 def test_said_again_there_is_nothing_to_do(removed: Rig) -> None:
@@ -179,7 +179,7 @@ def test_a43_a_log_put_back_holds_everything_until_it_is_confirmed(removed: Rig)
     said = removed.reconcile("metadata:", "--apply")
     assert (said.status, "older, or rolled back" in said.err) == (Exit.REFUSED, True)
     assert {path for path in tree(*removed.disks) if "checkpoint" not in path} == set(before)
-    assert removed.controller()[0].metadata == MetadataMark(epoch=1, offset=20)
+    assert removed.controller()[0].metadata == MetadataMark(epoch=1, offset=21)
     said = removed.reconcile("metadata:", "--apply", "--even-if-older-metadata")
     assert said.status == Exit.PROBLEMS
     assert removed.controller()[0].metadata == MetadataMark(epoch=1, offset=shorter.offset)

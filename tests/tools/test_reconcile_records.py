@@ -87,7 +87,7 @@ def test_no_position_of_another_cluster_holds_back_an_image_of_ours(rig: Rig) ->
     said = rig.reconcile("metadata:", "--apply")
     assert (said.status, "rolled back" in said.err) == (Exit.REFUSED, False)
     assert rig.reconcile("metadata:", "--apply", "--even-if-older-metadata").status == Exit.DONE
-    assert {one.metadata for one in rig.controller()} == {MetadataMark(epoch=1, offset=20)}
+    assert {one.metadata for one in rig.controller()} == {MetadataMark(epoch=1, offset=21)}
 
 
 def test_no_request_is_acted_on_by_the_word_of_another_clusters_controller_json(rig: Rig) -> None:

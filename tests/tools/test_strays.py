@@ -71,7 +71,7 @@ def test_what_was_removed_is_proven_and_nothing_changes(removed: Rig) -> None:
     status, result = ctl_json("strays", *removed.named)
     assert status == Exit.DONE
     assert sorted(result["source"]) == SOURCE_KEYS
-    assert (result["source"]["from"], result["source"]["offset"]) == ("metadata:", 20)
+    assert (result["source"]["from"], result["source"]["offset"]) == ("metadata:", 21)
     status, found = strays(removed)
     assert [(one["path"], one["state"], one["says"], one["reason"]) for one in found] == [
         ("gone-0", "proven", "removed", "topic-removed"),
@@ -91,7 +91,7 @@ def test_the_table_says_what_why_how_sure_and_what_next(removed: Rig) -> None:
     said = ctl("strays", *removed.named)
     lines = said.out.splitlines()
     assert lines[0].startswith("the cluster's word: metadata-log ")
-    assert f", cluster {CLUSTER}, epoch 1, offset 20 (" in lines[0]
+    assert f", cluster {CLUSTER}, epoch 1, offset 21 (" in lines[0]
     assert lines[1].split() == [
         "state", "topic", "p", "id", "kind", "bytes", "age", "says", "reason", "proof", "missing", "disk", "path"
     ]  # fmt: skip

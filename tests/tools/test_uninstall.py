@@ -11,6 +11,8 @@ from logdir.disk import bar
 from logdir.disk.io import HostDisk
 from logdir.disk.work_root import open_root
 from logdir.disk.work_root_removal import remove_root
+from logdir.errors import RefusedError
+from logdir.formats.work_root_file import WorkRootKind
 from tests.tools.ctl import ctl, ctl_json, tree, two_disks
 from tests.tools.layout_fleet import Planned, apply, rollback
 from tools.cli import Exit
@@ -82,6 +84,38 @@ def test_a_refused_restore_is_not_sent_to_itself(tmp_path: Path, named: tuple[st
     said = ctl("uninstall", *named, "--restore")
     assert "assignment-unknown" in said.err
     assert "say --restore" not in said.err
+
+
+@pytest.mark.parametrize("place", ["probe", "deleting/probe", "incoming/probe"])
+def test_no_work_root_goes_beside_one_whose_probe_holds_something(tmp_path: Path, place: str) -> None:
+    disks = two_disks(tmp_path)
+    words = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *words, "--apply").status == Exit.DONE
+    top = Path(f"{disks[1]}.logdird") / place
+    top.mkdir(exist_ok=True)
+    (top / "notes").touch()
+    before = [sorted(path.name for path in Path(f"{disk}.logdird").iterdir()) for disk in disks]
+    for more in ((), ("--apply",)):
+        said = ctl("uninstall", *words, *more)
+        assert said.status == Exit.REFUSED, said
+        assert str(top) in said.err
+    assert [sorted(path.name for path in Path(f"{disk}.logdird").iterdir()) for disk in disks] == before
+    (top / "notes").unlink()
+    assert ctl("uninstall", *words, "--apply").status == Exit.DONE
+
+
+def test_no_work_root_goes_after_one_that_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disks = two_disks(tmp_path)
+    words = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *words, "--apply").status == Exit.DONE
+
+    def sticky(disk: HostDisk, log_dir: str) -> tuple[WorkRootKind, ...]:
+        raise RefusedError(log_dir, expected="the right to take it away", found="Operation not permitted")
+
+    monkeypatch.setattr("logdir.service.uninstall.remove_root", sticky)
+    status, result = ctl_json("uninstall", *words, "--apply")
+    assert status != Exit.DONE
+    assert [item["state"] for item in result["items"]] == ["refused", "waiting"]
 
 
 def test_a_begun_removal_is_not_sent_to_a_restore_that_refuses_it(tmp_path: Path, named: tuple[str, str]) -> None:

@@ -124,7 +124,7 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
         streams.out.write(envelope(arguments.title, Exit.DONE, warnings, result))
     elif arguments.verb == "scan":
         counts = f"{result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows"
-        line = f"next: logdirctl fleet plan {quoted(str(output))} -o PLAN"
+        line = f"next: logdirctl fleet plan {quoted(str(output))} -o {quoted(f'{output}-plan')}"
         streams.out.write(f"wrote {printable(str(output))}: {counts}\n{line}\n")
     else:
         _tell_plan(summary, output, streams)

@@ -149,9 +149,9 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in problems:
         say(streams, f"logdirctl inventory: {problem.line()}")
     if arguments.output is None:
-        streams.out.write(printable(f"next: logdirctl inventory {words_of(arguments)} -o DIR") + "\n")
+        streams.out.write(printable(f"next: logdirctl inventory {words_of(arguments)} -o inventories") + "\n")
     else:
         for result in results:
             streams.out.write(printable(f"wrote {result.file}") + "\n")
-        streams.out.write("next: name these files in a fleet file and type: logdirctl fleet plan FLEET -o PLAN\n")
+        streams.out.write("next: name these files in a fleet file (docs/fleet.md), for logdirctl fleet plan\n")
     return status

@@ -257,7 +257,7 @@ def _next(arguments: argparse.Namespace, told: Told) -> str:
         ):
             return f"logdirctl uninstall {where}"
         case "check" | "apply" if told.decision.is_plan_stale and not is_waiting:
-            return f"logdirctl inventory {words_of(arguments)} -o DIR"
+            return f"logdirctl inventory {words_of(arguments)} -o inventories"
         case "check" | "apply" if is_waiting or (arguments.apply and not told.is_finished):
             return f"logdirctl layout apply {document} --apply"
         case "check" | "apply" if not told.problems:
@@ -265,6 +265,6 @@ def _next(arguments: argparse.Namespace, told: Told) -> str:
         case "verify" | "rollback" if is_waiting:
             return f"logdirctl {arguments.title} {document} --apply"
         case "check" | "apply" | "verify" if told.problems:
-            return f"logdirctl inventory {words_of(arguments)} -o DIR"
+            return f"logdirctl inventory {words_of(arguments)} -o inventories"
         case _:
             return f"logdirctl layout status {words_of(arguments)}"

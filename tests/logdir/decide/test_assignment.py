@@ -105,16 +105,36 @@ def test_a48_where_nobody_knows_it_is_staged_only_on_a_word_of_its_own_and_never
 
 
 def test_a48_with_another_broker_in_the_isr_it_has_a_deadline_and_says_what_the_next_start_does() -> None:
-    (action,) = stage(assigning(isr=(1, 2))).actions
+    answers = {2: Broker(b"i" * 16, 1, is_fenced=False)}
+    (action,) = stage(assigning(isr=(1, 2), brokers=answers)).actions
     assert action.marker.evidence == Removed(proof=Proof.IN_SYNC_ELSEWHERE, as_of_ms=WALL_MS)
     assert action.marker.delay_ms == 4 * HOUR_MS
     assert "replicates it again" in action.loses
     assert "node 2" in action.loses
 
 
-def test_a48_a_broker_that_the_cluster_calls_fenced_is_no_other_one_in_sync() -> None:
-    fenced = {2: Broker(b"i" * 16, 1, is_fenced=True)}
-    assert stage(assigning(isr=(1, 2), brokers=fenced)).refusals[0].why is Why.LAST_IN_SYNC
+@pytest.mark.parametrize(
+    "brokers",
+    [{}, {2: Broker(b"i" * 16, 1, is_fenced=True)}],
+    ids=["not registered", "fenced"],
+)
+def test_a48_a_broker_that_does_not_answer_is_no_other_one_in_sync(brokers: dict[int, Broker]) -> None:
+    assert stage(assigning(isr=(1, 2), brokers=brokers)).refusals[0].why is Why.LAST_IN_SYNC
+    # Of a dump nobody says who is registered.
+    (action,) = stage(assigning(isr=(1, 2), source=Source.ZNODES)).actions
+    assert action.marker.evidence == Removed(proof=Proof.IN_SYNC_ELSEWHERE, as_of_ms=WALL_MS)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a48_an_own_log_that_cannot_be_read_to_its_end_may_say_anything(is_damaged: bool) -> None:
+    answers = {2: Broker(b"i" * 16, 1, is_fenced=False)}
+    source = assigning(isr=(1, 2), brokers=answers)
+    beside = ClusterState(blind=Problem("malformed-file", "/own", "a log", "none"))
+    if is_damaged:
+        ended = Problem("malformed-file", "/own", "a batch", "none")
+        beside = assigning(isr=(1, 2), brokers=answers, offset=200, ended=ended)
+    assert stage(source).refusals == ()
+    assert stage(replace(source, beside=(beside,))).refusals[0].why is Why.ASSIGNMENT_UNKNOWN
 
 
 def test_a48_the_end_of_the_log_counts_for_the_isr_and_either_for_the_assignment() -> None:
@@ -274,6 +294,21 @@ def test_no_end_of_a_local_log_is_said_to_assign_here_what_it_does_not(latest: C
     assert ("offset 100" in refusal.problem.found) is is_said
 
 
+def test_a01_a_leaving_that_is_older_than_the_directory_does_not_speak_of_it() -> None:
+    """It may have come back behind a tail that was lost."""
+    where = ("/d1", "orders-3")
+    left = nothing(left={(bytes(ID), 3): Removed(proof=Proof.METADATA_LOG, as_of_ms=WALL_MS)})
+    for birth_ms, expected in (
+        (WALL_MS - 10 * MINUTE_MS, Why.ASSIGNMENT_UNKNOWN),
+        (WALL_MS - 10 * MINUTE_MS - 1, None),
+    ):
+        plan = stage(left, births={where: birth_ms})
+        assert [one.why for one in plan.refusals] == ([] if expected is None else [expected])
+    assert stage(left, births={}).refusals[0].why is Why.ASSIGNMENT_UNKNOWN
+    # A topic id never comes back.
+    assert stage(nothing(removed=GONE), births={where: WALL_MS}).refusals == ()
+
+
 # Purge.
 
 
@@ -304,6 +339,34 @@ def test_a48_what_the_own_log_assigns_beyond_what_is_committed_is_not_purged_for
     assert refused_by(purge(MARKER, silent, is_live=False, latest=(tail,))) == "still-assigned"
     # A log that ends before what is known to be committed was left behind.
     assert refused_by(purge(SHARED, silent, is_live=False, latest=(replace(tail, offset=40),))) is None
+
+
+def test_a48_a_tail_that_is_not_committed_lets_nothing_go() -> None:
+    """It says what would let a copy go; nothing that is committed does."""
+    silent = nothing(as_of_ms=WALL_MS + HOUR_MS, offset=50, silence=Silence.NOTHING).image
+    tail = image_of((1, 2), minutes=60, offset=60)
+    assert refused_by(purge(SHARED, tail, is_live=True)) is None
+    assert refused_by(purge(SHARED, silent, is_live=True, latest=(tail,))) == "still-assigned"
+    assert refused_by(purge(SHARED, None, is_live=True, latest=(tail,), is_named=True)) == "still-assigned"
+    elsewhere = image_of((2, 3), minutes=60, offset=60)
+    for image in (silent, None):
+        plan = purge(SHARED, image, is_live=False, latest=(elsewhere,), is_named=True, is_even_if_assigned=True)
+        assert refused_by(plan) == "still-assigned"
+
+
+def test_a46_a_tail_that_is_not_committed_keeps_what_it_shows_to_be_the_last() -> None:
+    shared = image_of((1, 2), minutes=60, offset=50)
+    shrunk = image_of((2,), minutes=61, offset=60)
+    fenced = replace(shrunk, brokers={2: Broker(b"i" * 16, 1, is_fenced=True)})
+    assert refused_by(purge(SHARED, shared, is_live=True)) is None
+    assert refused_by(purge(SHARED, shared, is_live=True, latest=(fenced,))) == "still-assigned"
+    elsewhere = assigning(replicas=(2, 3), isr=(2, 3), as_of_ms=WALL_MS + HOUR_MS, offset=50).image
+    assert elsewhere is not None
+    answers = replace(elsewhere, brokers={2: Broker(b"i" * 16, 1, is_fenced=False)})
+    nobody = replace(elsewhere, brokers={}, offset=60)
+    for marker in (MARKER, SHARED, replace(MARKER, reason=Reason.TOPIC_REMOVED)):
+        assert refused_by(purge(marker, answers, is_live=False)) is None
+        assert refused_by(purge(marker, answers, is_live=False, latest=(nobody,))) == "refused"
 
 
 def test_a48_news_is_of_after_what_was_known_when_it_was_staged() -> None:

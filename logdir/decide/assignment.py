@@ -272,7 +272,7 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
         case Removed() if not said.has_left:
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)
         case Removed() if birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
-            return Shared(Sharing.NOT_HERE, f"it left this node before offset {newest.offset}", newest.as_of_ms)
+            return Shared(Sharing.NOT_HERE, f"it had left this node {_as_of(newest)}", newest.as_of_ms)
         case Removed():
             # It may have come back behind a tail that was lost (A1): its directory is younger than its leaving.
             found = f"it had left this node {_as_of(newest)}, which is not surely younger than the directory"

@@ -147,9 +147,11 @@ def read_desired(
                 if is_end_needed:
                     latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
                     latest = as_ended(latest, directory) if is_ours else latest
-                    is_guessed = is_alone and is_own and named.metadata_log_dir is None
+                    word = quorum_word(source)
                     is_current = is_alone and is_own and named.may_be_only_voter and ends_now(image, named, facts)
-                    is_current = is_current or (not is_own and reaches(image, quorum_word(source), named, facts))
+                    is_current = is_current or (not is_own and reaches(image, word, named, facts))
+                    may_be_current = image.ended is None and (is_alone if is_own else word is not None)
+                    is_guessed = may_be_current and named.metadata_log_dir is None
         case Scheme.REQUEST:
             document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
             receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)

@@ -137,6 +137,20 @@ def test_a47_nothing_is_renamed_back_where_more_may_have_been_written(
     assert is_in(cluster.rig.disks[0], STAGED)
 
 
+def test_a47_what_would_make_it_known_is_proposed_and_does(tmp_path: Path) -> None:
+    """The quorum's word counts beyond the end of the broker's own log, and a list does not say which log that is."""
+    cluster = Cluster(tmp_path, quorum=THREE)
+    assert cluster.stage().status == Exit.DONE
+    copy = another(cluster, cluster.log, tmp_path / "copy")
+    copy.append(register(1, epoch=3, fenced=True), noop())
+    words = ("--from", f"metadata:{copy.directory}", "--high-watermark", copy.offset, "--leader-epoch", 1)
+    configuration, cluster.named = cluster.named, cluster.rig.named
+    said = cluster.restore(*words)
+    assert (slugs(said), "--server-properties" in said.err) == (["assignment-unknown"], True)
+    cluster.named = configuration
+    assert (cluster.restore(*words).status, cluster.is_live()) == (Exit.DONE, True)
+
+
 def test_a47_the_same_without_any_of_that_is_renamed_back(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     configured(cluster, "controller.quorum.voters=1@h1:9093")

@@ -75,6 +75,10 @@ class _Back:
 
     def __init__(self, log_dirs: tuple[Path, ...], plan: Path, draw: random.Random, patch: pytest.MonkeyPatch) -> None:
         self.broker = Planned(log_dirs, plan)
+        # Whose metadata log it is, its configuration alone says: a restore rests on it.
+        properties = log_dirs[0].parent / "server.properties"
+        properties.write_text(f"process.roles=broker,controller\nlog.dirs={self.broker.words[1]}\n")
+        self.words = "--server-properties", str(properties)
         self.moving = moving(log_dirs)
         self.first = contents(log_dirs)
         self.kills: list[str] = []
@@ -95,7 +99,7 @@ class _Back:
     def kill(self, calls: int, *argv: object) -> None:
         """Run a command that is killed at one of its calls; the process is gone then, and its locks with it."""
         at = self._draw.randrange(calls)
-        words = [*map(str, argv), *self.broker.words, "--apply"]
+        words = [*map(str, argv), *self.words, "--apply"]
         done = subprocess.run(
             [sys.executable, "-c", _KILLED, str(at), *words], cwd=HOME, stdin=subprocess.DEVNULL, capture_output=True
         )
@@ -175,13 +179,13 @@ def stage_there_and_back(
     names = live(log_dirs)
 
     def staged() -> None:
-        status, result = ctl_json(*staging, *back.broker.words, "--apply")
+        status, result = ctl_json(*staging, *back.words, "--apply")
         assert status == Exit.PROBLEMS
         assert {one["path"] for one in result["items"] if one["state"] == "refused"} == {METADATA, *back.moving}
         assert not live(log_dirs) - back.moving
 
     def restored() -> None:
-        said = ctl(*restoring, *back.broker.words, "--apply")
+        said = ctl(*restoring, *back.words, "--apply")
         assert said.status == Exit.DONE or "nothing-selected" in said.err, (said, back.kills)
         assert live(log_dirs) == names
         if not is_clean:

@@ -1,8 +1,8 @@
-"""What to capture: the directories that a broker set aside itself, ``-delete`` and ``-stray``, before they are gone.
+"""Which directories to capture: those that a broker renamed to ``-delete`` or ``-stray``.
 
-Nothing of the broker is changed by it, so that no other log dir matters, and no cluster is asked. A ``-delete`` gets
-the delay of its topic; a ``-stray`` is held, and so is one of which nothing says the topic, because Kafka cut its name.
-Where a disk is nearly full nothing is captured: what its broker removes it would go on holding.
+The broker's own files do not change, so no other log dir matters and no cluster is asked. A ``-delete`` is kept for
+the delay of its topic. A ``-stray`` is held, and so is a ``-delete`` whose name Kafka cut: its topic is not known.
+On a disk that is nearly full nothing is captured: a capture keeps the space that the broker would free.
 
 Not here: making the links (``disk.capture``).
 
@@ -29,7 +29,7 @@ from logdir.names import METADATA_TOPIC, parse_partition_dir
 from logdir.observe.facts import LogDirFacts, Replica
 
 CAPTURABLE = (Kind.DELETE, Kind.STRAY)
-"""What a broker set aside itself; in the order in which it may vanish."""
+"""``-delete`` first: a broker removes it soon."""
 LEAST_FREE_PERCENT = 10
 """``staged.min.free``: of bytes and of inodes, each."""
 
@@ -58,7 +58,7 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """Keep one directory; what ``disk.capture`` is given."""
+    """One directory to capture; input of ``disk.capture``."""
 
     replica: Replica
     delay_ms: int | None
@@ -72,7 +72,7 @@ class CapturePlan:
     """What follows from a request; each selected directory is in one of them once."""
 
     actions: tuple[Capture, ...]
-    """``-delete`` before ``-stray``, which no broker removes."""
+    """``-delete`` before ``-stray``."""
     refusals: tuple[Refusal, ...]
 
 

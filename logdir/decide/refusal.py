@@ -83,7 +83,7 @@ class Why(Enum):
     KEPT_FOR_LAST = "kept-for-last"
     """It was staged as the only in-sync replica, or with nothing known (A48)."""
     LOW_SPACE = "low-space"
-    """What its broker would free, it would go on holding, on a disk that is nearly full."""
+    """The disk is nearly full, and a capture keeps the space that the broker would free."""
     STALE = "stale"
     """It was asked for by an id that was set aside here before (A3)."""
 

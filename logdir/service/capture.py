@@ -1,6 +1,6 @@
-"""Capture what a broker set aside itself, ``-delete`` and ``-stray`` directories, by hard links in a work root.
+"""Capture ``-delete`` and ``-stray`` directories by hard links in the work root.
 
-Works beside a running broker: nothing of what is the broker's is changed, and no lock of Kafka's is taken.
+Works beside a running broker: its files do not change, and Kafka's locks are not taken.
 
 Not here: what may be captured (``logdir.decide.capture``), the links (``logdir.disk.capture``).
 
@@ -40,7 +40,7 @@ class CaptureRequest:
     """What is asked of a broker."""
 
     selector: str | None
-    """``None``: all that its broker set aside."""
+    """``None``: every ``-delete`` and ``-stray`` directory."""
     delays: DelayPolicy
     is_held: bool
     """Without a deadline."""

@@ -1,4 +1,4 @@
-"""``logdirctl capture``: keep what a broker set aside itself before it is gone.
+"""``logdirctl capture``: keep ``-delete`` and ``-stray`` directories before the broker removes them.
 
 Not here: what is captured (``logdir.service.capture``).
 """
@@ -13,14 +13,14 @@ from logdir.decide.deadline import DelayPolicy
 from logdir.service import capture
 from logdir.service.broker import opened
 from logdir.service.capture import CaptureRequest
-from logdir.service.result import ItemResult, ItemState
+from logdir.service.result import ItemResult
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
 from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import TerminalReporter, finish
+from tools.logdirctl.report import TerminalReporter, finish, is_planned
 
 
 def add_parser(commands: Any) -> None:
@@ -58,18 +58,14 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         if arguments.apply:
             rows, problems = capture.apply(broker, shown, TerminalReporter(streams, arguments.title))
         lines = [] if rows or not shown.is_found else ["there is no -delete and no -stray directory"]
-        lines += said_of_override(arguments, is_planned=_is_planned(rows))
+        lines += said_of_override(arguments, is_planned=is_planned(rows))
         status = None if shown.is_found else Exit.PROBLEMS
         line = _next(arguments, rows)
         return finish(arguments, streams, rows, [*broker.notes, *problems], line, status=status, lines=lines)
 
 
-def _is_planned(rows: Sequence[ItemResult]) -> bool:
-    return any(row.state is ItemState.PLANNED for row in rows)
-
-
 def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
-    if arguments.apply or not _is_planned(rows) or has_override(arguments):
+    if arguments.apply or not is_planned(rows) or has_override(arguments):
         return f"logdirctl staged ls {words_of(arguments)}"
     selector = "" if arguments.selector is None else f"{quoted(arguments.selector)} "
     flags = delay_words(arguments) + (" --hold" if arguments.hold else "")

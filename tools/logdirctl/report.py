@@ -35,6 +35,11 @@ def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
     return Exit.PROBLEMS if problems or states & {ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING} else Exit.DONE
 
 
+def is_planned(rows: Sequence[ItemResult]) -> bool:
+    """Whether anything would be done."""
+    return any(row.state is ItemState.PLANNED for row in rows)
+
+
 def _json(row: ItemResult) -> dict[str, object]:
     return {
         "log_dir": utf8(row.log_dir),

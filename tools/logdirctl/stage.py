@@ -20,7 +20,7 @@ from tools.logdirctl.broker import add_change, has_override, next_words, request
 from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
 from tools.logdirctl.naming import words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
-from tools.logdirctl.report import TerminalReporter, finish
+from tools.logdirctl.report import TerminalReporter, finish, is_planned
 from tools.logdirctl.source import add_source, named_words, source_of
 
 
@@ -76,7 +76,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         rows, problems = list(shown.items), list(shown.problems)
         if arguments.apply:
             rows, problems = stage.apply(broker, shown, TerminalReporter(streams, arguments.title))
-        lines = said_of_override(arguments, is_planned=any(row.state is ItemState.PLANNED for row in rows))
+        lines = said_of_override(arguments, is_planned=is_planned(rows))
         return finish(arguments, streams, rows, [*broker.notes, *problems], _next(arguments, rows), lines=lines)
 
 

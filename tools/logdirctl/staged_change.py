@@ -19,14 +19,14 @@ from logdir.service.export import ExportRequest
 from logdir.service.purge import PurgeRequest
 from logdir.service.purge_recheck import PurgeOverrides
 from logdir.service.restore import RestoreRequest
-from logdir.service.result import ItemResult, ItemState
+from logdir.service.result import ItemResult
 from logdir.service.staged import Selection
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted, utc
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import has_override, next_words, request_of, said_of_override
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import TerminalReporter, finish
+from tools.logdirctl.report import TerminalReporter, finish, is_planned
 from tools.logdirctl.source import named_words, source_of
 from tools.logdirctl.staged import WHERE_READ
 
@@ -34,7 +34,7 @@ from tools.logdirctl.staged import WHERE_READ
 def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
     """Return the next command to type."""
     where = next_words(arguments)
-    if arguments.apply or not _is_planned(rows) or has_override(arguments):
+    if arguments.apply or not is_planned(rows) or has_override(arguments):
         return f"logdirctl staged ls {words_of(arguments)}"
     flags = named_words(arguments)
     if getattr(arguments, "disk", None) is not None:
@@ -44,10 +44,6 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
     flags += "".join(f" --name {quoted(name)}" for name in getattr(arguments, "name", ()))
     selector = "" if arguments.selector is None else f" {quoted(arguments.selector)}"
     return f"logdirctl {arguments.title}{selector} {where}{flags} --apply"
-
-
-def _is_planned(rows: Sequence[ItemResult]) -> bool:
-    return any(row.state is ItemState.PLANNED for row in rows)
 
 
 def _selection(arguments: argparse.Namespace) -> Selection:
@@ -78,7 +74,7 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
         if arguments.apply:
             rows, problems = restoring.apply(broker, shown, TerminalReporter(streams, arguments.title))
         line = next_line(arguments, rows)
-        lines = said_of_override(arguments, is_planned=_is_planned(rows))
+        lines = said_of_override(arguments, is_planned=is_planned(rows))
         return finish(arguments, streams, rows, [*broker.notes, *problems], line, lines=lines, are_said=arguments.apply)
 
 
@@ -150,6 +146,6 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
             [*broker.notes, *problems],
             next_line(arguments, rows),
             more={"next_due_ms": due},
-            lines=(line, *said_of_override(arguments, is_planned=_is_planned(rows))),
+            lines=(line, *said_of_override(arguments, is_planned=is_planned(rows))),
             are_said=arguments.apply,
         )

@@ -22,7 +22,7 @@ from logdir.service.uninstall import UninstallRequest
 from tools.cli import Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import TerminalReporter, finish
+from tools.logdirctl.report import TerminalReporter, finish, is_planned
 from tools.logdirctl.source import add_source, named_words, source_of
 
 
@@ -68,7 +68,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         line = _next(arguments, rows, staying)
         more = {"bar": shown.barred.value}
         nothing = () if rows else ("nothing of ours is there",)
-        lines = said_of_override(arguments, is_planned=any(row.state is ItemState.PLANNED for row in rows))
+        lines = said_of_override(arguments, is_planned=is_planned(rows))
         return finish(arguments, streams, rows, [*broker.notes, *problems], line, more=more, lines=(*nothing, *lines))
 
 

@@ -130,6 +130,12 @@ class LogDirOfflineError(DiskError):
     code: ClassVar[str] = "log-dir-offline"
 
 
+class LogDirSuspectError(LogDirOfflineError):
+    """A log dir did not answer in time: what was asked of it last may be done or not."""
+
+    code: ClassVar[str] = "log-dir-suspect"
+
+
 class NoPermissionError(LogDirOfflineError):
     """A log dir or its work root that we have no right to; nothing says that its disk is unwell."""
 

@@ -38,6 +38,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return LongFirst(config, log)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def ports_in_this_process() -> Iterator[None]:
+    """Make the calls of every log dir in this process: most tests are about what they do, not about who makes them."""
+    from logdir.worker.port import placed
+
+    with placed(is_here=True):
+        yield
+
+
+@pytest.fixture
+def workers() -> Iterator[None]:
+    """Make the calls of every log dir in worker processes, as a command does."""
+    from logdir.worker.port import placed
+
+    with placed(is_here=False):
+        yield
+
+
 @pytest.fixture
 def record_proof(request: pytest.FixtureRequest) -> proof.Recorder:
     """Record what a test showed of a claim of :mod:`tests.proof.claims`; call it last, when all was asserted."""

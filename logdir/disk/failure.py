@@ -15,7 +15,16 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from logdir.disk.calls import Directory
-from logdir.errors import DiskFullError, LogDirError, NoPermissionError, Problem, ReadOnlyDiskError
+from logdir.disk.whole_path import not_a_file
+from logdir.errors import (
+    DiskError,
+    DiskFullError,
+    LogDirError,
+    LogDirOfflineError,
+    NoPermissionError,
+    Problem,
+    ReadOnlyDiskError,
+)
 from logdir.observe.classify import RESERVE, SPARE, Type
 
 _T = TypeVar("_T")
@@ -255,3 +264,31 @@ def trouble(path: str, error: LogDirError | OSError) -> Problem:
     if isinstance(error, OSError) and not is_sick(error):
         return Problem("refused", path, "something to recover", error.strerror or str(error), _AS_IT_WAS)
     raise error
+
+
+def as_disk_error(path: str, error: OSError) -> DiskError:
+    """Return an error of the kernel as one of ours."""
+    found = error.strerror or str(error)
+    if (something_else := not_a_file(error)) is not None:
+        return something_else
+    at = error.filename
+    if isinstance(at, str) and at.startswith("/") and not f"{at}/".startswith(f"{path}/"):
+        path = at  # of another disk, or of one of several
+    if is_denied(error):
+        return no_permission(path, error, "the right to do it")
+    if is_full(error):
+        return full_disk(path, error)
+    if is_read_only(error):
+        return mounted_read_only(path, error)
+    return LogDirOfflineError(path, expected="a disk that answers", found=found, fix="look at the kernel's log")
+
+
+def disk_error(top: Directory, log_dir: str, error: OSError) -> DiskError:
+    """Return an error of the kernel that ends the work on a disk as one of ours.
+
+    Args:
+        top: The log dir, open.
+        log_dir: Its path as configured.
+        error: What a call said.
+    """
+    return read_only(top, error, "a call that succeeds") if is_sick(error) else as_disk_error(log_dir, error)

@@ -13,20 +13,18 @@ Spec: design §2 law 4; kafka-behaviour §2.4, §10.2; reliability §5 "Locks"; 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
-import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
 from logdir.disk.calls import Directory
 from logdir.disk.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
 from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
+from logdir.disk.lock_holder import KAFKA_LOCK, OUTSIDE, holder, named, whole_file
 from logdir.disk.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
     LockHeldError,
@@ -39,53 +37,12 @@ from logdir.errors import (
 )
 from logdir.observe.classify import OWNER_LOCK
 
-KAFKA_LOCK = ".lock"
 BATCH_MS = 2 * 1000
 """How long Kafka's locks are held at most: a broker that starts meanwhile fails (attacks A22)."""
-OUTSIDE = "a process outside this container"
 
-_FLOCK = struct.Struct("hhqqi4x")
 _NO_SUCH_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
 _TRIES = 16
 """A broker that stops takes its file away once; more than a few times is something else."""
-
-
-def _whole_file(kind: int) -> bytes:
-    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
-
-
-def _named(pid: int) -> str:
-    try:
-        return f"pid {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
-    except (OSError, ValueError):
-        return f"pid {pid}"
-
-
-def _pid_by_descriptor(inode: int) -> int | None:
-    """Look for the process that holds an open-file-description lock; the kernel tells no pid of those."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for descriptor in (process / "fdinfo").iterdir():
-                text = descriptor.read_text()
-                if any(
-                    line.startswith("lock:") and "OFDLCK" in line and f":{inode} " in line for line in text.splitlines()
-                ):
-                    return int(process.name)
-    return None
-
-
-def holder(descriptor: int) -> str | None:
-    """Say who holds a lock that keeps us from the whole of an open file.
-
-    Returns:
-        ``pid 123 (java)``, or that it is none of this container's processes; ``None`` if nobody does.
-    """
-    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, _whole_file(fcntl.F_WRLCK)))
-    if kind == fcntl.F_UNLCK:
-        return None
-    if pid <= 0:
-        pid = _pid_by_descriptor(os.fstat(descriptor).st_ino) or 0
-    return _named(pid) if pid > 0 else OUTSIDE
 
 
 class HeldLock:
@@ -104,6 +61,11 @@ class HeldLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         self.release()
+
+    @property
+    def directory(self) -> HostDirectory:
+        """The directory the file lies in."""
+        return self._directory
 
     @property
     def path(self) -> str:
@@ -143,7 +105,7 @@ def _has_name(directory: HostDirectory, name: str, descriptor: int) -> bool:
 
 def _try_lock(descriptor: int, path: str) -> bool:
     try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file(fcntl.F_WRLCK))
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             return False
@@ -249,7 +211,7 @@ class OwnerLock(HeldLock):
                 _note_pid(descriptor)
                 return cls(work_root, descriptor)
             written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
-            who = _named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
+            who = named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
         except BaseException:
             os.close(descriptor)
             raise
@@ -361,6 +323,31 @@ def hold_all(
                 fix="nothing says that no broker runs",
             )
         yield Batch(tuple(locks), tuple(held), now_boottime_ms)
+
+
+def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> KafkaLock:
+    """Take Kafka's lock of one log dir, without waiting.
+
+    Args:
+        disk: The file systems of this host.
+        log_dir: Absolute path as configured.
+        work: Its work root, if it has one: where the disk is full, the lock file is made out of its reserve.
+
+    Returns:
+        The lock; the caller releases it, then closes ``lock.directory``.
+
+    Raises:
+        LockHeldError: another process holds it.
+        LogDirOfflineError: the log dir cannot be opened, or its lock not be asked for.
+        ReadOnlyDiskError: it takes no lock file.
+        RefusedError: the file is replaced again and again.
+    """
+    directory = _opened(disk, log_dir)
+    try:
+        return _locked(directory, work)
+    except BaseException:
+        directory.close()
+        raise
 
 
 def _locked(directory: HostDirectory, work: Directory | None) -> KafkaLock:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from threading import Thread
 from typing import TypeVar
 
+from logdir.observe.awaited import awaiting
+
 _T = TypeVar("_T")
 
 
@@ -47,8 +49,9 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
     except KeyboardInterrupt as error:
         errors.append(error)
     work()
-    for thread in threads:
-        _join(thread, errors)
+    with awaiting(*(f"/proc/self/task/{thread.native_id}/schedstat" for thread in threads)):
+        for thread in threads:
+            _join(thread, errors)
     if errors:
         raise errors[0]
 

@@ -81,7 +81,7 @@ def tell_suspects(
 
 def _failed(site: Site, failed: Mapping[int, str]) -> str | None:
     for directory in (site.top, site.work):
-        with suppress(OSError):
+        with suppress(OSError, LogDirError):
             if (said := failed.get(directory.identity().device)) is not None:
                 return said
     return None

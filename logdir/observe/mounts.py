@@ -63,3 +63,12 @@ def mounted_below(mounts: tuple[Mount, ...], real_path: bytes) -> frozenset[byte
     """Return the paths, relative to ``real_path``, on which something is mounted."""
     prefix = real_path.rstrip(b"/") + b"/"
     return frozenset(os.path.normpath(m.point[len(prefix) :]) for m in mounts if m.point.startswith(prefix))
+
+
+def identity_at(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the directory a path leads to, links followed; ``None`` if it cannot be looked at."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a scan starts with few imports
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

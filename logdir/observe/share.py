@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from logdir.observe.awaited import awaiting
+
 
 class Share(NamedTuple):
     """The half under way in the other process."""
@@ -22,12 +24,13 @@ class Share(NamedTuple):
     def result(self) -> bytes | None:
         """Wait for its bytes; ``None`` if it failed. Reaps the process."""
         pieces = []
-        try:
-            while piece := os.read(self.pipe, 1 << 20):
-                pieces.append(piece)
-        finally:
-            os.close(self.pipe)
-            _, status = os.waitpid(self.pid, 0)
+        with awaiting(f"/proc/{self.pid}/schedstat"):
+            try:
+                while piece := os.read(self.pipe, 1 << 20):
+                    pieces.append(piece)
+            finally:
+                os.close(self.pipe)
+                _, status = os.waitpid(self.pid, 0)
         return b"".join(pieces) if status == 0 else None
 
     def drop(self) -> None:

@@ -13,25 +13,25 @@ Spec: design §2 laws 4, 6, 9; attacks A19, A22, A23, A25, A26, A31, A45.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from logdir import clock
 from logdir.clock import Instant
 from logdir.disk import heartbeat
+from logdir.disk.calls import Disk
 from logdir.disk.file_system import fs_type_at, require_supported_fs
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.locks import Batch, OwnerLock, hold_all, no_owner_lock
+from logdir.disk.locks import OwnerLock, no_owner_lock
 from logdir.disk.recovery import recover_broker
 from logdir.disk.site import Site
 from logdir.disk.work_root import WorkRoot
 from logdir.errors import (
-    ConfigError,
     DiskFullError,
     LogDirError,
     LogDirOfflineError,
+    LogDirSuspectError,
     NoWorkRootError,
     Problem,
     ReadOnlyDiskError,
@@ -39,87 +39,54 @@ from logdir.errors import (
     UnsupportedVersionError,
 )
 from logdir.formats import brake_file
-from logdir.formats.inventory import Entry
 from logdir.observe.facts import LogDirFacts
-from logdir.observe.replicas import look
-from logdir.service.config import BrokerConfig, read_config, require_text
+from logdir.service.broker_request import BrokerRequest, accepted_of, require_log_dirs, skipped_of
+from logdir.service.config import BrokerConfig, require_text
+from logdir.service.kafka_locks import HeldLocks, hold_all
+from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told, told_or_closed
+from logdir.service.ports import BrokerPorts, connected
 from logdir.service.quarantine import closed_of, failed_of, keep_in_mind, unlocked
 from logdir.service.refill import refill
-from logdir.service.true_root import open_true_root, require_one_broker
+from logdir.worker.look import EVERY_LIVE, Deep
+from logdir.worker.open_log_dir import failed_syncs, require_owner_lock, take_owner_lock
+from logdir.worker.port import gather
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRequest:
-    """Which broker a use case is about, and what an operator says of its disks."""
-
-    server_properties: str | None = None
-    """Path of the broker's configuration; ``None`` where its log dirs are listed."""
-    log_dirs: str | None = None
-    """The log dirs themselves, separated by commas."""
-    skipped: tuple[str, ...] = ()
-    """Log dirs that are said to have failed and may not answer."""
-    accepted_stale: tuple[str, ...] = ()
-    """Log dirs that were away and are back, and that an operator has looked at since."""
-    named_disk: str | None = None
-    """A log dir to which a selection is narrowed; checked only for being one of the broker's."""
-
-    def config(self) -> BrokerConfig:
-        """Read the broker's configuration.
-
-        Raises:
-            ConfigError: it cannot be read or names nothing usable.
-        """
-        return read_config(self.server_properties, self.log_dirs)
-
-
-def skipped_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:
-    """Return the absolute paths of the log dirs that are said to have failed.
-
-    Raises:
-        ConfigError: one of them is not among the broker's log dirs.
-    """
-    return _log_dirs("--skip-log-dir", request.skipped, config)
-
-
-def accepted_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:
-    """Return the absolute paths of the log dirs that were away, and that an operator has looked at since.
-
-    Raises:
-        ConfigError: one of them is not among the broker's log dirs.
-    """
-    return _log_dirs("--even-if-stale-disk", request.accepted_stale, config)
-
-
-def _log_dirs(option: str, paths: Sequence[str], config: BrokerConfig) -> frozenset[str]:
-    """Return absolute paths, each of which is one of the broker's log dirs; ``option`` is for the message."""
-    absolute = [os.path.abspath(path) for path in paths]
-    strange = [path for path in absolute if path not in config.log_dirs]
-    if strange:
-        expected = "one of the broker's log dirs"
-        raise ConfigError(tuple(Problem("config-error", option, expected, path) for path in strange))
-    return frozenset(absolute)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenBroker:
     """Open log dirs of one broker."""
 
-    disk: HostDisk
+    ports: BrokerPorts
     request: BrokerRequest
-    named: BrokerConfig
     without: frozenset[str]
-    roots: tuple[WorkRoot, ...]
+    all_roots: tuple[WorkRoot, ...]
     missing: tuple[str, ...]
     """Of ``without``: those that did not answer."""
     rootless: tuple[str, ...] = ()
     """Those without a whole work root, where that is allowed."""
     closed: dict[str, Problem] = field(default_factory=dict)
     """Log dirs of which nothing may be changed though they answer, or begin to, and why; there may come more."""
-    notes: list[Problem] = field(default_factory=list)
-    """What is to be told beside the outcome."""
-    owned: Mapping[str, OwnerLock] = field(default_factory=dict)
-    """The lock of each work root that is owned, by log dir; none where nothing is changed."""
+    owned: Mapping[str, str] = field(default_factory=dict)
+    """The file of the lock of each work root that is owned, by log dir; none where nothing is changed."""
+
+    @property
+    def named(self) -> BrokerConfig:
+        """Return the broker's configuration."""
+        return self.ports.named
+
+    @property
+    def notes(self) -> list[Problem]:
+        """What is to be known beside the outcome."""
+        return self.ports.notes
+
+    @property
+    def roots(self) -> tuple[WorkRoot, ...]:
+        """Return the open work roots of log dirs that answer."""
+        suspect = self.ports.suspect
+        return tuple(root for root in self.all_roots if root.site.log_dir not in suspect)
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -143,13 +110,28 @@ class OpenBroker:
         """Return an absolute path, for messages: ``Site.path_of`` of a log dir that answers, else below its own."""
         return next((site.path_of(path) for site in self.sites if site.log_dir == log_dir), f"{log_dir}/{path}")
 
-    def look(self, closely: Callable[[Entry], bool] | None = None) -> tuple[LogDirFacts, ...]:
-        """Look at every configured log dir; of one that is barred node and cluster are the true ones."""
+    def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
+        """Look at every configured log dir; behind a start block node and cluster are the true ones."""
         true = {root.site.log_dir: root.belongs.node_id for root in self.roots}
         return tuple(
             replace(one, node_id=true.get(one.log_dir, one.node_id), closed=self.closed.get(one.log_dir))
-            for one in look_at(self.named, closely)
+            for one in self.ports.look(deep)
         )
+
+    def on_all(self, call: Callable[[Sequence[Site]], R]) -> R:
+        """As ``BrokerPorts.on_all``, of those with a work root."""
+        return self.ports.on_all({site.log_dir: site for site in self.sites}, call)
+
+    def write_all(self, write: Callable[[Sequence[Site]], object]) -> None:
+        """Write the same to every log dir that may be changed; again without one that stops answering meanwhile.
+
+        Args:
+            write: May be repeated.
+
+        Raises:
+            LogDirError: as ``write``, or as ``on_all``.
+        """
+        self.ports.on_all({site.log_dir: site for site in self.changeable}, write)
 
     def require_unchanged(self) -> None:
         """Return if the broker's configuration still says what it said.
@@ -170,16 +152,24 @@ class OpenBroker:
         Raises:
             LogDirReplacedError: one is not.
         """
-        for log_dir, lock in self.owned.items():
-            if log_dir not in self.closed:
-                with self._told(log_dir, lock.path):
-                    lock.require_held()
+        begun = {
+            log_dir: self.ports.port(log_dir).begin_opened(require_owner_lock)
+            for log_dir in self.owned
+            if log_dir not in self.closed
+        }
+        gather(begun.values())
+        for log_dir, pending in begun.items():
+            with self._told(log_dir, self.owned[log_dir]):
+                pending.result()
 
     @contextmanager
     def _told(self, log_dir: str, path: str | None = None) -> Iterator[None]:
-        """As ``told_or_closed``."""
-        with told_or_closed(log_dir, self.without, self._close, path):
-            yield
+        """As ``told_or_closed``; one that stops answering is passed over where it may be."""
+        try:
+            with told_or_closed(log_dir, self.without, self._close, path):
+                yield
+        except LogDirSuspectError as error:
+            self.ports.note(error)
 
     def _close(self, log_dir: str, why: Problem) -> None:
         if log_dir not in self.closed:
@@ -187,7 +177,7 @@ class OpenBroker:
             self.notes.append(why)
 
     @contextmanager
-    def batch(self) -> Iterator[Batch]:
+    def batch(self) -> Iterator[HeldLocks]:
         """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
 
         One that is said to have failed, and whose lock cannot be held, is closed.
@@ -199,17 +189,19 @@ class OpenBroker:
             LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
         """
         self.require_unchanged()
-        began = clock.boottime_ms()
-        works = {root.site.log_dir: root.site.work for root in self.roots}
-        with hold_all(self.disk, self.named.log_dirs, without=self.without, works=works, now_boottime_ms=began) as held:
+        with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
             for root in self.roots:
                 with self._told(root.site.log_dir):
-                    root.require_same(self.disk)
-                if root.site.log_dir not in held.log_dirs:
+                    root.require_same(self.disk_of(root.site.log_dir))
+                if root.site.log_dir not in held.log_dirs and not self.ports.port(root.site.log_dir).is_suspect:
                     self._close(root.site.log_dir, unlocked(root.site.log_dir))
             self.require_owned()
             yield held
         self.refill()
+
+    def disk_of(self, log_dir: str) -> Disk:
+        """Return what opens directories on the disk of a log dir."""
+        return self.ports.port(log_dir).disk
 
     def recover(self) -> None:
         """Finish or undo what an interruption left, and prove that replicas can be renamed, in one batch.
@@ -220,13 +212,13 @@ class OpenBroker:
         with self.batch():
             for root in self.roots:
                 if root.site.log_dir not in self.closed:
-                    require_supported_fs(
-                        root.site.log_dir, fs_type_at(root.site.log_dir), unsupported_fs=root.unsupported_fs
-                    )
-                    with self._told(root.site.log_dir):
+                    log_dir = root.site.log_dir
+                    with self._told(log_dir):
+                        fs_type = self.ports.port(log_dir).run(fs_type_at, log_dir)
+                        require_supported_fs(log_dir, fs_type, unsupported_fs=root.unsupported_fs)
                         root.prove()
             # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
-            is_whole = not self.missing and not self.rootless and not self.closed and not self.without
+            is_whole = not (self.missing or self.rootless or self.closed or self.without or self.ports.suspect)
             self.notes.extend(recover_broker(self.changeable, is_whole=is_whole, told=self._told).troubled)
 
     def refill(self) -> None:
@@ -251,13 +243,6 @@ class OpenBroker:
                     path = f"{site.work.path}/heartbeat.json"
                     fix = "nothing there is purged until logdirctl init writes it anew"
                     self.notes.append(Problem("state-error", path, "a heartbeat", "none that can be read", fix))
-
-
-def look_at(named: BrokerConfig, closely: Callable[[Entry], bool] | None = None) -> tuple[LogDirFacts, ...]:
-    """Look at every configured log dir; opens no lock and no work root."""
-    if closely is None:
-        return tuple(look(log_dir) for log_dir in named.log_dirs)
-    return tuple(look(log_dir, closely=closely) for log_dir in named.log_dirs)
 
 
 def _edited(path: str, found: str) -> RefusedError:
@@ -298,80 +283,116 @@ def opened(
         WorkRootOwnedError: another process of ours works there.
         LogDirError: as ``open_root``.
     """
-    named = request.config()
+    with connected(request, needs_all=not is_skip_of_use) as ports:
+        yield from _opened(
+            ports,
+            request,
+            changes=changes,
+            is_start_block_allowed=is_bar_allowed,
+            is_root_needed=is_root_needed,
+            is_skip_of_use=is_skip_of_use,
+            is_copy=is_copy,
+        )
+
+
+def _opened(
+    ports: BrokerPorts,
+    request: BrokerRequest,
+    *,
+    changes: bool,
+    is_start_block_allowed: bool,
+    is_root_needed: bool,
+    is_skip_of_use: bool,
+    is_copy: bool,
+) -> Iterator[OpenBroker]:
+    named = ports.named
     require_text(named)
     without = skipped_of(request, named)
     accepted = accepted_of(request, named)
-    _log_dirs("--disk", () if request.named_disk is None else (request.named_disk,), named)
-    disk = HostDisk()
+    require_log_dirs("--disk", () if request.named_disk is None else (request.named_disk,), named)
     roots: list[WorkRoot] = []
     missing: list[str] = []
     rootless: list[str] = []
-    with ExitStack() as stack:
-        for log_dir in named.log_dirs:
-            try:
-                with told(log_dir):
-                    root = stack.enter_context(open_true_root(disk, log_dir, is_bar_allowed=is_bar_allowed))
-            except LogDirOfflineError as error:
-                if not is_skip_of_use and log_dir not in without:
-                    raise  # without the words to go on without it
-                failed_of(error, log_dir, without)
-                missing.append(log_dir)
-                continue
-            except NoWorkRootError:
-                if is_root_needed:
-                    raise
-                rootless.append(log_dir)
-                continue
-            require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
-            roots.append(root)
-        failed: dict[str, Problem] = {}
-        owned: dict[str, OwnerLock] = {}
-        lockless: list[Problem] = []
-        for root in tuple(roots):
-            log_dir = root.site.log_dir
-            try:
-                if changes:
-                    owned[log_dir] = stack.enter_context(_owned(root.site))
-                else:
-                    lockless += _lockless(root.site)
-            except (LogDirOfflineError, ReadOnlyDiskError) as error:
-                is_readable = is_copy and isinstance(error, ReadOnlyDiskError)
-                failed[log_dir] = failed_of(error, log_dir, {log_dir} if is_readable else without)
-            try:
-                _require_known_versions(root.site)
-            except LogDirOfflineError as error:
-                failed[log_dir] = failed_of(error, log_dir, without)
-                roots.remove(root)
-                missing.append(log_dir)
-        if not roots and not rootless:
-            raise RefusedError(", ".join(sorted(without)), expected="at least one log dir that answers", found="none")
-        sites = tuple(root.site for root in roots)
-        with told(named.log_dirs[0]):
-            closed = closed_of(sites, accepted) | failed
+    begun = [port.begin_root(is_start_block_allowed=is_start_block_allowed) for port in ports.ports]
+    gather(begun)
+    for port, pending in zip(ports.ports, begun, strict=True):
+        log_dir = port.log_dir
         try:
-            yield OpenBroker(
-                disk=disk,
-                request=request,
-                named=named,
-                without=without,
-                roots=tuple(roots),
-                missing=tuple(missing),
-                rootless=tuple(rootless),
-                closed=closed,
-                notes=[*closed.values(), *lockless],
-                owned=owned,
-            )
-        finally:
+            with told(log_dir):
+                root = pending.result()
+        except LogDirSuspectError as error:
+            if log_dir not in without:
+                ports.note(error)
+            missing.append(log_dir)
+            continue
+        except LogDirOfflineError as error:
+            if not is_skip_of_use and log_dir not in without:
+                raise  # without the words to go on without it
+            failed_of(error, log_dir, without)
+            missing.append(log_dir)
+            continue
+        except NoWorkRootError:
+            if is_root_needed:
+                raise
+            rootless.append(log_dir)
+            continue
+        require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
+        roots.append(root)
+    failed: dict[str, Problem] = {}
+    owned: dict[str, str] = {}
+    lockless: list[Problem] = []
+    for root in tuple(roots):
+        site = root.site
+        log_dir = site.log_dir
+        try:
             if changes:
-                keep_in_mind(disk, sites, closed)
+                with told(site.work.path):
+                    owned[log_dir] = ports.port(log_dir).run_opened(take_owner_lock)
+            else:
+                lockless += _lockless(site)
+        except LogDirSuspectError as error:
+            ports.note(error)
+            continue
+        except (LogDirOfflineError, ReadOnlyDiskError) as error:
+            is_readable = is_copy and isinstance(error, ReadOnlyDiskError)
+            failed[log_dir] = failed_of(error, log_dir, {log_dir} if is_readable else without)
+        try:
+            _require_known_versions(site)
+        except LogDirSuspectError as error:
+            ports.note(error)
+        except LogDirOfflineError as error:
+            failed[log_dir] = failed_of(error, log_dir, without)
+            roots.remove(root)
+            missing.append(log_dir)
+    if not rootless and all(root.site.log_dir in ports.suspect for root in roots):
+        where = ", ".join(sorted(without)) or ", ".join(missing)
+        raise RefusedError(where, expected="at least one log dir that answers", found="none")
+    broker = OpenBroker(
+        ports=ports,
+        request=request,
+        without=without,
+        all_roots=tuple(roots),
+        missing=tuple(missing),
+        rootless=tuple(rootless),
+        owned=owned,
+    )
+    with told(named.log_dirs[0]):
+        broker.closed.update(broker.on_all(lambda sites: closed_of(sites, accepted)) | failed)
+    broker.notes.extend([*broker.closed.values(), *lockless])
+    try:
+        yield broker
+    finally:
+        if changes:
+            keep_in_mind(_failed_syncs(ports), broker.sites, broker.closed)
 
 
-def _owned(site: Site) -> OwnerLock:
-    if not isinstance(site.work, HostDirectory):
-        raise TypeError(f"no directory of this host: {site.work!r}")
-    with told(site.work.path):
-        return OwnerLock.take(site.work)
+def _failed_syncs(ports: BrokerPorts) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for port in ports.ports:
+        if not port.is_suspect:
+            with suppress(LogDirError, OSError):
+                found.update(port.run_opened(failed_syncs))
+    return found
 
 
 def _lockless(site: Site) -> list[Problem]:

@@ -16,23 +16,22 @@ from logdir.decide import capture as rule
 from logdir.decide.capture import CAPTURABLE, Capture, CapturePlan, Room, plan_capture
 from logdir.decide.deadline import DelayPolicy
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
-from logdir.disk import capture as disk_capture
 from logdir.disk.capture import CaptureItem
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome
-from logdir.disk.site import Site
-from logdir.errors import Problem
-from logdir.formats.inventory import Entry, Kind
+from logdir.errors import LogDirSuspectError, Problem
+from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.service.broker import OpenBroker
 from logdir.service.os_errors import told
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, refused
 from logdir.service.selection import nothing_selected
-from logdir.service.staged import none_closely, set_aside
+from logdir.service.staged import set_aside
 from logdir.service.unlocked import each
-
-_KINDS = frozenset(kind.value for kind in CAPTURABLE)
+from logdir.worker import operations
+from logdir.worker.look import NOTHING, Deep
+from logdir.worker.port import Port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,7 @@ def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
         LogDirError: a log dir does not say how full its disk is.
     """
     selector = asked.parsed()
-    facts = broker.look(_closely)
+    facts = broker.look(Deep(kinds=CAPTURABLE))
     problems = [one.problem for one in facts if one.problem is not None]
     there = _there(facts)
     chosen = there if selector is None else select(selector, there)
@@ -116,10 +115,6 @@ def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tupl
     return [*rows, *refused(shown.plan.refusals)], [*shown.problems, *problems]
 
 
-def _closely(entry: Entry) -> bool:
-    return entry.kind in _KINDS
-
-
 def _there(facts: tuple[LogDirFacts, ...]) -> tuple[Replica, ...]:
     return tuple(replica for one in facts for replica in one.replicas if replica.kind in CAPTURABLE)
 
@@ -127,8 +122,12 @@ def _there(facts: tuple[LogDirFacts, ...]) -> tuple[Replica, ...]:
 def _rooms(broker: OpenBroker) -> Mapping[str, Room]:
     rooms = {}
     for site in broker.sites:
-        with told(site.log_dir):
-            space = site.top.space()
+        try:
+            with told(site.log_dir):
+                space = site.top.space()
+        except LogDirSuspectError as error:
+            broker.ports.note(error)
+            continue
         rooms[site.log_dir] = Room(
             free_bytes=space.free_bytes,
             total_bytes=space.total_bytes,
@@ -141,7 +140,7 @@ def _rooms(broker: OpenBroker) -> Mapping[str, Room]:
 def _deadlines(broker: OpenBroker) -> Mapping[tuple[str, str | None], int]:
     """Return until when everything staged may be had back, by log dir and path: of an earlier capture it is earlier."""
     found: dict[tuple[str, str | None], int] = {}
-    for item in set_aside(broker.look(none_closely), None, Kind.STAGED):
+    for item in set_aside(broker.look(NOTHING), None, Kind.STAGED):
         if item.marker is not None and item.marker.delay_ms is not None:
             found[item.log_dir, item.path] = item.marker.staged_at_ms + item.marker.delay_ms
     return found
@@ -167,11 +166,6 @@ def _undone(row: ItemResult) -> ItemResult:
     return replace(row, undo_until_ms=None, says=says)
 
 
-def _capturing(action: Capture) -> Callable[[Site], Outcome]:
+def _capturing(action: Capture) -> Callable[[Port], Outcome]:
     item = CaptureItem(name=action.replica.path, delay_ms=action.delay_ms)
-
-    def capture(site: Site) -> Outcome:
-        (outcome,) = disk_capture.capture(site, [item], read_instant)
-        return outcome
-
-    return capture
+    return lambda port: port.run_at(operations.capture, item)

@@ -20,14 +20,14 @@ from logdir.decide.trust import ANY_AGE_MS, check_image, is_of_cluster
 from logdir.desired.image import Source
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
 from logdir.service.config import BrokerConfig
 from logdir.service.desired_source import Desired, against_blank, read_desired
 from logdir.service.own_log import METADATA_DIR, is_same, own_log, own_logs
-from logdir.service.running import is_running
+from logdir.service.ports import metadata_path
 from logdir.service.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 
 _CONFIGURATION = (
@@ -53,14 +53,47 @@ def own_log_there(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> bool:
     return own is not None and os.path.isdir(own)  # noqa: PTH112 - unlike Path's it never raises
 
 
-def cluster_with_own_logs(source: SourceRequest, broker: OpenBroker, facts: Sequence[LogDirFacts]) -> ClusterState:
+def cluster_with_own_logs(source: SourceRequest, broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> ClusterState:
     """Return what the cluster says to an open broker, and what its own metadata logs know beside that.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
-    used = highest(controller.read_records(broker.sites))
-    return with_own_logs(read_cluster(source, broker.named, facts, used), source, broker.named, facts, used)
+    used = highest(broker.on_all(controller.read_records))
+    running = broker.ports.running()
+    path = metadata_path(broker.named, parse_uri(source.uri).path)
+    try:
+        return broker.ports.apart(
+            path, read_cluster_state, source, broker.named, facts, used, is_broker_running=running
+        )
+    except LogDirSuspectError as error:
+        if parse_uri(source.uri) != OWN_LOG:
+            raise
+        return ClusterState(blind=error.problem())
+
+
+def read_cluster_state(
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: tuple[LogDirFacts, ...],
+    used: ControllerFile | None,
+    *,
+    is_broker_running: bool | Problem,
+) -> ClusterState:
+    """Read what the cluster says, and what the broker's own metadata logs know beside that; changes nothing.
+
+    Args:
+        source: Which source.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+        is_broker_running: Of ``BrokerPorts.running``.
+
+    Raises:
+        LogDirError: a source that ``--from`` names cannot be read.
+    """
+    state = read_cluster(source, named, facts, used, is_broker_running=is_broker_running)
+    return with_own_logs(state, source, named, facts, used, is_broker_running)
 
 
 def with_own_logs(
@@ -69,6 +102,7 @@ def with_own_logs(
     named: BrokerConfig,
     facts: Sequence[LogDirFacts],
     used: ControllerFile | None,
+    is_broker_running: bool | Problem,
 ) -> ClusterState:
     """Return what the cluster says together with what the broker's own metadata logs know; changes nothing.
 
@@ -80,6 +114,7 @@ def with_own_logs(
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
+        is_broker_running: Of ``BrokerPorts.running``.
     """
     asked = None if state.seen is None else state.seen.origin
     others = [path for path in own_logs(named, facts) if asked is None or not is_same(path, asked)]
@@ -89,7 +124,7 @@ def with_own_logs(
         now_ms = max(0, read_instant().wall_ms)
         # What cannot be read shows no removal, and may hold anything else.
         try:
-            desired = read_source(other, named, facts, used, now_ms=now_ms)
+            desired = read_source(other, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
         except LogDirError as error:
             desired = error.problem()
         found.append(ClusterState(blind=desired) if isinstance(desired, Problem) else usable(desired, facts, now_ms))
@@ -100,12 +135,21 @@ Stamp = tuple[tuple[str, int, int], ...]
 """Names, sizes and times of change of the files of a metadata log."""
 
 
-def stamp_of(broker: OpenBroker, facts: Sequence[LogDirFacts]) -> Stamp | None:
+def stamp_of(broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
     """Return what tells whether the broker wrote its own metadata log meanwhile, ``None`` if it has none.
 
     A broker that starts writes it before it asks for Kafka's locks (design §8).
     """
-    own = own_log(broker.named, facts)
+    path = metadata_path(broker.named, "")
+    try:
+        return broker.ports.apart(path, read_stamp, broker.named, facts)
+    except LogDirSuspectError:
+        return None
+
+
+def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
+    """As ``stamp_of``, of this process's own look."""
+    own = own_log(named, facts)
     try:
         if own is None:
             return None
@@ -117,7 +161,12 @@ def stamp_of(broker: OpenBroker, facts: Sequence[LogDirFacts]) -> Stamp | None:
 
 
 def read_cluster(
-    source: SourceRequest, named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: Sequence[LogDirFacts],
+    used: ControllerFile | None,
+    *,
+    is_broker_running: bool | Problem,
 ) -> ClusterState:
     """Read what the cluster says; changes nothing.
 
@@ -126,6 +175,7 @@ def read_cluster(
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
+        is_broker_running: Of ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -135,7 +185,7 @@ def read_cluster(
         where = own_log(named, facts) or METADATA_DIR
         return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "none"))
     now_ms = max(0, read_instant().wall_ms)
-    desired = read_source(source, named, facts, used, now_ms=now_ms)
+    desired = read_source(source, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
     return usable(desired, facts, now_ms) if isinstance(desired, Desired) else ClusterState(blind=desired)
 
 
@@ -146,6 +196,7 @@ def read_source(
     used: ControllerFile | None,
     *,
     now_ms: int,
+    is_broker_running: bool | Problem,
     is_past_needed: bool = True,
 ) -> Desired | Problem:
     """Read how the cluster is now; changes nothing.
@@ -156,6 +207,7 @@ def read_source(
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
         now_ms: This moment (wall clock).
+        is_broker_running: Of ``BrokerPorts.running``.
         is_past_needed: As for ``read_desired``.
 
     Returns:
@@ -165,13 +217,15 @@ def read_source(
         LogDirError: a source that ``--from`` names cannot be read.
     """
     try:
+        if isinstance(is_broker_running, Problem):
+            raise ConfigError((is_broker_running,))
         return read_desired(
             source,
             named,
             facts,
             used,
             now_ms=now_ms,
-            is_broker_running=is_running(named.log_dirs),
+            is_broker_running=is_broker_running,
             is_past_needed=is_past_needed,
             is_end_needed=True,
         )

@@ -15,7 +15,7 @@ from logdir.observe.named_file import read_named
 from logdir.text import utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
 _ONCE = "list it once: a broker stops over two log dirs that are one"
 
@@ -80,27 +80,30 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
     texts = [utf8(path) for path in absolute]
     twice = sorted({text for text in texts if texts.count(text) > 1})
     problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
-    problems += _one_directory(absolute, where)
     if problems:
         raise ConfigError(tuple(problems))
     return BrokerConfig(tuple(absolute), rack, node_id, metadata, is_kraft, unknown, may_be_only_voter)
 
 
-def _one_directory(paths: Sequence[str], where: str) -> list[Problem]:
-    """Return the paths that lead to a directory of another path, through a link or a second mount."""
+def require_distinct(identities: Mapping[str, tuple[int, int]], where: str) -> None:
+    """Return if every log dir is a directory of its own, whatever links and mounts lead to it.
+
+    Args:
+        identities: By path, in the order of the configuration: of those that answer.
+        where: What names them, for the message.
+
+    Raises:
+        ConfigError: two of them are one directory.
+    """
     first: dict[tuple[int, int], str] = {}
-    found = []
-    for path in dict.fromkeys(paths):
-        try:
-            stat = os.stat(path)  # noqa: PTH116 - few imports, here
-        except OSError:
-            continue  # one that does not answer is no other one's second name
-        other = first.setdefault((stat.st_dev, stat.st_ino), path)
+    problems = []
+    for path, identity in identities.items():
+        other = first.setdefault(identity, path)
         if other != path:
-            found.append(
-                Problem("config-error", where, "each log dir once", f"{path}: the same directory as {other}", _ONCE)
-            )
-    return found
+            found = f"{path}: the same directory as {other}"
+            problems.append(Problem("config-error", where, "each log dir once", found, _ONCE))
+    if problems:
+        raise ConfigError(tuple(problems))
 
 
 def require_text(named: BrokerConfig) -> None:

@@ -22,11 +22,12 @@ from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.desired.image import Image
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, refused_by
-from logdir.service.broker import BrokerRequest
+from logdir.service.broker_request import BrokerRequest
 from logdir.service.config import BrokerConfig
 from logdir.service.desired_source import against_blank, read_desired
 from logdir.service.host import Host, look_at_host, unformatted
 from logdir.service.own_log import own_log
+from logdir.service.ports import BrokerPorts, connected, metadata_path
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest, parse_uri
 from logdir.text import printable
@@ -89,20 +90,30 @@ def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) ->
     selector = None if asked.selector in (None, EVERYTHING) else parse(str(asked.selector))
     source = SourceRequest() if asked.source is None else asked.source
     parse_uri(source.uri)
-    named = asked.broker.config()
-    disks = _disks_of(asked, named)
-    host = look_at_host(named)
+    with connected(asked.broker) as ports:
+        return _describe(asked, selector, source, ports, source_read)
+
+
+def _describe(
+    asked: DescribeRequest,
+    selector: Selector | None,
+    source: SourceRequest,
+    ports: BrokerPorts,
+    source_read: Callable[[Image], None],
+) -> DescribeResult:
+    disks = _disks_of(asked, ports.named)
+    host = look_at_host(ports)
     problems = [*host.problems, *(one.problem for one in host.facts if one.problem is not None)]
     problems += unformatted(host.facts)
     notes: list[Problem] = []
     # kafka-log-dirs asks brokers, and no cluster.
-    image = None if asked.form is Form.KAFKA_LOG_DIRS else _image(asked, named, host, problems, notes, source_read)
+    image = None if asked.form is Form.KAFKA_LOG_DIRS else _image(asked, ports, host, problems, notes, source_read)
     rows: tuple[Described, ...] = ()
     lines: tuple[str, ...] = ()
     if asked.form is Form.LISTING:
         rows = _rows(host, image, selector, disks, problems)
     else:
-        lines = _lines(asked, named, host, image, selector, disks, problems)
+        lines = _lines(asked, ports, host, image, selector, disks, problems)
     return DescribeResult(
         rows=rows,
         lines=lines,
@@ -131,7 +142,7 @@ def _rows(
 
 def _lines(
     asked: DescribeRequest,
-    named: BrokerConfig,
+    ports: BrokerPorts,
     host: Host,
     image: Image | None,
     selector: Selector | None,
@@ -141,9 +152,9 @@ def _lines(
     from logdir.service import describe_stock
 
     if asked.form is Form.KAFKA_LOG_DIRS:
-        found = describe_stock.log_dirs(named, host.facts, selector, disks)
+        found = describe_stock.log_dirs(ports, host.facts, selector, disks)
     else:
-        found = describe_stock.topics(asked.broker.server_properties, image, selector)
+        found = describe_stock.topics(ports, asked.broker.server_properties, image, selector)
     if selector is not None and not found.found:
         problems.append(nothing_selected(selector.text, "describe"))
     return found.lines
@@ -169,7 +180,7 @@ def _disks_of(asked: DescribeRequest, named: BrokerConfig) -> frozenset[str] | N
 
 def _image(
     asked: DescribeRequest,
-    named: BrokerConfig,
+    ports: BrokerPorts,
     host: Host,
     problems: list[Problem],
     notes: list[Problem],
@@ -181,13 +192,23 @@ def _image(
         LogDirError: the source that was named cannot be used.
     """
     is_asked = asked.form is Form.KAFKA_TOPICS or asked.source is not None
-    if not is_asked and own_log(named, host.facts) is None:
+    named, path = ports.named, metadata_path(ports.named, "")
+    if not is_asked and ports.apart(path, own_log, named, host.facts) is None:
         return None
     source = SourceRequest() if asked.source is None else asked.source
     now_ms = read_instant().wall_ms
     try:
         # Whatever its age, and whoever runs: nothing follows from what is shown.
-        desired = read_desired(source, named, host.facts, host.used, now_ms=now_ms, is_broker_running=True)
+        desired = ports.apart(
+            metadata_path(named, parse_uri(source.uri).path),
+            read_desired,
+            source,
+            named,
+            host.facts,
+            host.used,
+            now_ms=now_ms,
+            is_broker_running=True,
+        )
         blank = against_blank(desired.image)
         if blank is not None:
             if is_asked:

@@ -17,6 +17,7 @@ from logdir.decide.describe import Listed, choose, one_broker, partitions
 from logdir.decide.selector import Selector
 from logdir.desired.image import NO_LEADER, Image, Partition, Source, Topic
 from logdir.desired.topic_detail import Details, configs_of, read_details
+from logdir.errors import LogDirSuspectError
 from logdir.formats import java_properties, log_dirs_json, topic_lines
 from logdir.formats.inventory import Kind
 from logdir.formats.log_dirs_json import LogDirLine, PartitionLine
@@ -24,8 +25,8 @@ from logdir.formats.topic_lines import PartitionText, Reassignment, TopicText
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.observe.log_end import log_end
-from logdir.service.config import BrokerConfig
 from logdir.service.desired_source import read_whole
+from logdir.service.ports import BrokerPorts
 from logdir.text import utf8
 
 _UNUSABLE = frozenset(("symlink", "mount-point", "unreadable"))
@@ -43,12 +44,12 @@ class Lines(NamedTuple):
 
 
 def log_dirs(
-    named: BrokerConfig, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
+    ports: BrokerPorts, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
 ) -> Lines:
     """Return the line of ``kafka-log-dirs --describe``; reads the ends of logs that are being moved.
 
     Args:
-        named: The broker.
+        ports: Of the broker.
         facts: Of every log dir.
         selector: Which partitions; every log dir is listed all the same.
         disks: Which log dirs; ``None``: all.
@@ -56,7 +57,7 @@ def log_dirs(
     Raises:
         ConfigError: nothing says the node id, or log dirs contradict each other.
     """
-    broker = one_broker(facts, named.node_id)
+    broker = one_broker(facts, ports.named.node_id)
     served = [
         replica
         for one in facts
@@ -69,7 +70,7 @@ def log_dirs(
     current = {(replica.topic, replica.partition): replica for replica in served if replica.kind is Kind.LIVE}
     by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts if disks is None or one.log_dir in disks}
     for replica in chosen:
-        by_dir[replica.log_dir].append(_line(replica, current))
+        by_dir[replica.log_dir].append(_line(ports, replica, current))
     # One of which only a part is hidden still tells.
     offline = {one.log_dir for one in facts if one.is_offline}
     lines = [
@@ -79,12 +80,12 @@ def log_dirs(
     return Lines((log_dirs_json.render(broker, lines),), bool(chosen))
 
 
-def _line(replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -> PartitionLine:
+def _line(ports: BrokerPorts, replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -> PartitionLine:
     is_future = replica.kind is Kind.FUTURE
     lag = 0  # a high watermark never lies beyond the end of its own log
     if is_future:
         other = current.get((replica.topic, replica.partition))
-        ends = None if other is None else (log_end(other.log_dir, other.path), log_end(replica.log_dir, replica.path))
+        ends = None if other is None else (_end_of(ports, other), _end_of(ports, replica))
         lag = log_dirs_json.UNKNOWN_LAG
         if ends is not None and ends[0] is not None and ends[1] is not None:
             lag = ends[0] - ends[1]
@@ -93,10 +94,20 @@ def _line(replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -
     return PartitionLine(name, replica.partition, replica.log_bytes or 0, lag, is_future)
 
 
-def topics(server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:
+def _end_of(ports: BrokerPorts, replica: Replica) -> int | None:
+    """Return where a log ends, ``None`` if that is not known, or its disk does not answer."""
+    try:
+        return ports.port(replica.log_dir).run(log_end, replica.log_dir, replica.path)
+    except LogDirSuspectError as error:
+        ports.note(error)
+        return None
+
+
+def topics(ports: BrokerPorts, server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:
     """Return the lines of ``kafka-topics --describe``; reads the metadata log once more for what an image leaves out.
 
     Args:
+        ports: Of the broker.
         server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
         image: What the cluster says.
         selector: Which topics; of one that is only partly meant the other partitions are not listed.
@@ -110,7 +121,7 @@ def topics(server_properties: str | None, image: Image | None, selector: Selecto
     chosen: dict[tuple[str, bytes], list[Listed]] = {}
     for one in every if selector is None else choose(selector, every):
         chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
-    details = read_details(image, [topic_id for _, topic_id in chosen if any(topic_id)])
+    details = ports.apart(image.origin, read_details, image, [topic_id for _, topic_id in chosen if any(topic_id)])
     own = _own(server_properties)
     texts = {key: _topic(image, listed[0].of, details, own) for key, listed in chosen.items()}
     only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}

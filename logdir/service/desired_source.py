@@ -38,7 +38,6 @@ from logdir.formats import meta_properties
 from logdir.formats.controller_file import ControllerFile, MetadataMark
 from logdir.formats.inventory import Kind
 from logdir.ids import TopicId
-from logdir.observe.birth import births
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.service.config import BrokerConfig
@@ -338,14 +337,3 @@ def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
         if replica.kind is Kind.LIVE
         and claim(image, replica.topic, replica.topic_id, replica.partition).says not in _QUIET
     )
-
-
-def births_of(replicas: Iterable[Replica]) -> dict[tuple[str, str], int]:
-    """Return when partition directories came to be, by log dir and path; reads the disks."""
-    paths: dict[str, list[str]] = {}
-    for replica in replicas:
-        paths.setdefault(replica.log_dir, []).append(replica.path)
-    found: dict[tuple[str, str], int] = {}
-    for log_dir, listed in paths.items():
-        found.update(births(log_dir, listed))
-    return found

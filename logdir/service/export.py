@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from logdir.decide.refusal import Why, at, refuse
-from logdir.disk.elsewhere import require_place
-from logdir.disk.export import export
-from logdir.disk.outcome import Outcome, done, undone
-from logdir.disk.site import Site
-from logdir.errors import ConfigError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
+from logdir.disk.outcome import Outcome
+from logdir.errors import ConfigError, Problem
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import BY_HAND
 from logdir.observe.facts import SetAside
 from logdir.service.broker import OpenBroker
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, refused
-from logdir.service.staged import Selection, item_of, none_closely, nothing_staged, selected
+from logdir.service.staged import Selection, item_of, nothing_staged, selected
 from logdir.service.unlocked import each
+from logdir.worker.look import NOTHING
+from logdir.worker.operations import export_copy, place_problem
+from logdir.worker.port import Port
 
 _UNDONE = "no copy was made"
 
@@ -66,7 +66,7 @@ def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
         ConfigError: the selector is not named right.
     """
     into = os.path.abspath(asked.output)
-    facts = broker.look(none_closely)
+    facts = broker.look(NOTHING)
     # Of what was captured in part the part can be had.
     there = selected(facts, asked.selection, Kind.STAGED, Kind.INCOMING)
     found = [item for item in there if item.kind is Kind.STAGED or item.is_partial]
@@ -126,30 +126,18 @@ def _destination(into: str, item: SetAside) -> str:
     return os.path.join(into, f"{item.topic}-{item.partition}")
 
 
-def _forbidden(broker: OpenBroker) -> list[str]:
+def _forbidden(broker: OpenBroker) -> tuple[str, ...]:
     named = broker.named
     own_log = () if named.metadata_log_dir is None else (named.metadata_log_dir,)
-    return [*named.log_dirs, *own_log, *(one.work.path for one in broker.sites)]
+    return (*named.log_dirs, *own_log, *(one.work.path for one in broker.sites))
 
 
 def _placed(broker: OpenBroker, into: str, item: SetAside, row: ItemResult) -> ItemResult:
     """Return a planned row, refused where no copy can be made at its place."""
-    try:
-        require_place(_destination(into, item), _forbidden(broker))
-    except RefusedError as error:
-        return replace(row, state=ItemState.REFUSED, says=_UNDONE, problem=error.problem())
-    return row
+    problem = place_problem(_destination(into, item), _forbidden(broker))
+    return row if problem is None else replace(row, state=ItemState.REFUSED, says=_UNDONE, problem=problem)
 
 
-def _exporting(broker: OpenBroker, into: str, item: SetAside) -> Callable[[Site], Outcome]:
-    def copy(site: Site) -> Outcome:
-        place = item.path
-        try:
-            export(site, place, _destination(into, item), _forbidden(broker))
-        except ReadOnlyDiskError:
-            raise
-        except LogDirError as error:
-            return undone(place, error)
-        return done(place, place)
-
-    return copy
+def _exporting(broker: OpenBroker, into: str, item: SetAside) -> Callable[[Port], Outcome]:
+    destination, forbidden = _destination(into, item), _forbidden(broker)
+    return lambda port: port.run_at(export_copy, item.path, destination, forbidden)

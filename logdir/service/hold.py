@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from logdir.decide.refusal import Refusal, at, refuse_closed
 from logdir.disk import staging
 from logdir.disk.outcome import Outcome
-from logdir.disk.site import Site
 from logdir.errors import Problem
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import SetAside
 from logdir.service.broker import OpenBroker
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, refused
-from logdir.service.staged import Selection, item_of, none_closely, nothing_staged, selected
+from logdir.service.staged import Selection, item_of, nothing_staged, selected
 from logdir.service.unlocked import each
+from logdir.worker.look import NOTHING
+from logdir.worker.port import Port
 
 _SAYS = "kept until an operator restores or purges it"
 
@@ -43,7 +44,7 @@ def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
     Raises:
         ConfigError: the selector is not named right.
     """
-    facts = broker.look(none_closely)
+    facts = broker.look(NOTHING)
     found = selected(facts, selection, Kind.STAGED)
     if not found:
         return HoldPlanned(items=(), problems=nothing_staged(facts, selection.text), staged=(), is_empty=True)
@@ -77,5 +78,5 @@ def _closed(broker: OpenBroker, item: SetAside) -> Refusal | None:
     return None if closed is None else at(item.place, closed)
 
 
-def _holding(item: SetAside) -> Callable[[Site], Outcome]:
-    return lambda site: staging.hold(site, item.name)
+def _holding(item: SetAside) -> Callable[[Port], Outcome]:
+    return lambda port: port.run_at(staging.hold, item.name)

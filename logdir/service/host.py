@@ -10,7 +10,6 @@ Spec: design §2 laws 2, 6, §6, §8; attacks A20, A25, A38.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,16 +17,15 @@ from logdir.decide import brake as brake_rule
 from logdir.decide.position import highest
 from logdir.decide.refusal import not_formatted
 from logdir.disk import brake, controller
-from logdir.disk.io import HostDisk
-from logdir.errors import LogDirError, NoWorkRootError, Problem
+from logdir.disk.site import Site
+from logdir.errors import LogDirError, LogDirSuspectError, NoWorkRootError, Problem
 from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
-from logdir.service.broker import look_at
-from logdir.service.config import BrokerConfig
 from logdir.service.os_errors import told
+from logdir.service.ports import BrokerPorts
 from logdir.service.quarantine import closed_of
-from logdir.service.true_root import open_true_root
+from logdir.worker.port import gather
 
 
 class Host(NamedTuple):
@@ -49,36 +47,45 @@ def unformatted(facts: Iterable[LogDirFacts]) -> list[Problem]:
     return [problem for one in facts if (problem := not_formatted(one)) is not None]
 
 
-def look_at_host(named: BrokerConfig) -> Host:
+def look_at_host(ports: BrokerPorts) -> Host:
     """Look at all disks of a broker and at what is remembered in their work roots; reads only.
+
+    Args:
+        ports: Of the broker.
 
     Raises:
         FormatError: a newer release wrote what is remembered.
     """
-    facts = {one.log_dir: one for one in look_at(named)}
+    facts = {one.log_dir: one for one in ports.look()}
     used: list[ControllerFile | None] = []
     records: list[tuple[Count, ...] | None] = []
-    sites = []
+    sites: dict[str, Site] = {}
     rootless: list[str] = []
-    disk = HostDisk()
-    with ExitStack() as stack:
-        for log_dir in named.log_dirs:
-            try:
-                with told(log_dir):
-                    root = stack.enter_context(open_true_root(disk, log_dir))
-            except LogDirError as error:
-                if isinstance(error, NoWorkRootError):
-                    rootless.append(log_dir)
-                # Without a work root nothing is remembered, which only means that less is proven.
-                used.append(None)
-                records.append(None)
-                continue
-            sites.append(root.site)
-            used += controller.read_records([root.site])
-            records += brake.read_records([root.site])
-            # Behind a bar the true node stands elsewhere.
-            facts[log_dir] = replace(facts[log_dir], node_id=root.belongs.node_id)
-        with told(named.log_dirs[0]):
-            closed = closed_of(sites)
+    begun = [port.begin_root(is_start_block_allowed=True) for port in ports.ports]
+    gather(begun)
+    for port, pending in zip(ports.ports, begun, strict=True):
+        log_dir = port.log_dir
+        try:
+            with told(log_dir):
+                root = pending.result()
+                last_applied = controller.read_records([root.site])
+                record = brake.read_records([root.site])
+        except LogDirError as error:
+            if isinstance(error, LogDirSuspectError):
+                ports.note(error)
+            if isinstance(error, NoWorkRootError):
+                rootless.append(log_dir)
+            # Without a work root nothing is remembered, which only means that less is proven.
+            used.append(None)
+            records.append(None)
+            continue
+        sites[log_dir] = root.site
+        used += last_applied
+        records += record
+        # Behind a start block the true node stands elsewhere.
+        facts[log_dir] = replace(facts[log_dir], node_id=root.belongs.node_id)
+    with told(ports.named.log_dirs[0]):
+        closed = ports.on_all(sites, closed_of)
     found = tuple(replace(one, closed=closed.get(log_dir)) for log_dir, one in facts.items())
-    return Host(found, highest(used), brake_rule.highest(records), tuple(closed.values()), tuple(rootless))
+    problems = (*closed.values(), *ports.notes)
+    return Host(found, highest(used), brake_rule.highest(records), problems, tuple(rootless))

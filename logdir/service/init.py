@@ -28,13 +28,13 @@ from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
 from logdir.formats import brake_file, controller_file, heartbeat_file
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.observe.classify import OWNER_LOCK
-from logdir.service.broker import BrokerRequest, accepted_of, skipped_of
+from logdir.service.broker_request import BrokerRequest, accepted_of, skipped_of
 from logdir.service.config import require_text
+from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told, told_or_closed
 from logdir.service.quarantine import closed_of, keep_in_mind, require_none_closed
 from logdir.service.refill import refill
 from logdir.service.result import ItemState
-from logdir.service.true_root import require_one_broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, 
                 raise
             spent.append(error.problem())  # beside it stands what was made by then
         finally:
-            keep_in_mind(disk, tuple(owned.values()), closed)
+            keep_in_mind(disk.failed, tuple(owned.values()), closed)
     work_roots = tuple(made.get(one.log_dir) or _planned(one, ItemState.UNDONE) for one in shown.plans)
     return work_roots, (*shown.problems, *closed.values(), *spent)
 

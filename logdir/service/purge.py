@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from logdir.clock import Instant
 from logdir.decide import purge as rule
-from logdir.decide.purge import Purge, PurgePlan, plan_purge, room_of
+from logdir.decide.purge import Purge, PurgePlan, plan_purge
 from logdir.decide.selector import EVERYTHING
 from logdir.decide.staged_listing import reason_of
 from logdir.disk import heartbeat
-from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
-from logdir.errors import ConfigError, Problem
+from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND
+from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import SetAside
 from logdir.service.broker import OpenBroker
@@ -28,8 +28,9 @@ from logdir.service.purge_recheck import NO_OVERRIDES, Looking, PurgeOverrides
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, refused
 from logdir.service.source import SourceRequest
-from logdir.service.staged import ALL, Selection, item_of, none_closely, nothing_staged, selected
+from logdir.service.staged import ALL, Selection, item_of, nothing_staged, selected
 from logdir.text import utc
+from logdir.worker.look import NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
         ConfigError: the selector or the source is not named right.
         LogDirError: a source that was named, or a heartbeat, cannot be read.
     """
-    facts = broker.look(none_closely)
+    facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
     if not staged and asked.selection.is_named:
         problems = nothing_staged(facts, asked.selection.text)
@@ -155,14 +156,17 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
     bytes_per_second = shown.asked.bytes_per_second
     rates = bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0
     planned = list(zip(shown.items, shown.plan.actions, strict=True))
-    return purge_all(broker, planned, room_of(*rates), Pace(*rates), reporter, against=shown.looking.against)
+    return purge_all(broker, planned, rates, reporter, against=shown.looking.against)
 
 
 def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Looking) -> rule.PurgeRequest:
     beats = {}
     for site in broker.sites:
-        with told(site.work.path):
-            beats[site.log_dir] = heartbeat.read(site)
+        try:
+            with told(site.work.path):
+                beats[site.log_dir] = heartbeat.read(site)
+        except LogDirSuspectError as error:
+            broker.ports.note(error)
     return rule.PurgeRequest(
         now=now,
         heartbeats=beats,

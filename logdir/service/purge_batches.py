@@ -11,26 +11,22 @@ Spec: design §2 laws 1, 4, 6, §3.3; attacks A18, A26, A45.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, takewhile
 
-from logdir.decide.purge import Purge, Room
+from logdir.decide.purge import Purge, room_of
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
-from logdir.disk.in_use import in_use
 from logdir.disk.outcome import Outcome, undone
-from logdir.disk.pace import Pace
-from logdir.disk.purge import Listing, claim_all, remove_all
-from logdir.disk.site import Site
 from logdir.errors import LogDirError, Problem
 from logdir.service.broker import OpenBroker
 from logdir.service.os_errors import sick_disks
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after
 from logdir.service.unlocked import unlocked
+from logdir.worker.operations import PurgeBatch, purge
 
 _Place = tuple[str, str]
 """Log dir, and name under ``deleting/``."""
@@ -41,8 +37,7 @@ _Became = tuple[_Place, Outcome | None]
 def purge_all(
     broker: OpenBroker,
     planned: Sequence[tuple[ItemResult, Purge]],
-    room: Room,
-    pace: Pace,
+    rates: tuple[int, int],
     reporter: Reporter,
     *,
     against: Callable[[Purge], LogDirError | None],
@@ -52,8 +47,7 @@ def purge_all(
     Args:
         broker: Opened for changes.
         planned: The row of each and what is to be done.
-        room: What may be claimed at a time.
-        pace: Called after every step.
+        rates: Bytes and files a second; 0: as fast as it goes.
         reporter: For progress.
         against: Asked right before each is claimed: why it may not be.
 
@@ -64,6 +58,7 @@ def purge_all(
     Raises:
         RefusedError: the broker's configuration changed meanwhile; what was done by then is done.
     """
+    room = room_of(*rates)
     actions = {(action.log_dir, action.name): action for _, action in planned}
     became: dict[_Place, Outcome] = {}
     problems: list[Problem] = []
@@ -78,7 +73,7 @@ def purge_all(
                 outcomes[action.name] = undone(f"deleting/{action.name}", error)
         some = [action for action in some if action.name not in outcomes]
         if some:
-            _batch(broker, some, room, pace, outcomes, problems, sick)
+            _batch(broker, some, rates, outcomes, problems, sick)
         handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
         if log_dir in sick:
             # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
@@ -130,34 +125,23 @@ def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
 def _batch(
     broker: OpenBroker,
     left: Sequence[Purge],
-    room: Room,
-    pace: Pace,
+    rates: tuple[int, int],
     outcomes: dict[str, Outcome],
     problems: list[Problem],
     sick: set[str],
 ) -> None:
     """Remove some; note what became of each, by name, or what is wrong with their disk."""
     log_dir = left[0].log_dir
-    (root,) = (one for one in broker.roots if one.site.log_dir == log_dir)
+    claimed = tuple(action.name for action in left if action.marker is None)
+    markers = {action.name: action.marker for action in left if action.marker is not None}
     try:
+        (root,) = (one for one in broker.roots if one.site.log_dir == log_dir)
         with sick_disks(problems, sick, root.site):
-            root.require_same(broker.disk)
-            _remove(root.site, left, room, pace, outcomes)
-    except LogDirError as error:  # something else lies there by now
+            root.require_same(broker.disk_of(log_dir))
+            purged = broker.ports.port(log_dir).run_at(purge, PurgeBatch(claimed, markers, *rates))
+            outcomes |= purged.outcomes
+            if purged.error is not None:
+                raise purged.error
+    except LogDirError as error:  # something else lies there by now, or the disk takes no more changes
         problems.append(error.problem())
         sick.add(log_dir)
-
-
-def _remove(site: Site, some: Sequence[Purge], room: Room, pace: Pace, outcomes: dict[str, Outcome]) -> None:
-    """Finish those that were claimed before, else claim as many as there is room for, and remove them."""
-    seen: dict[str, Listing] = {}
-    claimed = {action.name: action.name for action in some if action.marker is None}
-    if not claimed:
-        markers = {action.name: action.marker for action in some if action.marker is not None}
-        for name, outcome in zip(markers, claim_all(site, markers, room=room, seen=seen), strict=False):
-            if outcome.place is None:
-                outcomes[name] = outcome
-            else:
-                claimed[name] = os.path.basename(outcome.place)
-    removed = remove_all(site, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
-    outcomes |= dict(zip(claimed, removed, strict=True))

@@ -23,7 +23,7 @@ from logdir.decide.second_look import SecondLook, against_purge
 from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import LogDirError, Problem, RefusedError
+from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
@@ -31,8 +31,9 @@ from logdir.service.cluster_state import own_log_there, read_source, require_sou
 from logdir.service.config import BrokerConfig
 from logdir.service.desired_source import Desired, against_blank
 from logdir.service.own_log import METADATA_DIR, own_log
+from logdir.service.ports import BrokerPorts, metadata_path
 from logdir.service.source import OWN_LOG, SourceRequest, parse_uri
-from logdir.service.staged import none_closely
+from logdir.worker.look import NOTHING
 
 _FRESH_MS = 10 * 1000
 """How long what was looked at counts as just looked at: reading a large log costs seconds."""
@@ -90,7 +91,7 @@ class Looking:
         if action.marker is None:
             return None
         if self._has_source and boottime_ms() - self._at_ms > _FRESH_MS:
-            self.facts = self._broker.look(none_closely)
+            self.facts = self._broker.look(NOTHING)
             self._read()
         item = self._items.get((action.log_dir, action.name))
         if item is None:
@@ -101,18 +102,61 @@ class Looking:
 
     def _read(self) -> None:
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
-        used = highest(controller.read_records(self._broker.sites))
-        looked = look_again(self._source, self._broker.named, self.facts, used, overrides=self._overrides)
+        used = highest(self._broker.on_all(controller.read_records))
+        looked = recheck(self._source, self._broker.ports, self.facts, used, overrides=self._overrides)
         self.look, self.problem, self._has_source = looked.look, looked.problem, looked.has_source
         self._at_ms = boottime_ms()
+
+
+def recheck(
+    source: SourceRequest,
+    ports: BrokerPorts,
+    facts: tuple[LogDirFacts, ...],
+    used: ControllerFile | None,
+    *,
+    overrides: PurgeOverrides = NO_OVERRIDES,
+    is_past_needed: bool = False,
+) -> Looked:
+    """As ``look_again``, in a process of its own: a metadata log on a disk that does not answer is not waited for."""
+    running = ports.running()
+    try:
+        return ports.apart(
+            metadata_path(ports.named, parse_uri(source.uri).path),
+            look_again,
+            source,
+            ports.named,
+            facts,
+            used,
+            is_broker_running=running,
+            overrides=overrides,
+            is_past_needed=is_past_needed,
+        )
+    except LogDirSuspectError as error:
+        if parse_uri(source.uri) != OWN_LOG:
+            raise
+        problem = error.problem()
+        return Looked(_blank(used, overrides, problem), problem, cluster=ClusterState(blind=problem))
+
+
+def _blank(used: ControllerFile | None, overrides: PurgeOverrides, blind: Problem | None = None) -> SecondLook:
+    return SecondLook(
+        image=None,
+        blind=blind,
+        used=used,
+        is_even_if_assigned=overrides.is_even_if_assigned,
+        is_even_if_last=overrides.is_even_if_last,
+        # Without a log that there is nothing goes unattended, only what is named for removal now.
+        is_named=overrides.is_even_if_last or overrides.is_even_if_early,
+    )
 
 
 def look_again(
     source: SourceRequest,
     named: BrokerConfig,
-    facts: Sequence[LogDirFacts],
+    facts: tuple[LogDirFacts, ...],
     used: ControllerFile | None,
     *,
+    is_broker_running: bool | Problem,
     overrides: PurgeOverrides = NO_OVERRIDES,
     is_past_needed: bool = False,
 ) -> Looked:
@@ -123,6 +167,7 @@ def look_again(
         named: The broker.
         facts: Of every log dir configured for it.
         used: Of ``decide.position.highest``.
+        is_broker_running: Of ``BrokerPorts.running``.
         overrides: Of a purge.
         is_past_needed: As for ``read_desired``.
 
@@ -131,33 +176,34 @@ def look_again(
         LogDirError: a source that ``--from`` names cannot be read.
     """
     require_source(source)
-    blank = SecondLook(
-        image=None,
-        used=used,
-        is_even_if_assigned=overrides.is_even_if_assigned,
-        is_even_if_last=overrides.is_even_if_last,
-        # Without a log that there is nothing goes unattended, only what is named for removal now.
-        is_named=overrides.is_even_if_last or overrides.is_even_if_early,
-    )
+    blank = _blank(used, overrides)
 
     def blind(problem: Problem, cluster: ClusterState | None = None) -> Looked:
         # Of what is named and goes all the same the plan says it.
         told = None if blank.is_named else problem
-        cluster = cluster or with_own_logs(ClusterState(blind=problem), source, named, facts, used)
+        cluster = cluster or with_own_logs(ClusterState(blind=problem), source, named, facts, used, is_broker_running)
         return Looked(replace(blank, blind=problem), told, cluster=cluster)
 
     if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         if _is_zookeeper(named, facts, used):
-            left_behind = with_own_logs(ClusterState(), source, named, facts, used)
+            left_behind = with_own_logs(ClusterState(), source, named, facts, used, is_broker_running)
             return Looked(blank, has_source=False, cluster=left_behind)
         expected = "the broker's own metadata log, which says what is wanted again"
         fix = "mount its disk, or name another source with --from"
         return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
     now_ms = max(0, read_instant().wall_ms)
-    desired = read_source(source, named, facts, used, now_ms=now_ms, is_past_needed=is_past_needed)
+    desired = read_source(
+        source,
+        named,
+        facts,
+        used,
+        now_ms=now_ms,
+        is_broker_running=is_broker_running,
+        is_past_needed=is_past_needed,
+    )
     if not isinstance(desired, Desired):
         return blind(desired)
-    cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, used)
+    cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, used, is_broker_running)
     ends = (cluster.latest, *(one.latest for one in cluster.beside))
     blank = replace(blank, latest=tuple(image for image in ends if image is not None))
     blank_log = against_blank(desired.image)

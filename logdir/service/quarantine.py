@@ -16,7 +16,6 @@ from collections.abc import Collection, Mapping, Sequence
 from logdir import clock
 from logdir.decide.returned import returned
 from logdir.disk import heartbeat
-from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.site import Site
 from logdir.disk.suspect import read_suspects, tell_suspects
@@ -94,13 +93,13 @@ def require_none_closed(closed: Mapping[str, Problem]) -> None:
         raise RefusedError.of(problem)
 
 
-def keep_in_mind(disk: HostDisk, sites: Sequence[Site], closed: Collection[str] = ()) -> None:
-    """Tell whoever comes after us in this boot on which disks a sync failed; changes nothing else. Never raises.
+def keep_in_mind(failed: Mapping[int, str], sites: Sequence[Site], closed: Collection[str] = ()) -> None:
+    """Record for later processes of this boot on which disks a sync failed; changes nothing else. Never raises.
 
     Args:
-        disk: Through which they were changed.
+        failed: Device to what was said of the first failure.
         sites: All that answer; their owner locks are held.
         closed: Those of them that may not be changed.
     """
-    if disk.failed:
-        tell_suspects(sites, disk.failed, read_instant(), closed=closed)
+    if failed:
+        tell_suspects(sites, failed, read_instant(), closed=closed)

@@ -7,7 +7,7 @@ Spec: design §2 laws 1, 4, §4, §6; KIP-516, "LeaderAndIsr", "Deletion", "Migr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logdir.decide import brake as brake_rule
@@ -18,12 +18,12 @@ from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconc
 from logdir.disk import brake, controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, Problem
-from logdir.formats.inventory import Entry
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
-from logdir.service.desired_source import Desired, against_blank, births_of, in_doubt, read_desired
-from logdir.service.running import is_running
-from logdir.service.source import SourceRequest
+from logdir.service.desired_source import Desired, against_blank, in_doubt, read_desired
+from logdir.service.ports import metadata_path
+from logdir.service.source import SourceRequest, parse_uri
+from logdir.worker.look import NOTHING, Deep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,27 +76,27 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         ConfigError: the source is not named right, or nothing says how far it is committed.
         LogDirError: the source cannot be read.
     """
-    running = False if is_stopped else is_running(broker.named.log_dirs)
-    used = highest(controller.read_records(broker.sites))
-    facts = broker.look(closely(()))
+    running = False if is_stopped else broker.ports.is_running()
+    used = highest(broker.on_all(controller.read_records))
+    facts = broker.look(NOTHING)
     now_ms = max(0, read_instant().wall_ms)
-    desired = read_desired(source, broker.named, facts, used, now_ms=now_ms, is_broker_running=running)
+    desired = broker.ports.apart(
+        metadata_path(broker.named, parse_uri(source.uri).path),
+        read_desired,
+        source,
+        broker.named,
+        facts,
+        used,
+        now_ms=now_ms,
+        is_broker_running=running,
+    )
     blank = against_blank(desired.image)
     if blank is not None:
         raise ConfigError((blank,))
     doubtful = {replica.path for replica in in_doubt(desired.image, facts)}
     if doubtful:
-        facts = broker.look(closely(doubtful))
+        facts = broker.look(Deep(paths=frozenset(doubtful)))
     return ReconcilePlanned(desired=desired, decided=decide(broker, desired, policy, facts, is_counted=False))
-
-
-def closely(paths: Collection[str]) -> Callable[[Entry], bool]:
-    """Return which entries are opened: those of these paths."""
-
-    def is_meant(entry: Entry) -> bool:
-        return entry.name in paths
-
-    return is_meant
 
 
 def decide(
@@ -120,10 +120,10 @@ def decide(
         image=desired.image,
         now=read_instant(),
         standing=desired.standing(max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed),
-        births=births_of(in_doubt(desired.image, facts)),
+        births=broker.ports.births_of(in_doubt(desired.image, facts)),
         delays=policy.delays,
         protected=policy.protected,
-        record=brake_rule.highest(brake.read_records(broker.sites)),
+        record=brake_rule.highest(broker.on_all(brake.read_records)),
         percent=policy.percent,
         is_confirmed=policy.is_confirmed or is_counted,
     )

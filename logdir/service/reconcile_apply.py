@@ -26,16 +26,17 @@ from logdir.disk.batches import Batches
 from logdir.disk.give_id import GiveItem, give_id
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome, Result
-from logdir.disk.site import Site
 from logdir.errors import Problem
 from logdir.service.broker import OpenBroker
 from logdir.service.desired_source import Desired
 from logdir.service.os_errors import sick_disks, told
-from logdir.service.reconcile import Decided, Policy, closely, decide
+from logdir.service.reconcile import Decided, Policy, decide
 from logdir.service.reconcile_item import ReconcileItem, place_of, planned_rows, refused_rows
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemState
 from logdir.text import printable, utc
+from logdir.worker.look import Deep
+from logdir.worker.port import Port
 
 _Key = tuple[type, str, str]
 
@@ -117,7 +118,7 @@ class _Work:
 
     def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
         """Look and decide again about what is left; what must be durable first is made so."""
-        facts = self.broker.look(closely(self.paths))
+        facts = self.broker.look(Deep(paths=frozenset(self.paths)))
         is_counted = self.is_begun and self.shown.braked is None
         self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
         now = self.decided.plan
@@ -141,7 +142,7 @@ class _Work:
         outcomes: tuple[Outcome, ...] = ()
         if site.log_dir not in self.sick:
             with sick_disks(self.problems, self.sick, site):
-                outcomes = _carry_out(site, part)
+                outcomes = _carry_out(self.broker.ports.port(site.log_dir), part)
         # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
         known = outcomes or (None,) * len(part)
         for action, outcome in zip(part, known, strict=True):
@@ -180,7 +181,7 @@ class _Work:
             is_done = is_done and last.is_whole and self.left.keys() >= {_key(action) for action in last.actions}
             if last.used is not None and (is_done or last.used == until_done(last.used, self.desired.used)):
                 with told("controller.json of every work root"):
-                    controller.write_record(self.broker.changeable, last.used)
+                    self.broker.write_all(partial(controller.write_record, record=last.used))
         return self._applied(rows)
 
     def _applied(self, rows: tuple[ReconcileItem, ...]) -> Applied:
@@ -207,10 +208,10 @@ def _begin(broker: OpenBroker, desired: Desired, plan: ReconcilePlan) -> None:
     """Make durable what must be before the first action."""
     if plan.used is not None:
         with told("controller.json of every work root"):
-            controller.write_record(broker.changeable, until_done(plan.used, desired.used))
+            broker.write_all(partial(controller.write_record, record=until_done(plan.used, desired.used)))
     if plan.record is not None:
         with told("brake.json of every work root"):
-            brake.write_record(broker.changeable, plan.record)
+            broker.write_all(partial(brake.write_record, record=plan.record))
 
 
 def _parts(actions: Sequence[Action], batches: Batches) -> Iterator[Sequence[Action]]:
@@ -220,17 +221,17 @@ def _parts(actions: Sequence[Action], batches: Batches) -> Iterator[Sequence[Act
         yield from batches.of(listed) if kind is StageReplica else ([action] for action in listed)
 
 
-def _carry_out(site: Site, part: Sequence[Action]) -> tuple[Outcome, ...]:
+def _carry_out(port: Port, part: Sequence[Action]) -> tuple[Outcome, ...]:
     stages = [action.stage for action in part if isinstance(action, StageReplica)]
     if stages:
-        return staging.stage(site, [staging.StageItem(path=one.path, marker=one.marker) for one in stages])
+        return port.run_at(staging.stage, [staging.StageItem(path=one.path, marker=one.marker) for one in stages])
     found = []
     for action in part:
         match action:
             case GiveId():
-                found.append(give_id(site, GiveItem(path=action.path, topic_id=action.topic_id)))
+                found.append(port.run_at(give_id, GiveItem(path=action.path, topic_id=action.topic_id)))
             case HoldStaged():
-                found.append(staging.hold(site, action.name))
+                found.append(port.run_at(staging.hold, action.name))
             case StageReplica():
                 raise ValueError("actions of two kinds are not done together")
     return tuple(found)

@@ -25,7 +25,8 @@ from logdir.service.own_log import own_log
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after, refused
 from logdir.service.source import SourceRequest
-from logdir.service.staged import Selection, none_closely, nothing_staged, selected
+from logdir.service.staged import Selection, nothing_staged, selected
+from logdir.worker.look import NOTHING
 
 _Place = tuple[str, str]
 """Log dir, and name under ``deleting/``."""
@@ -69,7 +70,7 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
         ConfigError: the selector or the source is not named right.
         LogDirError: a source that was named cannot be read.
     """
-    facts = broker.look(none_closely)
+    facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
     if not staged:
         problems = nothing_staged(facts, asked.selection.text)
@@ -172,7 +173,7 @@ class _Restoring:
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left."""
-        facts = self.broker.look(none_closely)
+        facts = self.broker.look(NOTHING)
         if stamp_of(self.broker, facts) != self.stamp:
             expected = "the metadata log as it was read"
             raise RefusedError(own_log(self.broker.named, facts) or "", expected=expected, found="it was written since")
@@ -185,7 +186,7 @@ class _Restoring:
         if action.log_dir not in self.sick:
             site = self.broker.site_of(action.log_dir)
             with sick_disks(self.problems, self.sick, site):
-                row = after(row, staging.restore(site, _item(action)))
+                row = after(row, self.broker.ports.port(action.log_dir).run_at(staging.restore, _item(action)))
         return {(action.log_dir, action.name): row}
 
     def report(self, rows: Sequence[ItemResult]) -> None:

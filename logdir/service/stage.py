@@ -27,18 +27,17 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Entry, Kind
-from logdir.ids import TopicId
+from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import cluster_with_own_logs, require_source
-from logdir.service.desired_source import births_of
 from logdir.service.os_errors import sick_disks, told
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after, refused
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest
+from logdir.worker.look import Deep
 
 _CONFIRMS: Final = "--even-over-limit"
 
@@ -88,7 +87,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
         LogDirError: a source that was named cannot be read.
     """
     selector = parse(asked.selector)
-    facts = broker.look(_closely(selector))
+    facts = broker.look(Deep(selector=selector.text))
     chosen = select(selector, _candidates(facts))
     if not chosen:
         problems = [
@@ -105,24 +104,16 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
         delays=asked.delays,
         is_held=asked.is_held,
         protected=asked.protected,
-        record=brake_rule.highest(brake.read_records(broker.sites)),
+        record=brake_rule.highest(broker.on_all(brake.read_records)),
         is_confirmed=asked.is_even_over_limit,
         cluster=cluster_with_own_logs(asked.source, broker, facts),
-        births=births_of(chosen),
+        births=broker.ports.births_of(chosen),
         is_even_if_last=asked.is_even_if_last,
         is_even_if_unknown=asked.is_even_if_unknown,
     )
     made = plan_stage(request, facts)
     items, problems = _planned(made)
     return StagePlanned(items=tuple(items), problems=tuple(problems), selector=selector, request=request, plan=made)
-
-
-def _closely(selector: Selector) -> Callable[[Entry], bool]:
-    def is_meant(entry: Entry) -> bool:
-        topic_id = None if entry.topic_id is None else TopicId.parse_any(entry.topic_id)
-        return entry.kind == Kind.LIVE.value and selector.may_find(entry.topic, topic_id, entry.partition)
-
-    return is_meant
 
 
 def _candidates(facts: Sequence[LogDirFacts]) -> list[Replica]:
@@ -178,7 +169,7 @@ class _Work:
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left; the brake's record is made durable first."""
-        facts = self.broker.look(_closely(self.selector))
+        facts = self.broker.look(Deep(selector=self.selector.text))
         again = replace(self.request, selected=tuple(left), now=read_instant())
         if self.is_counted:
             # The brake spoke, and counted, of all of them before the first.
@@ -187,7 +178,7 @@ class _Work:
         if not self.is_counted:
             if plan.record is not None:
                 with told("brake.json of every work root"):
-                    brake.write_record(self.broker.changeable, plan.record)
+                    self.broker.write_all(partial(brake.write_record, record=plan.record))
             if plan.braked is not None:
                 self.braked = plan
                 return Turn(is_over=True)
@@ -257,7 +248,7 @@ def _stage(
     items = [staging.StageItem(path=action.path, marker=action.marker) for action in actions]
     outcomes: tuple[Outcome, ...] = ()
     with sick_disks(problems, sick, site):
-        outcomes = staging.stage(site, items)
+        outcomes = broker.ports.port(log_dir).run_at(staging.stage, items)
     if len(outcomes) < len(actions):
         # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
         return [_row(action, ItemState.UNDONE) for action in actions]

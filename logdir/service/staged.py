@@ -11,15 +11,10 @@ from typing import Final, NamedTuple
 
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
 from logdir.errors import Problem
-from logdir.formats.inventory import Entry, Kind
+from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.service.result import ItemResult, ItemState
 from logdir.service.selection import nothing_selected
-
-
-def none_closely(entry: Entry) -> bool:
-    """Open no live replica: a listing of what is set aside asks nothing of them."""
-    return False
 
 
 def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: Kind) -> tuple[SetAside, ...]:

@@ -6,7 +6,6 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,28 +16,29 @@ from logdir.decide.position import highest
 from logdir.decide.refusal import refuse_marker
 from logdir.decide.restore import class_of
 from logdir.decide.second_look import against_purge
-from logdir.decide.selector import parse
+from logdir.decide.selector import Selector, parse
 from logdir.decide.staged_listing import early_words, first_restorable, why_listed, with_words
 from logdir.disk import controller, heartbeat
-from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
+from logdir.disk.site import Site
 from logdir.errors import ForeignLogDirError, LogDirError, NoWorkRootError, Problem
 from logdir.formats.controller_file import ControllerFile
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
 from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import LogDirFacts, SetAside
-from logdir.service.broker import BrokerRequest, look_at
+from logdir.service.broker_request import BrokerRequest
 from logdir.service.cluster_state import require_source
-from logdir.service.config import BrokerConfig
 from logdir.service.host import unformatted
 from logdir.service.os_errors import told
-from logdir.service.purge_recheck import Looked, look_again
+from logdir.service.ports import BrokerPorts, connected
+from logdir.service.purge_recheck import Looked, recheck
 from logdir.service.quarantine import closed_of
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest
-from logdir.service.staged import none_closely, set_aside
-from logdir.service.true_root import open_true_root
+from logdir.service.staged import set_aside
+from logdir.worker.look import NOTHING
+from logdir.worker.port import gather
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
 
@@ -92,13 +92,17 @@ def list_staged(asked: StagedListingRequest) -> StagedListing:
     """
     selector = None if asked.selector is None else parse(asked.selector)
     require_source(asked.source)
-    config = asked.broker.config()
-    facts = look_at(config, none_closely)
+    with connected(asked.broker) as ports:
+        return _list(asked, selector, ports)
+
+
+def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerPorts) -> StagedListing:
+    facts = ports.look(NOTHING)
     items = set_aside(facts, selector, *_KINDS)
     unread = [one.log_dir for one in facts if one.problem is not None]
-    roots, now = read_roots(config, unread), read_instant()
+    roots, now = read_roots(ports, unread), read_instant()
     # Nothing staged asks nothing of the cluster.
-    looked = look_again(asked.source, config, facts, roots.used, is_past_needed=True) if items else None
+    looked = recheck(asked.source, ports, facts, roots.used, is_past_needed=True) if items else None
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
     blank = unformatted(facts)
     # A log dir without identity has no work root to open, either: that is said of it once.
@@ -137,37 +141,39 @@ class Roots(NamedTuple):
     """Whether every work root was read."""
 
 
-def read_roots(named: BrokerConfig, unread: Collection[str] = ()) -> Roots:
+def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
     """Read what the work roots hold of a broker.
 
     Args:
-        named: The broker.
+        ports: Of the broker.
         unread: Log dirs of which it is known that they cannot be read.
     """
     beats: dict[str, Heartbeat | None] = {}
     problems: list[Problem] = []
     closed: dict[str, Problem] = {}
-    disk = HostDisk()
-    with ExitStack() as stack:
-        sites = []
-        used: list[ControllerFile | None] = []
-        for log_dir in named.log_dirs:
-            beats[log_dir] = None
-            try:
-                with told(log_dir):
-                    site = stack.enter_context(open_true_root(disk, log_dir)).site
-                    beats[log_dir] = heartbeat.read(site)
-                    used += controller.read_records([site])
-                    sites.append(site)
-            except LogDirError as error:
-                if log_dir not in unread:
-                    problems.append(error.problem())
+    sites: dict[str, Site] = {}
+    used: list[ControllerFile | None] = []
+    begun = [port.begin_root(is_start_block_allowed=True) for port in ports.ports]
+    gather(begun)
+    for port, pending in zip(ports.ports, begun, strict=True):
+        log_dir = port.log_dir
+        beats[log_dir] = None
         try:
-            with told(named.log_dirs[0]):
-                closed = closed_of(sites)
-                problems += closed.values()
+            with told(log_dir):
+                site = pending.result().site
+                beats[log_dir] = heartbeat.read(site)
+                used += controller.read_records([site])
+                sites[log_dir] = site
         except LogDirError as error:
-            problems.append(error.problem())
+            if log_dir not in unread:
+                problems.append(error.problem())
+    try:
+        with told(ports.named.log_dirs[0]):
+            closed = ports.on_all(sites, closed_of)
+            problems += closed.values()
+    except LogDirError as error:
+        problems.append(error.problem())
+    named = ports.named
     whole = used if len(used) == len(named.log_dirs) else [None]
     return Roots(beats, highest(whole), problems, closed, len(sites) == len(named.log_dirs))
 

@@ -22,10 +22,10 @@ from logdir.desired.image import Certainty, Image, Silence, Source
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError, refused_by
 from logdir.observe.facts import LogDirFacts
-from logdir.service.broker import BrokerRequest
-from logdir.service.desired_source import Desired, against_blank, births_of, read_desired
+from logdir.service.broker_request import BrokerRequest
+from logdir.service.desired_source import Desired, against_blank, read_desired
 from logdir.service.host import Host, look_at_host
-from logdir.service.running import is_running
+from logdir.service.ports import BrokerPorts, connected, metadata_path
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest, parse_uri
 
@@ -117,14 +117,19 @@ class _Found:
 
 
 def _view(asked: StraysRequest, source_read: Callable[[Image], None]) -> _Found:
-    named = asked.broker.config()
-    host, now = look_at_host(named), read_instant()
+    with connected(asked.broker) as ports:
+        return _view_of(asked, source_read, ports)
+
+
+def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: BrokerPorts) -> _Found:
+    host, now = look_at_host(ports), read_instant()
     try:
-        # A log dir that cannot be read tells nothing of locks; the others' are held, too.
-        running = is_running(one.log_dir for one in host.facts if not one.is_offline)
-        desired = read_desired(
+        running = ports.is_running()
+        desired = ports.apart(
+            metadata_path(ports.named, parse_uri(asked.source.uri).path),
+            read_desired,
             asked.source,
-            named,
+            ports.named,
             host.facts,
             host.used,
             now_ms=now.wall_ms,
@@ -133,7 +138,7 @@ def _view(asked: StraysRequest, source_read: Callable[[Image], None]) -> _Found:
         )
     except (MetadataLogUnreadError, LogDirOfflineError) as error:
         request = _request(asked, host, now, _UNREAD, Standing(used=host.used, is_broker_running=False))
-        request = replace(request, births=births_of(unclaimed(_UNREAD, host.facts)))
+        request = replace(request, births=ports.births_of(unclaimed(_UNREAD, host.facts)))
         view = view_unsaid(request, host.facts)
         return _Found(view=view, problems=list(dict.fromkeys((*view.unseen, error.problem()))))
     blank = against_blank(desired.image)
@@ -149,7 +154,7 @@ def _view(asked: StraysRequest, source_read: Callable[[Image], None]) -> _Found:
     except RefusedError:
         source_read(request.image)
         raise
-    request = replace(request, births=births_of(unclaimed(request.image, host.facts)))
+    request = replace(request, births=ports.births_of(unclaimed(request.image, host.facts)))
     view = view_strays(request, host.facts, desired.latest)
     if view.refused is not None:
         source_read(request.image)

@@ -38,7 +38,8 @@ from logdir.service.reporter import Reporter
 from logdir.service.restore import planned_restore, restore_all, warn_of_kinds
 from logdir.service.result import ItemResult, ItemState, refused
 from logdir.service.source import SourceRequest
-from logdir.service.staged import none_closely, set_aside
+from logdir.service.staged import set_aside
+from logdir.worker.look import NOTHING
 
 _KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
 _STAYS = "work root, stays"
@@ -93,7 +94,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
         RefusedError: a stock broker could not start on what would be left; a bar cannot be lifted everywhere.
         LogDirError: a source that was named, or a log dir, cannot be read.
     """
-    facts = broker.look(none_closely)
+    facts = broker.look(NOTHING)
     with _seen(broker) as sites:
         _require_names(facts, sites)
         with told(broker.named.log_dirs[0]):
@@ -154,7 +155,7 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
         rows += done
         problems += more
     _finish_rollback(broker)
-    items = set_aside(broker.look(none_closely), None, *_KINDS)
+    items = set_aside(broker.look(NOTHING), None, *_KINDS)
     with broker.batch():
         require_none_closed(broker.closed)  # one may have failed meanwhile
         blocked = _blocked(broker, items, is_planned=False, is_restore=shown.restoring is not None)
@@ -172,7 +173,7 @@ def _seen(broker: OpenBroker) -> Iterator[tuple[Site, ...]]:
         bare = []
         for log_dir in broker.rootless:
             with told(log_dir):
-                bare.append(Site.bare(log_dir, stack.enter_context(open_log_dir(broker.disk, log_dir))))
+                bare.append(Site.bare(log_dir, stack.enter_context(open_log_dir(broker.disk_of(log_dir), log_dir))))
         yield (*broker.sites, *bare)
 
 
@@ -253,9 +254,9 @@ def _blocked(
             with told(log_dir):
                 if is_planned and log_dir in roots:
                     require_ours(roots[log_dir].site.work, roots[log_dir].kind)
-                    require_rights(broker.disk, log_dir)
+                    require_rights(broker.disk_of(log_dir), log_dir)
                 else:
-                    require_removable(broker.disk, log_dir)
+                    require_removable(broker.disk_of(log_dir), log_dir)
         except LogDirError as error:
             blocked[log_dir] = error.problem()
     return blocked
@@ -284,7 +285,7 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
 
 def _forgotten(broker: OpenBroker) -> tuple[str, ...]:
     """Return that what the staging limit counted goes with the work roots, if it counted anything."""
-    record = brake_rule.highest(brake.read_records(broker.sites))
+    record = brake_rule.highest(broker.on_all(brake.read_records))
     counted = sum(count.partitions for count in brake_rule.recent(record or (), read_instant()))
     if not counted:
         return ()
@@ -343,7 +344,7 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
             rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, says=_STAYS))
             continue
         try:
-            kinds = remove_root(broker.disk, log_dir)
+            kinds = remove_root(broker.disk_of(log_dir), log_dir)
         except LogDirError as error:
             problem = error.problem()
         path = works.get(log_dir)

@@ -13,30 +13,29 @@ from functools import partial
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.outcome import Outcome
-from logdir.disk.site import Site
 from logdir.errors import LockHeldError, Problem, WorkRootOwnedError
 from logdir.service.broker import OpenBroker
 from logdir.service.os_errors import sick_disks
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after
+from logdir.worker.port import Port
 
 
 def each(
-    broker: OpenBroker, rows: Sequence[tuple[ItemResult, Callable[[Site], Outcome]]], reporter: Reporter
+    broker: OpenBroker, rows: Sequence[tuple[ItemResult, Callable[[Port], Outcome]]], reporter: Reporter
 ) -> tuple[list[ItemResult], list[Problem]]:
     """Do one thing after the other; a disk that takes no more changes does not stop the others."""
     reporter.begin("done", len(rows))
     problems: list[Problem] = []
-    sick = set(broker.missing)
+    sick = {*broker.missing, *broker.ports.suspect}
     listed: list[ItemResult] = []
 
     def do(number: int) -> Mapping[int, ItemResult]:
         row, call = rows[number]
         found = replace(row, state=ItemState.UNDONE)
         if row.log_dir not in sick:
-            site = broker.site_of(row.log_dir)
-            with sick_disks(problems, sick, site):
-                found = after(row, call(site))
+            with sick_disks(problems, sick, broker.site_of(row.log_dir)):
+                found = after(row, call(broker.ports.port(row.log_dir)))
         return {number: found}
 
     def undecided(number: int) -> ItemResult:

@@ -51,7 +51,7 @@ def cut_at(call: Callable[[Call], bool], broker: Planned, monkeypatch: pytest.Mo
             raise _CutError
 
     with monkeypatch.context() as patched:
-        patched.setattr("logdir.service.broker.HostDisk", lambda: HostDisk(tell))
+        patched.setattr("logdir.worker.open_log_dir.HostDisk", lambda: HostDisk(tell))
         with pytest.raises(_CutError):
             apply(broker)
 

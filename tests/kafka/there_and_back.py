@@ -30,7 +30,7 @@ from tools.cli import Exit
 METADATA: Final = "__cluster_metadata-0"
 _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 _FUTURE: Final = re.compile(r"(.+)\.[0-9a-f]{32}-future")
-_OUR_HOST_DISK: Final = "logdir.service.broker.HostDisk"
+_OUR_HOST_DISK: Final = "logdir.worker.open_log_dir.HostDisk"
 _KILLED: Final = """
 import os, signal, sys
 import logdir.service.broker as broker

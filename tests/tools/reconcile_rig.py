@@ -132,5 +132,5 @@ def dying(at: int) -> Iterator[list[str]]:
             raise DiedError
         calls.append(call.name)
 
-    with mock.patch.object(broker, "HostDisk", return_value=HostDisk(tell)):
+    with mock.patch.object(open_log_dir, "HostDisk", return_value=HostDisk(tell)):
         yield calls

@@ -12,6 +12,7 @@ import pytest
 from logdir.disk import bar, staging
 from logdir.disk.io import HostDisk
 from logdir.disk.locks import BATCH_MS
+from logdir.disk.true_root import open_true_root
 from logdir.errors import (
     ConfigError,
     ForeignLogDirError,
@@ -25,8 +26,8 @@ from logdir.errors import (
 from logdir.formats import layout_file, own_json
 from logdir.formats.layout_file import LayoutFile, LayoutState
 from logdir.service import stage
-from logdir.service.broker import BrokerRequest, opened
-from logdir.service.true_root import open_true_root
+from logdir.service.broker import opened
+from logdir.service.broker_request import BrokerRequest
 from logdir.service.unlocked import unlocked
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks

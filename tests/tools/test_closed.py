@@ -145,7 +145,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert ctl("init", *named, "--apply").status == Exit.DONE
     with monkeypatch.context() as patch:
         sick = one.with_name("d1.logdird") / "deleting"
-        patch.setattr("logdir.service.broker.HostDisk", lambda: Sick(sick))
+        patch.setattr("logdir.worker.open_log_dir.HostDisk", lambda: Sick(sick))
         status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit")
     assert status == Exit.PROBLEMS
     assert sorted(states(result)) == [("d1", "undone")] * 2 + [("d2", "done")] * 2
@@ -203,7 +203,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
     monkeypatch.setattr(HostDirectory, "open_lock", open_lock)
     monkeypatch.setattr(HostDirectory, "read", read)
     if since != "lock":
-        for module in ("logdir.service.broker", "logdir.service.init"):
+        for module in ("logdir.worker.open_log_dir", "logdir.service.init"):
             monkeypatch.setattr(f"{module}.HostDisk", lambda: HostDisk(observe))
 
 

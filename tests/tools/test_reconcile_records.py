@@ -321,7 +321,7 @@ def test_a_record_that_cannot_be_written_lets_nothing_go_and_is_no_fault_of_ours
         if call.path.startswith(f"{rig.disks[1]}.logdird/{name}."):
             raise OSError(number, os.strerror(number), call.path)
 
-    monkeypatch.setattr(broker, "HostDisk", lambda: HostDisk(observe))
+    monkeypatch.setattr(open_log_dir, "HostDisk", lambda: HostDisk(observe))
     said = rig.reconcile("metadata:", "--apply")
     assert said.status not in (Exit.DONE, Exit.INTERNAL), said
     assert f"{rig.disks[1]}.logdird" in said.err or f"{name}.json of every work root" in said.err

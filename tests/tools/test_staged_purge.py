@@ -57,7 +57,7 @@ def purged(named: Named, *more: object) -> tuple[int, dict[str, str]]:
 
 def told(monkeypatch: pytest.MonkeyPatch, tell: Callable[[Call], None]) -> None:
     """Let a command tell of each call that changes something, before it is made."""
-    monkeypatch.setattr("logdir.service.broker.HostDisk", lambda: HostDisk(tell))
+    monkeypatch.setattr("logdir.worker.open_log_dir.HostDisk", lambda: HostDisk(tell))
 
 
 def before_claims(monkeypatch: pytest.MonkeyPatch, act: Callable[[Site, Mapping[str, ReplicaMarker]], None]) -> None:
@@ -67,7 +67,7 @@ def before_claims(monkeypatch: pytest.MonkeyPatch, act: Callable[[Site, Mapping[
         act(site, items)
         return purge.claim_all(site, items, **more)
 
-    monkeypatch.setattr("logdir.service.purge_batches.claim_all", claim_all)
+    monkeypatch.setattr("logdir.worker.operations.claim_all", claim_all)
 
 
 def test_a_batch_has_one_sync_each_way_and_the_rows_are_in_the_order_of_the_plan(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from logdir.service.running import is_running
+
 from tests import trees
 from tests.builders import CLUSTER, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.service.broker import BrokerRequest
 from logdir.text import quoted
 from tools.logdirctl.naming import add_broker, words_of
 
@@ -58,14 +57,3 @@ def said_of_override(arguments: argparse.Namespace, *, is_planned: bool) -> tupl
         is_planned: Something would be done.
     """
     return (SAME_WITH_APPLY,) if is_planned and not arguments.apply and has_override(arguments) else ()
-
-
-def request_of(arguments: argparse.Namespace) -> BrokerRequest:
-    """Return what the arguments of ``add_change`` say."""
-    return BrokerRequest(
-        server_properties=arguments.server_properties,
-        log_dirs=arguments.log_dirs,
-        skipped=tuple(getattr(arguments, "skip_log_dir", ())),
-        accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),
-        named_disk=getattr(arguments, "disk", None),
-    )

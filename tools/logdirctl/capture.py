@@ -17,9 +17,9 @@ from logdir.service.result import ItemResult
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted
 from tools.cli import Exit, Streams
-from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
+from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
-from tools.logdirctl.naming import words_of
+from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.report import TerminalReporter, finish, is_planned
 
 

@@ -16,12 +16,11 @@ from typing import Any
 
 from logdir.decide.describe import Described, State
 from logdir.desired.image import NO_LEADER, Image, Partition
-from logdir.service.broker import BrokerRequest
 from logdir.service.describe import DescribeRequest, Form, describe
 from logdir.text import printable, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.naming import add_broker, words_of
+from tools.logdirctl.naming import add_broker, request_of, words_of
 from tools.logdirctl.source import add_source, source_of, source_words
 from tools.logdirctl.source_report import source_json, source_line
 from tools.streams import as_utf8
@@ -63,7 +62,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         Form.KAFKA_LOG_DIRS if arguments.kafka_json else Form.KAFKA_TOPICS if arguments.kafka_topics else Form.LISTING
     )
     request = DescribeRequest(
-        broker=BrokerRequest(server_properties=arguments.server_properties, log_dirs=arguments.log_dirs),
+        broker=request_of(arguments),
         source=source_of(arguments) if is_named else None,
         selector=arguments.selector,
         disks=None if arguments.disk is None else tuple(arguments.disk),

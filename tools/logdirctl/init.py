@@ -19,8 +19,8 @@ from logdir.service.init import InitRequest, SeveralError, WorkRootMade
 from logdir.text import printable, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
-from tools.logdirctl.broker import add_change, next_words, request_of, said_of_override
-from tools.logdirctl.naming import words_of
+from tools.logdirctl.broker import add_change, next_words, said_of_override
+from tools.logdirctl.naming import request_of, words_of
 
 _KEPT = """\
 What is kept on this host, and where (logdirctl uninstall takes it back):

@@ -22,20 +22,20 @@ from logdir.decide.layout_action import Decision, Seen, TakeToNames
 from logdir.disk import bar
 from logdir.disk import layout as disk
 from logdir.disk.bar import BarState
-from logdir.disk.locks import Batch
 from logdir.errors import LayoutFileMissingError, RefusedError, WorkRootInsideError
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
 from logdir.observe.named_file import read_named
 from logdir.service.broker import OpenBroker, opened
+from logdir.service.kafka_locks import HeldLocks
 from logdir.service.os_errors import told as told_of_disk
 from logdir.service.quarantine import require_none_closed
 from logdir.text import quoted
 from tools.cli import Streams, say
-from tools.logdirctl.broker import add_change, has_override, next_words, request_of
+from tools.logdirctl.broker import add_change, has_override, next_words
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, Told, finish
 from tools.logdirctl.layout_status import act as act_status
-from tools.logdirctl.naming import words_of
+from tools.logdirctl.naming import request_of, words_of
 
 _NOTE_EVERY = 0.2
 """Seconds between two progress lines on a terminal."""
@@ -225,7 +225,7 @@ def _carry_out(
     sites = broker.sites
 
     @contextmanager
-    def locked() -> Iterator[Batch]:
+    def locked() -> Iterator[HeldLocks]:
         with broker.batch() as held:
             require_none_closed(broker.closed)  # one may have failed meanwhile
             yield held

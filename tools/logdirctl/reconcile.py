@@ -18,9 +18,9 @@ from logdir.service.broker import opened
 from logdir.service.desired_source import Desired
 from logdir.service.reconcile import Decided, Policy
 from tools.cli import Streams
-from tools.logdirctl.broker import add_change, has_override, next_words, request_of, said_of_override
+from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.delay import add_delay, delay_problems, delay_words
-from tools.logdirctl.naming import words_of
+from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.reconcile_report import Told, report
 from tools.logdirctl.report import TerminalReporter

@@ -15,13 +15,12 @@ from logdir.decide.assignment import Assigned
 from logdir.decide.staged_listing import selector_of
 from logdir.disk.pace import BYTES_PER_SECOND
 from logdir.errors import Problem
-from logdir.service.broker import BrokerRequest
 from logdir.service.staged_listing import COUNTING, Listed, StagedListingRequest, list_staged
 from logdir.text import printable, quoted, utc, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.logdirctl.broker import add_change
-from tools.logdirctl.naming import words_of
+from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.report import evidence_json
 from tools.logdirctl.source import add_source, named_words, source_of
 
@@ -128,8 +127,9 @@ WHERE_READ = " where the log dirs and their work roots can be read"
 
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged ls``; return the exit status."""
-    broker = BrokerRequest(server_properties=arguments.server_properties, log_dirs=arguments.log_dirs)
-    request = StagedListingRequest(broker=broker, source=source_of(arguments), selector=arguments.selector)
+    request = StagedListingRequest(
+        broker=request_of(arguments), source=source_of(arguments), selector=arguments.selector
+    )
     found = list_staged(request)
     status = Exit.PROBLEMS if found.problems else Exit.DONE
     for problem in found.problems:

@@ -24,8 +24,8 @@ from logdir.service.staged import Selection
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted, utc
 from tools.cli import Exit, Streams
-from tools.logdirctl.broker import has_override, next_words, request_of, said_of_override
-from tools.logdirctl.naming import words_of
+from tools.logdirctl.broker import has_override, next_words, said_of_override
+from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.report import TerminalReporter, finish, is_planned
 from tools.logdirctl.source import named_words, source_of
 from tools.logdirctl.staged import WHERE_READ

@@ -16,8 +16,7 @@ from logdir.service.strays import StraysRequest, StraysResult, strays
 from logdir.text import printable, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
-from tools.logdirctl.broker import request_of
-from tools.logdirctl.naming import add_broker, words_of
+from tools.logdirctl.naming import add_broker, request_of, words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.report import evidence_json
 from tools.logdirctl.source import add_source, source_of, source_words

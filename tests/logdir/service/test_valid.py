@@ -74,7 +74,7 @@ def test_no_purge_is_checked_against_a_request_document(tmp_path: Path) -> None:
     source = rig.document(document(listed(pay=(PAY, tuple(range(12)))), type=2, sequence=9))
     config = BrokerConfig(tuple(map(str, rig.disks)), None)
     with pytest.raises(ConfigError, match="metadata:"):
-        look_again(SourceRequest(str(source)), config, (), None)
+        look_again(SourceRequest(str(source)), config, (), None, is_broker_running=False)
 
 
 @pytest.mark.parametrize(

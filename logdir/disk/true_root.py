@@ -1,6 +1,6 @@
 """The work root of one log dir of a broker, opened for a command, also behind a bar; reads only.
 
-Not here: all of them together, and their locks (``broker``).
+Not here: all of them together, and their locks (``service.broker``).
 
 Spec: design §3.2, §8; attacks A25, A37.
 """
@@ -10,29 +10,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from logdir.disk import bar
-from logdir.disk.io import HostDisk
+from logdir.disk.calls import Disk
 from logdir.disk.work_root import WorkRoot, locate, open_log_dir, open_root, open_site, path_of, require_accepted
-from logdir.errors import ANOTHERS_DISK, ForeignLogDirError, NoWorkRootError, RefusedError
+from logdir.errors import NoWorkRootError, RefusedError
 from logdir.formats import bar_file, meta_properties, work_root_file
 from logdir.observe.classify import META_PROPERTIES
-from logdir.service.config import BrokerConfig
 
 
-def require_one_broker(
-    named: BrokerConfig, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
-) -> None:
-    """Return if a log dir is of the broker that was named and of the cluster and node of the first one.
-
-    Raises:
-        ForeignLogDirError: it is not.
-    """
-    wanted = found.node_id if named.node_id is None else named.node_id
-    if found.node_id != wanted or (first is not None and found[:2] != first[:2]):
-        expected = f"node {wanted}" if first is None else str(first)
-        raise ForeignLogDirError(f"{log_dir}/{META_PROPERTIES}", expected=expected, found=str(found), fix=ANOTHERS_DISK)
-
-
-def open_true_root(disk: HostDisk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
+def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
     """Open the work root of a log dir, also of one that is barred; reads only.
 
     Args:

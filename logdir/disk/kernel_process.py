@@ -1,0 +1,24 @@
+"""What a process asks of the kernel about itself.
+
+Spec: prctl(2), PR_SET_PDEATHSIG.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PDEATHSIG = 1
+
+
+def end_with_starter(starter: int) -> None:
+    """Let the kernel kill this process when the one that started it ends.
+
+    Args:
+        starter: Its process id: it may have ended already.
+    """
+    _LIBC.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != starter:
+        os._exit(0)

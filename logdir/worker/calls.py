@@ -1,0 +1,178 @@
+"""The calls a worker makes: module functions of ours that work on one log dir, by name.
+
+A call may have the open log dir as its first parameter: it is the worker's own and never sent. All other arguments and
+the result are values (``codec``).
+
+Spec: design §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple, NewType, get_type_hints
+
+from logdir.disk.site import Site
+from logdir.worker import codec
+from logdir.worker.open_log_dir import OpenedLogDir
+
+Descriptor = NewType("Descriptor", int)
+"""An open file of the starter, of which the worker gets one of its own; the call closes it."""
+
+CALLS: Final = frozenset(
+    {
+        "logdir.disk.staging:stage",
+        "logdir.disk.give_id:give_id",
+        "logdir.disk.staging:hold",
+        "logdir.disk.staging:restore",
+        "logdir.worker.operations:capture",
+        "logdir.worker.operations:export_copy",
+        "logdir.worker.operations:purge",
+        "logdir.observe.birth:births",
+        "logdir.observe.log_end:log_end",
+        "logdir.disk.lock_holder:is_locked",
+        "logdir.observe.mounts:identity_at",
+        "logdir.desired.topic_detail:read_details",
+        "logdir.disk.file_system:fs_type_at",
+        "logdir.service.cluster_state:read_cluster_state",
+        "logdir.service.cluster_state:read_stamp",
+        "logdir.service.desired_source:read_desired",
+        "logdir.service.own_log:own_log",
+        "logdir.service.purge_recheck:look_again",
+        "logdir.worker.look:look_deep",
+        *(
+            f"logdir.worker.open_log_dir:{name}"
+            for name in (
+                "failed_syncs",
+                "open_root",
+                "release_kafka_lock",
+                "require_kafka_lock",
+                "require_owner_lock",
+                "take_kafka_lock",
+                "take_owner_lock",
+            )
+        ),
+        *(
+            f"logdir.worker.directory:{name}"
+            for name in (
+                "adopt",
+                "close",
+                "identity",
+                "link",
+                "make",
+                "names",
+                "open_in",
+                "open_top",
+                "own_stat",
+                "read",
+                "remove",
+                "rename",
+                "replace",
+                "require_changeable",
+                "space",
+                "stat",
+                "sync",
+                "sync_disk",
+                "sync_file",
+                "truncate",
+                "types",
+                "unlink",
+                "write",
+            )
+        ),
+    }
+)
+"""``module:function``; a worker makes no other."""
+
+
+def name_of(call: Callable[..., object]) -> str:
+    """Return the name of a call.
+
+    Raises:
+        ValueError: it is not among ``CALLS``.
+    """
+    name = f"{call.__module__}:{call.__qualname__}"
+    if name not in CALLS:
+        raise ValueError(f"no call of a worker: {name}")
+    return name
+
+
+@cache
+def called(name: str) -> Callable[..., Any]:
+    """Return the call of a name.
+
+    Raises:
+        ValueError: it is not among ``CALLS``.
+    """
+    if name not in CALLS:
+        raise ValueError(f"no call of a worker: {name}")
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
+
+
+class Signature(NamedTuple):
+    """How arguments and result of a call are sent."""
+
+    own: type | None
+    """What its first parameter is of the worker's own; ``None``: nothing."""
+    parameters: Mapping[str, codec.Codec]
+    result: codec.Codec
+    descriptors: frozenset[str]
+    """Parameters that are ``Descriptor``."""
+
+    @classmethod
+    @cache
+    def of(cls, call: Callable[..., object]) -> Signature:
+        """Return it.
+
+        Raises:
+            TypeError: a parameter or the result is no value that can be sent.
+        """
+        hints = get_type_hints(call)
+        names = list(inspect.signature(call).parameters)
+        own = hints[names[0]] if names and hints[names[0]] in (Site, OpenedLogDir) else None
+        sent = names if own is None else names[1:]
+        return cls(
+            own,
+            {name: codec.codec_of(hints[name]) for name in sent},
+            codec.codec_of(hints["return"]),
+            frozenset(name for name in sent if hints[name] is Descriptor),
+        )
+
+    def encode(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
+        """Return arguments, but for the worker's own, as JSON."""
+        given = dict(zip(self.parameters, arguments, strict=False)) | dict(named)
+        if len(arguments) > len(self.parameters):
+            raise TypeError(f"{len(arguments)} arguments for {len(self.parameters)} parameters")
+        found = {}
+        for name, value in given.items():
+            encode = self.parameters[name].encode
+            found[name] = value if encode is None else encode(value)
+        return found
+
+    def sent_along(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> list[int]:
+        """Return the descriptors among arguments: they go beside the JSON."""
+        given = dict(zip(self.parameters, arguments, strict=False)) | dict(named)
+        return [value for name, value in given.items() if name in self.descriptors and isinstance(value, int)]
+
+    def decode(self, sent: Mapping[str, object], descriptors: list[int]) -> dict[str, object]:
+        """Return what ``encode`` made of arguments, as the arguments; takes the descriptors that came along."""
+        found: dict[str, object] = {}
+        for name, value in sent.items():
+            if name in self.descriptors:
+                found[name] = descriptors.pop(0)
+                continue
+            decode = self.parameters[name].decode
+            found[name] = value if decode is None else decode(value)
+        return found
+
+    def encode_result(self, result: object) -> object:
+        """Return a result as JSON."""
+        return result if self.result.encode is None else self.result.encode(result)
+
+    def decode_result(self, sent: object) -> Any:
+        """Return what ``encode_result`` made of a result, as the result."""
+        return sent if self.result.decode is None else self.result.decode(sent)

@@ -1,0 +1,128 @@
+"""A worker process: it makes the calls of one log dir, one after the other, and answers each.
+
+While a call goes on it gives a sign of life five times a second. A timer's signal makes it: Python runs the handler
+between two steps of the call, so a call that hangs in the kernel gives none. A worker ends with its starter, as if the
+starter had made the call itself.
+
+Not here: the deadline (``port``), which calls there are (``calls``).
+
+Spec: design §2 law 6, §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from logdir.disk.kernel_process import end_with_starter
+from logdir.errors import LogDirError
+from logdir.observe.awaited import is_getting_on
+from logdir.worker import codec
+from logdir.worker.calls import Signature, called
+from logdir.worker.channel import Inbox, frame, receive
+from logdir.worker.open_log_dir import OpenedLogDir
+
+ALIVE_S = 0.2
+"""Between two signs of life."""
+
+
+class _Life:
+    """Signs of life while a call goes on."""
+
+    def __init__(self, connection: socket.socket, opened: OpenedLogDir) -> None:
+        self._connection, self._opened = connection, opened
+        signal.signal(signal.SIGALRM, self._tick)
+        # A call of the kernel goes on after the signal: most are not made again by themselves.
+        signal.siginterrupt(signal.SIGALRM, False)
+
+    def _tick(self, number: int, at: FrameType | None) -> None:
+        if not is_getting_on():
+            return
+        with suppress(OSError):  # its starter may have gone; the call is finished all the same
+            self._connection.sendall(frame(["alive", self._opened.progress]))
+
+    def __enter__(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, ALIVE_S, ALIVE_S)
+
+    def __exit__(self, *error: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def settle(connection: socket.socket, starter: int) -> None:
+    """Close every other descriptor of this process, standard streams too, and end with the process that started it.
+
+    A worker that hangs in the kernel outlives its starter all the same: whoever reads the starter's output must not
+    wait for it.
+    """
+    end_with_starter(starter)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for standard in range(3):
+        os.dup2(null, standard)
+    kept = connection.fileno()
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer calls until the other end closes; releases every lock and closes every directory then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this decides what ends
+    inbox = Inbox()
+    opened = OpenedLogDir()
+    life = _Life(connection, opened)
+    try:
+        while (values := receive(connection, inbox, opened.received)) is not None:
+            for value in values:
+                with life:
+                    answer = frame(_answer(opened, value))
+                connection.sendall(answer)
+    except OSError:
+        return  # the other end has gone
+    finally:
+        opened.close()
+
+
+def answer_one(connection: socket.socket, call: Callable[[], object], signature: Signature) -> None:
+    """Make one call in a copy of the process that wants its result, and answer it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        with _Life(connection, OpenedLogDir()):
+            answer = frame(_answered(lambda: signature.encode_result(call())))
+        connection.sendall(answer)
+
+
+def _answer(opened: OpenedLogDir, value: list[Any]) -> list[object]:
+    name, arguments = value
+
+    def make() -> object:
+        call = called(name)
+        signature = Signature.of(call)
+        result = call(*opened.bound(signature.own), **signature.decode(arguments, opened.received))
+        return signature.encode_result(result)
+
+    return _answered(make)
+
+
+def _answered(make: Callable[[], object]) -> list[object]:
+    try:
+        return ["result", make()]
+    except LogDirError as error:
+        return ["refused", codec.encoded_error(error)]
+    except OSError as error:
+        names = [None if name is None else os.fsdecode(name) for name in (error.filename, error.filename2)]
+        return ["kernel", [error.errno, error.strerror or str(error), *names]]
+    except Exception as error:  # noqa: BLE001 - a fault of ours is the asker's to report
+        return ["fault", f"{type(error).__name__}: {error}"]
+
+
+def main() -> None:
+    """Serve the socket that is standard input; does not return."""
+    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as connection:
+        settle(connection, int(sys.argv[1]))
+        serve(connection)
+    os._exit(0)

@@ -1,0 +1,48 @@
+"""A look at one log dir, and which of its partition directories are opened for it.
+
+Spec: design §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, NamedTuple
+
+from logdir.decide.selector import parse
+from logdir.formats.inventory import Entry, Kind
+from logdir.ids import TopicId
+from logdir.observe.facts import LogDirFacts
+from logdir.observe.replicas import look
+
+
+class Deep(NamedTuple):
+    """Which partition directories a look opens; of the others inode and unexpected entries are not known."""
+
+    kinds: tuple[Kind, ...] = (Kind.LIVE,)
+    paths: frozenset[str] | None = None
+    """Only these, relative to the log dir; ``None``: all."""
+    selector: str | None = None
+    """Only what it may find; ``None``: all."""
+
+    def opens(self, entry: Entry) -> bool:
+        """Whether an entry is opened."""
+        if entry.kind not in [kind.value for kind in self.kinds]:
+            return False
+        if self.paths is not None and entry.name not in self.paths:
+            return False
+        if self.selector is None:
+            return True
+        topic_id = None if entry.topic_id is None else TopicId.parse_any(entry.topic_id)
+        return _parsed(self.selector).may_find(entry.topic, topic_id, entry.partition)
+
+
+_parsed = cache(parse)
+
+EVERY_LIVE: Final = Deep()
+NOTHING: Final = Deep(kinds=())
+"""No live replica: a listing of what is staged asks nothing of them."""
+
+
+def look_deep(log_dir: str, deep: Deep) -> LogDirFacts:
+    """Look at one log dir; as ``observe.replicas.look``."""
+    return look(log_dir, closely=deep.opens)

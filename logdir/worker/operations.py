@@ -1,0 +1,110 @@
+"""Operations on replicas of one log dir, as a worker makes them: every argument is a value.
+
+Not here: the operations themselves (``logdir.disk``).
+
+Spec: design §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from logdir.decide.purge import Room, room_of
+from logdir.disk import capture as disk_capture
+from logdir.disk.capture import CaptureItem
+from logdir.disk.elsewhere import require_place
+from logdir.disk.export import export
+from logdir.disk.failure import disk_error
+from logdir.disk.in_use import in_use
+from logdir.disk.kernel_clock import read_instant
+from logdir.disk.outcome import Outcome, done, undone
+from logdir.disk.pace import Pace
+from logdir.disk.purge import Listing, claim_all, remove_all
+from logdir.disk.site import Site
+from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
+from logdir.formats.replica_marker import ReplicaMarker
+
+
+class PurgeBatch(NamedTuple):
+    """Staged replicas of one log dir that are removed together."""
+
+    claimed: tuple[str, ...]
+    """Names under ``deleting/`` that were claimed before: they are only finished."""
+    markers: Mapping[str, ReplicaMarker]
+    """Names under ``deleting/``, and the markers on which they were judged."""
+    bytes_per_second: int
+    """0: as fast as it goes."""
+    files_per_second: int
+
+    @property
+    def room(self) -> Room:
+        """Return how much may be claimed at a time."""
+        return room_of(self.bytes_per_second, self.files_per_second)
+
+
+class PurgedBatch(NamedTuple):
+    """What became of a batch."""
+
+    outcomes: Mapping[str, Outcome]
+    """By name; what is not in it was not touched, or its disk cannot say."""
+    error: DiskError | None
+    """Why the disk takes no more changes."""
+
+
+def purge(site: Site, batch: PurgeBatch) -> PurgedBatch:
+    """Finish those that were claimed before, else claim as many as there is room for, and remove them."""
+    outcomes: dict[str, Outcome] = {}
+    try:
+        _purge(site, batch, outcomes)
+    except ReadOnlyDiskError as error:
+        return PurgedBatch(outcomes, error)
+    except OSError as error:
+        return PurgedBatch(outcomes, disk_error(site.top, site.log_dir, error))
+    return PurgedBatch(outcomes, None)
+
+
+def _purge(site: Site, batch: PurgeBatch, outcomes: dict[str, Outcome]) -> None:
+    seen: dict[str, Listing] = {}
+    claimed = {name: name for name in batch.claimed}
+    if not claimed:
+        found = claim_all(site, batch.markers, room=batch.room, seen=seen)
+        for name, outcome in zip(batch.markers, found, strict=False):
+            if outcome.place is None:
+                outcomes[name] = outcome
+            else:
+                claimed[name] = os.path.basename(outcome.place)
+    pace = Pace(batch.bytes_per_second, batch.files_per_second)
+    removed = remove_all(site, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
+    outcomes |= dict(zip(claimed, removed, strict=True))
+
+
+def capture(site: Site, item: CaptureItem) -> Outcome:
+    """As ``disk.capture.capture``, of one directory and by the clocks of now."""
+    (outcome,) = disk_capture.capture(site, [item], read_instant)
+    return outcome
+
+
+def export_copy(site: Site, place: str, destination: str, forbidden: tuple[str, ...]) -> Outcome:
+    """As ``disk.export.export``; what was not copied is undone.
+
+    Raises:
+        ReadOnlyDiskError: the disk cannot be read.
+    """
+    try:
+        export(site, place, destination, forbidden)
+    except ReadOnlyDiskError:
+        raise
+    except LogDirError as error:
+        return undone(place, error)
+    return done(place, place)
+
+
+def place_problem(destination: str, forbidden: tuple[str, ...]) -> Problem | None:
+    """Return why no copy can be made at a place, ``None`` if one can."""
+    try:
+        require_place(destination, forbidden)
+    except RefusedError as error:
+        return error.problem()
+    return None

@@ -1,0 +1,1 @@
+"""Log dirs that stop answering: what every command does beside one."""

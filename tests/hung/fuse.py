@@ -1,0 +1,204 @@
+"""A FUSE server that shows a directory and stops answering when it is told to: ``python -m tests.hung.fuse``.
+
+It speaks the kernel's protocol itself (linux/fuse.h, 7.31), so that nothing need be installed. While its control file
+names operations it reads their requests and answers none; once the file is empty it answers what waited.
+
+Not here: mounting for a test (``rig``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+_IN: Final = Struct("<IIQQIIII")
+_OUT: Final = Struct("<IiQ")
+_ATTR: Final = Struct("<6Q10I")
+_ENTRY: Final = Struct("<4Q2I")
+_ATTR_OUT: Final = Struct("<Q2I")
+_OPEN_OUT: Final = Struct("<Q2I")
+_READ_IN: Final = Struct("<QQI")
+_WRITE_IN: Final = Struct("<QQIIQII")
+_STATFS: Final = Struct("<5Q4I24x")
+_DIRENT: Final = Struct("<QQII")
+_INIT_OUT: Final = Struct("<4I2H2I2H8I")
+_BUFFER: Final = (1 << 20) + 4096
+_NO_SUID_NO_DEV: Final = 2 | 4
+
+NAMES: Final = {
+    1: "LOOKUP",
+    2: "FORGET",
+    3: "GETATTR",
+    4: "SETATTR",
+    14: "OPEN",
+    15: "READ",
+    16: "WRITE",
+    17: "STATFS",
+    18: "RELEASE",
+    20: "FSYNC",
+    25: "FLUSH",
+    26: "INIT",
+    27: "OPENDIR",
+    28: "READDIR",
+    29: "RELEASEDIR",
+    30: "FSYNCDIR",
+    36: "INTERRUPT",
+    42: "BATCH_FORGET",
+}
+_UNANSWERED: Final = frozenset(("FORGET", "INTERRUPT", "BATCH_FORGET"))
+
+
+class Server:
+    """One mounted file system."""
+
+    def __init__(self, backing: Path, control: Path, device: int) -> None:
+        self._control = control
+        self._device = device
+        self._paths: dict[int, str] = {1: str(backing)}
+        self._nodes: dict[str, int] = {str(backing): 1}
+        self._waiting: list[bytes] = []
+        self._calls: dict[str, Callable[[int, bytes], bytes]] = {
+            "INIT": lambda node, data: _INIT_OUT.pack(7, 31, 1 << 20, 0, 16, 12, 1 << 20, 1, 256, 0, *[0] * 8),
+            "LOOKUP": self._lookup,
+            "GETATTR": lambda node, data: _ATTR_OUT.pack(0, 0, 0) + self._attributes(self._paths[node]),
+            "SETATTR": lambda node, data: _ATTR_OUT.pack(0, 0, 0) + self._attributes(self._paths[node]),
+            "OPEN": self._open,
+            "OPENDIR": lambda node, data: _OPEN_OUT.pack(0, 0, 0),
+            "READDIR": self._readdir,
+            "READ": self._read,
+            "WRITE": self._write,
+            "STATFS": lambda node, data: _STATFS.pack(1 << 20, 1 << 19, 1 << 19, 1 << 20, 1 << 19, 4096, 255, 4096, 0),
+            "RELEASE": self._release,
+            "RELEASEDIR": lambda node, data: b"",
+            "FLUSH": lambda node, data: b"",
+            "FSYNC": lambda node, data: b"",
+            "FSYNCDIR": lambda node, data: b"",
+        }
+
+    def serve(self) -> None:
+        """Answer until it is unmounted."""
+        poll = select.poll()
+        poll.register(self._device, select.POLLIN)
+        while True:
+            hung = self._hung()
+            if not hung:
+                for request in self._waiting:
+                    self._answer(request)
+                self._waiting.clear()
+            if not poll.poll(50):
+                continue
+            try:
+                request = os.read(self._device, _BUFFER)
+            except OSError as error:
+                if error.errno == errno.ENODEV:
+                    return
+                continue
+            name = NAMES.get(_IN.unpack_from(request)[1], "?")
+            if name not in _UNANSWERED and (name in hung or "ALL" in hung):
+                self._waiting.append(request)
+            else:
+                self._answer(request)
+
+    def _hung(self) -> frozenset[str]:
+        try:
+            return frozenset(self._control.read_text().split())
+        except FileNotFoundError:
+            return frozenset()
+
+    def _answer(self, request: bytes) -> None:
+        _, code, unique, node, *_ = _IN.unpack_from(request)
+        name = NAMES.get(code, "?")
+        if name in _UNANSWERED:
+            return
+        number, data = 0, b""
+        try:
+            call = self._calls.get(name)
+            if call is None:
+                number = errno.ENOSYS
+            else:
+                data = call(node, request[_IN.size :])
+        except OSError as error:
+            number = error.errno or errno.EIO
+        except KeyError:
+            number = errno.ESTALE
+        try:
+            os.write(self._device, _OUT.pack(_OUT.size + len(data), -number, unique) + data)
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # who asked has gone
+                raise
+
+    def _lookup(self, node: int, data: bytes) -> bytes:
+        name = os.fsdecode(data.rstrip(b"\0"))
+        path = f"{self._paths[node]}/{name}"
+        os.lstat(path)
+        number = self._nodes.setdefault(path, len(self._nodes) + 1)
+        self._paths[number] = path
+        return _ENTRY.pack(number, 0, 0, 0, 0, 0) + self._attributes(path)
+
+    @staticmethod
+    def _attributes(path: str) -> bytes:
+        found = os.lstat(path)
+        times = [int(found.st_atime), int(found.st_mtime), int(found.st_ctime)]
+        return _ATTR.pack(
+            found.st_ino, found.st_size, found.st_blocks, *times, 0, 0, 0,
+            found.st_mode, found.st_nlink, found.st_uid, found.st_gid, 0, 4096, 0,
+        )  # fmt: skip
+
+    def _open(self, node: int, data: bytes) -> bytes:
+        return _OPEN_OUT.pack(os.open(self._paths[node], os.O_RDWR), 0, 0)
+
+    @staticmethod
+    def _read(node: int, data: bytes) -> bytes:
+        descriptor, offset, size = _READ_IN.unpack_from(data)
+        return os.pread(descriptor, size, offset)
+
+    @staticmethod
+    def _write(node: int, data: bytes) -> bytes:
+        descriptor, offset, size, *_ = _WRITE_IN.unpack_from(data)
+        written = os.pwrite(descriptor, data[_WRITE_IN.size : _WRITE_IN.size + size], offset)
+        return written.to_bytes(4, "little") + bytes(4)
+
+    @staticmethod
+    def _release(node: int, data: bytes) -> bytes:
+        os.close(int.from_bytes(data[:8], "little"))
+        return b""
+
+    def _readdir(self, node: int, data: bytes) -> bytes:
+        _, offset, size = _READ_IN.unpack_from(data)
+        found = b""
+        names = [".", "..", *sorted(os.listdir(self._paths[node]))]
+        for number, name in list(enumerate(names))[offset:]:
+            mode = os.lstat(f"{self._paths[node]}/{name}").st_mode
+            encoded = os.fsencode(name)
+            entry = _DIRENT.pack(number + 2, number + 1, len(encoded), stat.S_IFMT(mode) >> 12) + encoded
+            entry += bytes(-len(entry) % 8)
+            if len(found) + len(entry) > size:
+                break
+            found += entry
+        return found
+
+
+def mount(backing: Path, at: Path, control: Path) -> Server:
+    """Mount a directory at another; needs root. Raises ``OSError``."""
+    device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"logdird-test", os.fsencode(at), b"fuse", _NO_SUID_NO_DEV, options.encode()) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(at))
+    return Server(backing, control, device)
+
+
+if __name__ == "__main__":
+    _backing, _at, _control = map(Path, sys.argv[1:])
+    server = mount(_backing, _at, _control)
+    print("mounted", flush=True)
+    server.serve()

@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 
 from logdir.decide.layout_action import ToIds, ToNames
-from logdir.disk import layout
 from logdir.disk.bar import BarState, bar, state, unbar
 from logdir.disk.calls import Owner
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
@@ -19,6 +18,7 @@ from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from logdir.service.layout_phases import LayoutReport
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.enumerate import Judge, State, crashes, explore
 from tests.crash.families.case import resumed
@@ -26,6 +26,7 @@ from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.result import Result
 from tests.crash.tree import World
+from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import WORK, opened, plan_of, unlocked
 
 META_TEXT = META.format(node=1, directory=DIRECTORY, cluster=CLUSTER).encode()
@@ -80,7 +81,7 @@ def planned(host: ModelHost) -> PlanDocument:
         return plan_of(sites)
 
 
-def _finished(report: layout.Report) -> None:
+def _finished(report: LayoutReport) -> None:
     for error in report.failed.values():
         raise error
     assert report.is_finished, report.refused

@@ -91,11 +91,9 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
         asked: What is asked.
 
     Raises:
-        ValueError: as ``LayoutRequest.require_valid``.
         RefusedError: nothing may be done; or a log dir does not answer, and the verb is not *rollback*.
         LogDirError: a log dir cannot be looked at.
     """
-    asked.require_valid()
     if broker.missing and asked.verb is not LayoutVerb.ROLLBACK:
         raise RefusedError(
             ", ".join(broker.missing),

@@ -15,7 +15,7 @@ from logdir.service import layout
 from logdir.service.broker import opened
 from logdir.service.layout import LayoutRequest
 from logdir.service.layout_result import LayoutNext, LayoutResult, LayoutVerb
-from logdir.service.layout_status import status
+from logdir.service.layout_status import StatusNext, status
 from logdir.text import quoted
 from tools.cli import Streams, say
 from tools.logdirctl.broker import add_change, has_override, next_words, request_of
@@ -78,6 +78,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         for_broker=getattr(arguments, "for_broker", ""),
         is_even_if_file_missing=_MISSING in getattr(arguments, "even_if_found", ()),
     )
+    request.require_valid()
     with opened(request_of(arguments), changes=arguments.apply, is_bar_allowed=True) as broker:
         shown = layout.plan(broker, request)
         result = shown.result
@@ -92,7 +93,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 def act_status(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``layout status``; return the exit status."""
     found = status(broker_of(arguments).log_dirs)
-    verb = "layout rollback" if found.next.value == "rollback" else found.next.value
+    verb = "layout rollback" if found.next is StatusNext.ROLLBACK else found.next.value
     return print_status(arguments, streams, found, f"logdirctl {verb} {words_of(arguments)}")
 
 

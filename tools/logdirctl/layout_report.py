@@ -18,7 +18,7 @@ from tools import render
 from tools.cli import Exit, Streams, envelope, say
 
 NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories."
-"""Said by every verb (design §8)."""
+"""Printed by every verb (design §8)."""
 
 
 def print_result(arguments: argparse.Namespace, streams: Streams, result: LayoutResult, next_line: str) -> Exit:

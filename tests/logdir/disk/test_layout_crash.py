@@ -228,6 +228,28 @@ def test_what_was_taken_up_after_a_kill_is_durable_when_it_is_said_to_be(name: s
     assert states >= len(whole.records)
 
 
+def test_no_log_dir_is_applied_before_what_a_killed_process_moved_is_synced() -> None:
+    """That a later sync of the log dir carries those renames is measured, not promised (reliability §4.1)."""
+    first = broker("plain")
+    plan = planned(first)
+    whole = ModelHost(first.world())
+    apply(whole, plan)
+    said = 0
+    for at in range(len(whole.records)):
+        host = ModelHost(first.world()).kill(at)
+        with pytest.raises(Killed):
+            apply(host, plan)
+        world = host.world()
+        again = ModelHost(world._replace(generation=world.generation + 1))
+        apply(again, plan)
+        calls = [(made.call.name, made.call.path) for made in again.records]
+        named = [number for number, (_, path) in enumerate(calls) if path.endswith("/layout.json.tmp")]
+        if named:
+            said += 1
+            assert "syncfs" in {name for name, _ in calls[: named[-1]]}, (at, whole.records[at].call, calls)
+    assert said > 15
+
+
 def items_of(host: ModelHost) -> tuple[ToIds, ...]:
     return tuple(
         ToIds(

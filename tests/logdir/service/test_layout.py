@@ -98,6 +98,24 @@ def test_a_use_case_takes_a_broker_there_and_back_and_says_what_follows(broker: 
     assert tree(*broker.log_dirs) == before
 
 
+@pytest.mark.parametrize("verb", [verb for verb in LayoutVerb if verb is not LayoutVerb.ROLLBACK])
+def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
+    verb: LayoutVerb, broker: Planned, tmp_path: Path
+) -> None:
+    document = read_plan(str(broker.plan)) if verb.has_plan else None
+    away = broker.log_dirs[1]
+    away.rename(tmp_path / "away")
+    request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)), skipped=(str(away),))
+    try:
+        with opened(request, changes=False, is_bar_allowed=True) as found:
+            whole = "expected every log dir, to change them all or none, found no answer"
+            with pytest.raises(RefusedError, match=whole):
+                layout.plan(found, LayoutRequest(verb=verb, document=document, for_broker="kafka 9"))
+            assert layout.plan(found, LayoutRequest(verb=LayoutVerb.ROLLBACK)).result.left_out == (str(away),)
+    finally:
+        (tmp_path / "away").rename(away)
+
+
 def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(broker: Planned) -> None:
     before = tree(*broker.log_dirs)
     asked = LayoutRequest(verb=LayoutVerb.APPLY, document=read_plan(str(broker.plan)))

@@ -16,7 +16,7 @@ from logdir.disk.batch_loop import Held
 from logdir.disk.calls import Owner
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.locks import hold_all
-from logdir.errors import DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
+from logdir.errors import DiskError, DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
 from logdir.formats.layout_file import LayoutState
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
@@ -333,6 +333,21 @@ def test_a_full_disk_under_a_change_of_layout_is_called_full() -> None:
     with opened(host, ["/d1/k"]) as sites:
         report = layout.apply(sites, plan, unlocked)
     assert isinstance(report.failed["/d1/k"], DiskFullError)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM], ids=errno.errorcode.get)
+def test_a_call_that_the_kernel_refuses_fails_its_log_dir_by_name(number: int) -> None:
+    host = ModelHost.with_disks("/d1", uid=7, gid=8)
+    host.plant("/d1/k/meta.properties", b"version=1\nnode.id=1\ncluster.id=x\n", mtime_ns=5)
+    host.plant("/d1/k/a-1/0.log", b"x", mtime_ns=6)
+    for name in ("deleting", "incoming"):
+        host.plant(f"/d1/k{WORK}/{name}", kind=Type.DIRECTORY, owner=Owner(7, 8, 0o755))
+    with opened(host, ["/d1/k"]) as sites:
+        plan = plan_of(sites)
+        host.fail(Failure(0, number, name="replace", for_ever=True))
+        report = layout.apply(sites, plan, unlocked)
+    assert (report.is_finished, type(report.failed["/d1/k"])) == (False, DiskError)
+    assert "expected a call that succeeds" in str(report.failed["/d1/k"])
 
 
 def test_replicas_in_another_spelling_of_their_id_are_held(tops: list[Path]) -> None:

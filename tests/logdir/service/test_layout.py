@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from logdir.decide import relayout
 from logdir.disk.batch_loop import Held
 from logdir.disk.io import HostDisk
-from logdir.errors import Problem, RefusedError
+from logdir.errors import LayoutFileMissingError, LockHeldError, Problem, RefusedError
 from logdir.service import layout
 from logdir.service.broker import BrokerRequest, OpenBroker, opened
 from logdir.service.layout import LayoutRequest, read_plan
@@ -22,7 +23,7 @@ from logdir.service.result import ItemState
 from tests.builders import log_dir, partition
 from tests.logdir.disk import layout_rig
 from tests.logdir.disk.layout_rig import add_work
-from tests.tools.ctl import tree
+from tests.tools.ctl import held, tree
 from tests.tools.layout_fleet import Planned, big
 
 
@@ -130,6 +131,23 @@ def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(br
         report = layout.apply(found, shown, SILENT)
         assert (report.is_finished, bool(report.problems)) == (False, True)
     assert tree(*broker.log_dirs) == before
+
+
+def test_nothing_is_prepared_while_a_broker_runs(broker: Planned) -> None:
+    with open_of(broker, changes=True) as found, held(broker.log_dirs[0] / ".lock"), pytest.raises(LockHeldError):
+        layout.prepare(found)
+
+
+def test_a21_nothing_is_planned_without_the_operators_word_where_a_layout_json_is_lost(tmp_path: Path) -> None:
+    broker = big(tmp_path, 40)
+    back = LayoutRequest(verb=LayoutVerb.ROLLBACK)
+    with open_of(broker, changes=True) as found:
+        asked = LayoutRequest(verb=LayoutVerb.APPLY, document=read_plan(str(broker.plan)))
+        assert layout.apply(found, layout.plan(found, asked), SILENT).is_finished
+        (broker.log_dirs[0] / "layout.json").unlink()
+        with pytest.raises(LayoutFileMissingError):
+            layout.plan(found, back)
+        assert layout.plan(found, replace(back, is_even_if_file_missing=True)).result.is_waiting
 
 
 def test_no_hold_of_the_locks_moves_more_than_one_batch_and_progress_waits_for_its_end(tmp_path: Path) -> None:

@@ -18,19 +18,20 @@ from contextlib import AbstractContextManager
 from benchmarks.measure import ROUNDS, Row, show
 from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
 from logdir import clock
-from logdir.disk import layout
+from logdir.decide import relayout
 from logdir.disk.io import HostDisk
-from logdir.disk.locks import hold_all
+from logdir.disk.locks import Batch, hold_all
 from logdir.disk.site import Site
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
+from logdir.service.layout_phases import LayoutReport, carry_out, look_all
 
 _SHARE = 0.5
 
 
 def plan_of(sites: Sequence[Site]) -> PlanDocument:
     """Return the plan of what lies there."""
-    seen = layout.look_all(sites)
+    seen = look_all(sites)
     lines: list[dict[str, object]] = [{
         "plan": 1, "verb": "layout", "cluster": "c", "cluster_id": seen[0].cluster_id, "node_id": seen[0].node_id,
         "inventory_sha256": "0" * 64, "log_dirs": sorted(site.log_dir for site in sites),
@@ -54,13 +55,13 @@ def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, pr
         with opened(HostDisk(), log_dirs) as sites:
             plan = plan_of(sites)
 
-        def locked() -> AbstractContextManager[object]:
+        def locked() -> AbstractContextManager[Batch]:
             return hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms())
 
         def once(disk: HostDisk) -> float:
             with opened(disk, log_dirs) as sites:
-                took = timed(lambda: _require(layout.apply(sites, plan, locked)))
-                _require(layout.rollback(sites, locked))
+                took = timed(lambda: _require(carry_out(sites, relayout.apply(plan, look_all(sites)), locked)))
+                _require(carry_out(sites, relayout.rollback(look_all(sites)), locked))
             return took
 
         if profile:
@@ -70,7 +71,7 @@ def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, pr
         return compared("layout apply", partitions, _SHARE, once, rounds)
 
 
-def _require(report: layout.Report) -> None:
+def _require(report: LayoutReport) -> None:
     if not report.is_finished or report.refused:
         raise SystemExit(f"not finished: {report.failed} {report.refused[:3]}")
 

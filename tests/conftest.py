@@ -41,7 +41,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 @pytest.fixture(autouse=True, scope="session")
 def ports_in_this_process() -> Iterator[None]:
     """Make the calls of every log dir in this process: most tests are about what they do, not about who makes them."""
-    from logdir.worker.port import placed
+    from logdir.worker.start import placed
 
     with placed(is_here=True):
         yield
@@ -50,7 +50,7 @@ def ports_in_this_process() -> Iterator[None]:
 @pytest.fixture
 def workers() -> Iterator[None]:
     """Make the calls of every log dir in worker processes, as a command does."""
-    from logdir.worker.port import placed
+    from logdir.worker.start import placed
 
     with placed(is_here=False):
         yield

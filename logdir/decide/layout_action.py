@@ -1,6 +1,6 @@
 """The words of a change of layout: what was seen of a broker's log dirs, and what is to be done to them.
 
-Not here: which follows from which (``relayout``), doing it (``disk.layout``).
+Not here: which follows from which (``relayout``), doing it (``service.layout_phases``).
 
 Spec: design §3.1, §4 (``decide``), §8.
 """

@@ -3,7 +3,7 @@
 Names decide where a replica is; ``layout.json`` only refuses. Every verb may be asked again at any time: what is done
 already is no action any more. A decision is a row of phases; one is begun only when all before it went well everywhere.
 
-Not here: looking and doing (``disk.layout``), what happens inside one directory (``disk.relayout``).
+Not here: looking and doing (``service.layout_phases``), what happens inside one directory (``disk.relayout``).
 
 Spec: design §3.1, §7.7, §8; attacks A13, A21, A35, A42, A44.
 """

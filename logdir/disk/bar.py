@@ -12,14 +12,14 @@ Spec: design §8; attacks A37; reliability §4.2 "new file".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import NamedTuple
 
 from logdir.disk.calls import Directory
 from logdir.disk.failure import calling, syncing, with_reserve
-from logdir.disk.site import Site
+from logdir.disk.site import LogDirTop, Site
 from logdir.disk.small_file import TEMPORARY, read_file, remove_file, replace_file
 from logdir.errors import DiskError, LogDirError, NotFormattedError, ReadOnlyDiskError, RefusedError, StateError
 from logdir.formats import bar_file, meta_properties
@@ -79,11 +79,11 @@ def true_properties(top: Directory) -> bytes | None:
     return found.data if found.file is None or not found.is_barred else found.file.original
 
 
-def state(sites: Sequence[Site]) -> BarState:
+def state(tops: Iterable[LogDirTop]) -> BarState:
     """Return what the log dirs of a broker say together.
 
     Args:
-        sites: All of them.
+        tops: All of them; each is only read.
 
     Raises:
         FormatError: a ``meta.properties``, or the ``bar.json`` of a barred log dir, is malformed.
@@ -91,7 +91,7 @@ def state(sites: Sequence[Site]) -> BarState:
         StateError: a log dir is barred, and what is true is lost or was changed.
         OSError: a file cannot be read.
     """
-    found = [_look(site.top) for site in sites]
+    found = [_look(one.top) for one in tops]
     if found and all(each.is_barred for each in found):
         return BarState.BARRED
     return BarState.HALF if any(each.is_barred or each.has_file for each in found) else BarState.OPEN

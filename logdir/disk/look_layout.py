@@ -15,7 +15,7 @@ from logdir.disk import bar
 from logdir.disk.calls import Directory
 from logdir.disk.failure import is_sick
 from logdir.disk.relayout_metadata import read_bytes
-from logdir.disk.site import Site
+from logdir.disk.site import LogDirTop
 from logdir.disk.small_file import read_file
 from logdir.disk.work_root import DIRECTORIES
 from logdir.errors import FormatError, LogDirError
@@ -27,21 +27,21 @@ from logdir.names import render_id_dir
 from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type, classify
 
 
-def identity(site: Site) -> tuple[str | None, int | None]:
+def identity(one: LogDirTop) -> tuple[str | None, int | None]:
     """Return cluster and node id of a log dir; the true ones, also while it is barred.
 
     Raises:
         LogDirError: what is true cannot be told.
         OSError: it cannot be read.
     """
-    data = bar.true_properties(site.top)
+    data = bar.true_properties(one.top)
     if data is None:
         return None, None
-    said = meta_properties.parse(data, f"{site.log_dir}/{META_PROPERTIES}")
+    said = meta_properties.parse(data, f"{one.log_dir}/{META_PROPERTIES}")
     return said.cluster_id, said.node_id
 
 
-def look(site: Site) -> Seen:
+def look(one: LogDirTop) -> Seen:
     """Return what lies in a log dir.
 
     Raises:
@@ -49,23 +49,23 @@ def look(site: Site) -> Seen:
         StateError: it is barred, and what is true is lost.
         OSError: the log dir cannot be listed, or the disk is sick.
     """
-    said = read_file(site.top, FILE_NAME)
-    file = None if said is None else layout_file.parse(said, f"{site.log_dir}/{FILE_NAME}")
-    cluster_id, node_id = identity(site)
+    said = read_file(one.top, FILE_NAME)
+    file = None if said is None else layout_file.parse(said, f"{one.log_dir}/{FILE_NAME}")
+    cluster_id, node_id = identity(one)
     replicas: list[Replica] = []
     futures: list[tuple[str, int]] = []
-    types = site.top.types()
+    types = one.top.types()
     for name, kind in types.items():
         found = classify(name, kind, Place.TOP)
         if isinstance(found, Named) and found.topic is not None and found.partition is not None:
             if found.kind is Kind.LIVE:
-                replicas.append(_under_name(site.top, name, found.topic, found.partition, kind))
+                replicas.append(_under_name(one.top, name, found.topic, found.partition, kind))
             elif found.kind is Kind.FUTURE:
                 futures.append((found.topic, found.partition))
         elif found is Inside.PREFIX:
-            with site.top.open(name) as prefix:
+            with one.top.open(name) as prefix:
                 replicas += _under_ids(prefix, name)
-    return Seen(site.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures), inside(types))
+    return Seen(one.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures), inside(types))
 
 
 def inside(types: Mapping[str, Type]) -> tuple[str, ...]:

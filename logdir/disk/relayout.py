@@ -9,7 +9,7 @@ name that still does was on its way: a stock broker passes over that line, and e
 In a batch every sync is one ``syncfs``, called only while every lock of the broker is held: it replaces the fsync of
 every parent. Times of change of files are carried over; those of directories are not.
 
-Not here: whether and when (``decide.relayout``), the way over all disks (``layout``), the bar (``bar``).
+Not here: whether and when (``decide.relayout``), the way over all disks (``service.layout_phases``), the bar (``bar``).
 
 Spec: design §3.1, §3.4; baselines §3; attacks A8, A9, A11, A44.
 """

@@ -1,4 +1,4 @@
-"""One log dir opened for work: its own directory, and ``deleting/`` and ``incoming/`` of its work root.
+"""One log dir opened: only to be looked at, or for work, with ``deleting/`` and ``incoming/`` of its work root.
 
 Not here: where a work root is and whether it is ours (``work_root``), locks (``locks``).
 
@@ -10,9 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Protocol
 
 from logdir.disk.calls import Directory, Owner
+
+
+class LogDirTop(Protocol):
+    """What a look at one log dir needs: a ``Site`` has it, and so has a log dir without a work root."""
+
+    @property
+    def log_dir(self) -> str:
+        """Its path as configured."""
+
+    @property
+    def top(self) -> Directory:
+        """Its own directory."""
+
+
+class OpenTop(NamedTuple):
+    """A log dir opened only to be looked at; whoever opened it closes it."""
+
+    log_dir: str
+    top: Directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,29 +49,6 @@ class Site:
     directory_id: str | None
     owner: Owner
     """Of the log dir: everything made in it is given to the same."""
-
-    @classmethod
-    def bare(cls, log_dir: str, top: Directory) -> Self:
-        """Return a log dir that is only looked at, with or without a work root. Reads its owner.
-
-        Args:
-            log_dir: Its path as configured.
-            top: Open; the caller closes it.
-
-        Raises:
-            OSError: it cannot be looked at.
-        """
-        return cls(
-            log_dir=log_dir,
-            top=top,
-            work=top,
-            deleting=top,
-            incoming=top,
-            cluster_id=None,
-            node_id=None,
-            directory_id=None,
-            owner=top.own_stat().owner,
-        )
 
     def path_of(self, path: str) -> str:
         """Return an absolute path, for messages.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from logdir.errors import ConfigError, Problem
 from logdir.service.config import BrokerConfig, read_config
-from logdir.worker.port import DEFAULT_PATIENCE_MS
+from logdir.worker.remote import DEFAULT_PATIENCE_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

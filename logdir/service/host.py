@@ -25,7 +25,7 @@ from logdir.observe.facts import LogDirFacts
 from logdir.service.os_errors import told
 from logdir.service.ports import BrokerPorts
 from logdir.service.quarantine import closed_of
-from logdir.worker.port import gather
+from logdir.worker.remote import gather
 
 
 class Host(NamedTuple):

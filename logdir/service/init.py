@@ -28,8 +28,9 @@ from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
 from logdir.formats import brake_file, controller_file, heartbeat_file
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.observe.classify import OWNER_LOCK
+from logdir.observe.mounts import identity_at
 from logdir.service.broker_request import BrokerRequest, accepted_of, skipped_of
-from logdir.service.config import require_text
+from logdir.service.config import require_distinct, require_text
 from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told, told_or_closed
 from logdir.service.quarantine import closed_of, keep_in_mind, require_none_closed
@@ -107,6 +108,8 @@ def plan(asked: InitRequest) -> InitPlanned:
     """
     named = asked.broker.config()
     require_text(named)
+    found = {path: identity for path in named.log_dirs if (identity := identity_at(path)) is not None}
+    require_distinct(found, asked.broker.server_properties or "--log-dirs")
     without, accepted = skipped_of(asked.broker, named), accepted_of(asked.broker, named)
     disk = HostDisk()
     plans: list[InitPlan] = []

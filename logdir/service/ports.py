@@ -25,7 +25,9 @@ from logdir.observe.mounts import identity_at
 from logdir.service.broker_request import BrokerRequest, skipped_of
 from logdir.service.config import BrokerConfig, require_distinct
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep
-from logdir.worker.port import Pending, Port, close_all, gather, run_apart, start
+from logdir.worker.port import Pending, Port
+from logdir.worker.remote import gather
+from logdir.worker.start import close_all, run_apart, start
 
 P = ParamSpec("P")
 R = TypeVar("R")

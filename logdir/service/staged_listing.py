@@ -38,7 +38,7 @@ from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest
 from logdir.service.staged import set_aside
 from logdir.worker.look import NOTHING
-from logdir.worker.port import gather
+from logdir.worker.remote import gather
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
 

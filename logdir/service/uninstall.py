@@ -14,13 +14,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from logdir.decide import brake as brake_rule
+from logdir.decide.relayout import rollback
 from logdir.decide.restore import RestorePlan, RestoreRequest, plan_restore
 from logdir.disk import bar, brake, layout
 from logdir.disk.bar import BarState
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.look_layout import inside
-from logdir.disk.site import Site
-from logdir.disk.small_file import TEMPORARY, read_file, remove_file
+from logdir.disk.site import LogDirTop, OpenTop
+from logdir.disk.small_file import read_file
 from logdir.disk.work_root import open_log_dir, path_of
 from logdir.disk.work_root_removal import remove_root, require_ours, require_removable, require_rights
 from logdir.errors import LogDirError, Problem, RefusedError, WorkRootInsideError
@@ -32,6 +33,7 @@ from logdir.formats.work_root_file import WorkRootKind
 from logdir.observe.facts import LogDirFacts, SetAside
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import Stamp, cluster_with_own_logs, stamp_of
+from logdir.service.layout_phases import carry_out, look_all
 from logdir.service.os_errors import told
 from logdir.service.quarantine import require_none_closed
 from logdir.service.reporter import Reporter
@@ -95,10 +97,10 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
         LogDirError: a source that was named, or a log dir, cannot be read.
     """
     facts = broker.look(NOTHING)
-    with _seen(broker) as sites:
-        _require_names(facts, sites)
+    with _seen(broker) as tops:
+        _require_names(facts, tops)
         with told(broker.named.log_dirs[0]):
-            barred = bar.state(sites) if sites else BarState.OPEN
+            barred = bar.state(tops) if tops else BarState.OPEN
     if barred is not BarState.OPEN and (broker.missing or broker.rootless):
         raise RefusedError(
             ", ".join((*broker.missing, *broker.rootless)),
@@ -167,37 +169,37 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
 
 
 @contextmanager
-def _seen(broker: OpenBroker) -> Iterator[tuple[Site, ...]]:
+def _seen(broker: OpenBroker) -> Iterator[tuple[LogDirTop, ...]]:
     """Open the log dirs without a work root beside those that have one: they may be barred, too."""
     with ExitStack() as stack:
-        bare = []
+        rootless = []
         for log_dir in broker.rootless:
             with told(log_dir):
-                bare.append(Site.bare(log_dir, stack.enter_context(open_log_dir(broker.disk_of(log_dir), log_dir))))
-        yield (*broker.sites, *bare)
+                rootless.append(OpenTop(log_dir, stack.enter_context(open_log_dir(broker.disk_of(log_dir), log_dir))))
+        yield (*broker.sites, *rootless)
 
 
-def _require_names(facts: Sequence[LogDirFacts], sites: Sequence[Site]) -> None:
+def _require_names(facts: Sequence[LogDirFacts], tops: Sequence[LogDirTop]) -> None:
     """Refuse where a stock broker could not start on what would be left."""
     for one in facts:
         if one.layout in ("topic-id", "mixed"):
             raise _in_layout(one.log_dir, one.layout)
-    files = {site.log_dir: state for site in sites if (state := _layout_state(site)) is not None}
+    files = {one.log_dir: state for one in tops if (state := _layout_state(one)) is not None}
     # A rollback stops before its end beside a work root inside a log dir: what is left of it is done here.
-    is_at_its_end = set(files.values()) <= {LayoutState.ROLLING_BACK} and any(_inside(site) for site in sites)
+    is_at_its_end = set(files.values()) <= {LayoutState.ROLLING_BACK} and any(_inside(one) for one in tops)
     if files and not is_at_its_end:
         raise _in_layout(f"{next(iter(files))}/{layout_file.FILE_NAME}", "a change of layout under way")
 
 
-def _layout_state(site: Site) -> LayoutState | None:
-    with told(site.log_dir):
-        data = read_file(site.top, layout_file.FILE_NAME)
-        return None if data is None else layout_file.parse(data, f"{site.log_dir}/{layout_file.FILE_NAME}").state
+def _layout_state(one: LogDirTop) -> LayoutState | None:
+    with told(one.log_dir):
+        data = read_file(one.top, layout_file.FILE_NAME)
+        return None if data is None else layout_file.parse(data, f"{one.log_dir}/{layout_file.FILE_NAME}").state
 
 
-def _inside(site: Site) -> tuple[str, ...]:
-    with told(site.log_dir):
-        return inside(site.top.types())
+def _inside(one: LogDirTop) -> tuple[str, ...]:
+    with told(one.log_dir):
+        return inside(one.top.types())
 
 
 def _in_layout(path: str, found: str) -> RefusedError:
@@ -301,7 +303,7 @@ def _finish_rollback(broker: OpenBroker) -> None:
     """
     if not any(_layout_state(site) is not None for site in broker.sites):
         return
-    report = layout.rollback(broker.sites, broker.batch)
+    report = carry_out(broker.sites, rollback(look_all(broker.sites)), broker.batch)
     for error in (*report.failed.values(), *report.refused):
         if not isinstance(error, WorkRootInsideError):
             raise RefusedError.of(error.problem())
@@ -326,8 +328,7 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarSt
         bar.unbar(broker.sites)
     for site in broker.sites:
         with told(site.log_dir):
-            for name in (layout_file.FILE_NAME + TEMPORARY, layout_file.FILE_NAME):
-                remove_file(site.top, name)
+            layout.remove_state(site)
     left = [site.log_dir for site in broker.sites if site.log_dir not in within]
     # Of those without a work root: what a removal that was cut off left, if anything.
     return [*rows, *_removed(broker, left), *_removed(broker, broker.rootless)]

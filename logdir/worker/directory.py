@@ -17,7 +17,7 @@ from logdir.observe.classify import Type
 from logdir.worker.open_log_dir import Handle, OpenedLogDir
 
 if TYPE_CHECKING:
-    from logdir.worker.port import RemotePort
+    from logdir.worker.remote import RemotePort
 
 
 def open_top(opened: OpenedLogDir, path: str) -> Handle:

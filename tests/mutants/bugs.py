@@ -286,14 +286,14 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "final is durable before another disk's finalizing",
-        f"{_DISK}/layout.py", "_run",
+        f"{_SERVICE}/layout_phases.py", "_Work.run",
         "is_finalized and any(isinstance(action, Unbar) for action in phase)", "False",
         "tests/logdir/disk/test_layout_crash.py"
         "::test_a51_no_log_dir_is_durably_final_before_another_is_durably_finalizing",
     ),
     Bug(
         "final is written although another disk's finalizing failed",
-        f"{_DISK}/layout.py", "_run",
+        f"{_SERVICE}/layout_phases.py", "_Work.run",
         "not is_well", "False",
         "tests/logdir/disk/test_layout_crash.py::test_a51_no_log_dir_is_final_though_a_call_for_another_failed",
     ),

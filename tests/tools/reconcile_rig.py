@@ -14,8 +14,8 @@ from logdir.disk.io import Call, HostDisk
 from logdir.formats import controller_file
 from logdir.formats.controller_file import ControllerFile
 from logdir.ids import TopicId
-from logdir.service import broker
 from logdir.wire.metadata_records import MetadataRecord
+from logdir.worker import open_log_dir
 from tests.builders import log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed

@@ -26,8 +26,8 @@ from logdir.errors import (
 from logdir.formats import layout_file, own_json
 from logdir.formats.layout_file import LayoutFile, LayoutState
 from logdir.service import stage
-from logdir.service.broker import opened
 from logdir.service.broker_request import BrokerRequest
+from logdir.service.opening import opened
 from logdir.service.unlocked import unlocked
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import bar, layout, purge
+from logdir.disk import bar, purge
+from logdir.service import layout, layout_phases
 from tests.tools.cluster_log import elsewhere
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, launch, two_disks
@@ -67,7 +68,7 @@ def test_no_interrupted_change_of_layout_hides_that_no_broker_starts(
     if verb == "rollback":
         assert ctl(*words).status == Exit.DONE
         words = ("layout", "rollback", *broker.words, "--apply")
-    interrupting(monkeypatch, layout, "to_ids" if verb == "apply" else "to_names")
+    interrupting(monkeypatch, layout_phases, "to_ids" if verb == "apply" else "to_names")
     _, line, problem = typed(*words)
     monkeypatch.undo()
     for text in (line, problem["fix"]):
@@ -83,7 +84,7 @@ def test_no_interrupted_change_of_layout_hides_that_no_broker_starts(
 def test_no_change_of_layout_that_had_not_begun_is_said_to_keep_brokers_out(
     broker: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interrupting(monkeypatch, layout, "_run")
+    interrupting(monkeypatch, layout, "carry_out")
     _, line, problem = typed("layout", "apply", broker.plan, *broker.words, "--apply")
     for text in (line, problem["fix"]):
         assert "a broker can start" in text
@@ -113,7 +114,7 @@ def test_no_interrupted_change_is_said_to_let_a_broker_start_over_a_work_root_in
     assert ctl("uninstall", *broker.words, "--apply").status == Exit.DONE
     inside = ("--work-root", "inside", "--even-if-found", "work-root-inside")
     assert ctl("init", *broker.words, *inside, "--apply").status == Exit.DONE
-    interrupting(monkeypatch, layout, "_run")
+    interrupting(monkeypatch, layout, "carry_out")
     _, line, problem = typed("layout", "apply", broker.plan, *broker.words, "--apply")
     monkeypatch.undo()
     for text in (line, problem["fix"]):

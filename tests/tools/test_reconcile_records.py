@@ -22,8 +22,9 @@ from logdir.errors import Problem, ReadOnlyDiskError
 from logdir.formats import brake_file, controller_file
 from logdir.formats.brake_file import Count
 from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
-from logdir.service import broker, reconcile, reconcile_apply
+from logdir.service import reconcile, reconcile_apply
 from logdir.service.broker import OpenBroker
+from logdir.worker import open_log_dir
 from tests.builders import CLUSTER, partition
 from tests.reconcile.universe import document, listed, stopped
 from tests.tools.ctl import ctl, ctl_json

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logdir.service.running import is_running
 
+from logdir.service.broker_request import BrokerRequest
+from logdir.service.ports import connected
 from tests import trees
 from tests.builders import CLUSTER, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
@@ -237,7 +238,9 @@ def test_no_lock_that_may_not_be_read_is_wrong_usage_while_another_can_be() -> N
         assert f"no-permission: {rig.disks[1]}: " in said.err
         assert "config-error" not in said.err
         with held(rig.disks[0] / ".lock"):
-            assert is_running(map(str, rig.disks))
+            request = BrokerRequest(log_dirs=",".join(map(str, rig.disks)))
+            with connected(request) as ports:
+                assert ports.is_running()
 
 
 def test_a_set_aside_copy_is_not_called_the_only_one_while_a_log_dir_is_unread(rig: Rig) -> None:

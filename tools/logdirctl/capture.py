@@ -11,8 +11,8 @@ from typing import Any
 
 from logdir.decide.deadline import DelayPolicy
 from logdir.service import capture
-from logdir.service.broker import opened
 from logdir.service.capture import CaptureRequest
+from logdir.service.opening import opened
 from logdir.service.result import ItemResult
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted
@@ -50,7 +50,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     delays = DelayPolicy(default_ms=delay_of(arguments))
     request = CaptureRequest(selector=arguments.selector, delays=delays, is_held=arguments.hold)
     request.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, needs_all=False) as broker:
         if arguments.apply:
             recover_if_stopped(broker)
         shown = capture.plan(broker, request)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from logdir.disk.bar import BarState
 from logdir.errors import LogDirError, Problem
+from logdir.service.layout_status import BrokerStart, status
 from logdir.text import quoted
 from tools.cli import Exit, Streams, failed, say
-from tools.logdirctl.layout_status import look_at
 from tools.logdirctl.naming import broker_of, words_of
 
 SLUG = "interrupted"
@@ -23,9 +22,17 @@ _OVERRIDES = ("--even-", "--include-held")
 _STAYS = "what was done by then is done and stays"
 _GOES_ON = "what was under way is finished or undone by the next command that changes something"
 _NO_START = "no broker starts until logdirctl layout rollback has finished"
-_NO_START_INSIDE = "no stock broker starts until logdirctl uninstall has taken it away"
 _GOES_ON_SAME = "the same command goes on"
-_WAYS_ON = "the same command goes on, logdirctl layout rollback takes everything back"
+_WAYS_ON = f"{_GOES_ON_SAME}, logdirctl layout rollback takes everything back"
+_START = {
+    BrokerStart.BARRED: f"the log dirs are barred, and {_NO_START}; {_WAYS_ON}",
+    BrokerStart.UNKNOWN: f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}",
+    BrokerStart.UNDER_IDS: f"no log dir is barred, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}",
+    BrokerStart.INSIDE: "no log dir is barred, and a work root lies inside a log dir: no stock broker starts until "
+    f"logdirctl uninstall has taken it away; {_GOES_ON_SAME}",
+    BrokerStart.FREE: "no log dir is barred, every replica lies under its name, and a broker can start; "
+    f"{_GOES_ON_SAME}",
+}
 
 
 def tell(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Streams, *, as_json: bool) -> int:
@@ -63,21 +70,12 @@ def _how_it_is(arguments: argparse.Namespace) -> str:
 
 
 def _layout_now(arguments: argparse.Namespace) -> str:
-    """Say whether a broker can start on the log dirs, as they lie now."""
+    """Return whether a broker can start on the log dirs, as they lie now."""
     try:
-        found = [look_at(log_dir) for log_dir in broker_of(arguments).log_dirs]
+        found = status(broker_of(arguments).log_dirs)
     except LogDirError:
-        found = []
-    # A bar.json alone keeps nobody out: the node id in meta.properties does.
-    if any(one.bar is BarState.BARRED for one in found):
-        return f"the log dirs are barred, and {_NO_START}; {_WAYS_ON}"
-    if not found or any(one.bar is None for one in found):
-        return f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}"
-    if any(one.layout in ("mixed", "topic-id") for one in found):
-        return f"no log dir is barred, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}"
-    if any(one.is_inside for one in found):
-        return f"no log dir is barred, and a work root lies inside a log dir: {_NO_START_INSIDE}; {_GOES_ON_SAME}"
-    return "no log dir is barred, every replica lies under its name, and a broker can start; " + _GOES_ON_SAME
+        return _START[BrokerStart.UNKNOWN]
+    return _START[found.start]
 
 
 def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:

@@ -14,8 +14,8 @@ from logdir.decide.trust import DEFAULT_MAX_AGE_MS, SETTING
 from logdir.errors import ConfigError, Problem
 from logdir.formats.duration import Duration
 from logdir.service import reconcile, reconcile_apply
-from logdir.service.broker import opened
 from logdir.service.desired_source import Desired
+from logdir.service.opening import opened
 from logdir.service.reconcile import Decided, Policy
 from tools.cli import Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override

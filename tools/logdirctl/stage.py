@@ -11,7 +11,7 @@ from typing import Any
 
 from logdir.decide.deadline import DelayPolicy
 from logdir.service import stage
-from logdir.service.broker import opened
+from logdir.service.opening import opened
 from logdir.service.result import ItemResult, ItemState
 from logdir.service.stage import StageRequest
 from logdir.text import quoted
@@ -66,7 +66,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         is_even_if_unknown=arguments.even_if_unknown,
     )
     request.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, needs_all=False) as broker:
         if arguments.apply:
             broker.recover()
         shown = stage.plan(broker, request)

@@ -14,8 +14,9 @@ from logdir.service import export as exporting
 from logdir.service import hold as holding
 from logdir.service import purge as purging
 from logdir.service import restore as restoring
-from logdir.service.broker import OpenBroker, opened
+from logdir.service.broker import OpenBroker
 from logdir.service.export import ExportRequest
+from logdir.service.opening import opened
 from logdir.service.purge import PurgeRequest
 from logdir.service.purge_recheck import PurgeOverrides
 from logdir.service.restore import RestoreRequest
@@ -82,7 +83,7 @@ def hold(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged hold``; return the exit status."""
     selection = _selection(arguments)
     selection.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, needs_all=False) as broker:
         if arguments.apply:
             recover_if_stopped(broker)
         shown = holding.plan(broker, selection)
@@ -98,7 +99,7 @@ def export(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged export``; return the exit status."""
     request = ExportRequest(selection=_selection(arguments), output=arguments.output)
     request.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply, is_copy=True) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, is_copy=True, needs_all=False) as broker:
         shown = exporting.plan(broker, request)
         if shown.is_empty:
             return _found_nothing(arguments, streams, broker, shown.problems)
@@ -122,7 +123,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
         bytes_per_second=arguments.bytes_per_second,
     )
     request.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, needs_all=False) as broker:
         now = read_instant()
         if arguments.apply:
             recover_if_stopped(broker)

@@ -14,8 +14,8 @@ from typing import Any
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import SetAside
 from logdir.service import uninstall
-from logdir.service.broker import opened
 from logdir.service.cluster_state import require_source
+from logdir.service.opening import opened
 from logdir.service.quarantine import require_none_closed
 from logdir.service.result import ItemResult, ItemState
 from logdir.service.uninstall import UninstallRequest

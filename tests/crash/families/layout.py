@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from logdir.decide.layout_action import ToNames
-from logdir.disk import layout as disk_layout
 from logdir.disk.bar import bar
 from logdir.disk.recovery import recover_broker
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
@@ -23,6 +22,7 @@ from tests.crash.families.case import DONE, UNTOLD, Case, Do, acknowledged, belo
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
+from tests.logdir.disk import layout_rig
 from tests.logdir.disk import test_layout_crash as rig
 from tests.logdir.disk.layout_rig import opened, unlocked
 
@@ -301,7 +301,7 @@ def _verified() -> tuple[ModelHost, ModelHost]:
     def verify(host: ModelHost) -> None:
         rig.apply(host, plan)
         with opened(host, rig.log_dirs(host)) as sites:
-            assert disk_layout.verify(sites, plan, unlocked).is_finished
+            assert layout_rig.verify(sites, plan, unlocked).is_finished
 
     return first, rig.ended(first, verify)
 

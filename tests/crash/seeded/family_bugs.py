@@ -76,9 +76,9 @@ FAMILY_BUGS = (
         "final durable before another log dir is durably finalizing",
         (
             Edit(
-                "logdir/disk/layout.py",
-                '            # and so before the first "final".\n            _sync(sites, way)\n',
-                "            pass\n",
+                "logdir/service/layout_phases.py",
+                'and so before the first "final".\n                self._sync_all()\n',
+                "and so on.\n                pass\n",
             ),
         ),
         ("finalize, taken up at call 7", "--models", "KJBP"),

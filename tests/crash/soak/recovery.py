@@ -2,18 +2,18 @@
 
 A change of layout, or of the bar, that was cut off is taken up again or taken back, whichever is drawn: both must end.
 
-Spec: design §2 laws 2 and 3; ``logdir.disk.recovery``, ``layout``, ``bar``.
+Spec: design §2 laws 2 and 3; ``logdir.disk.recovery``, ``bar``, ``logdir.service.layout_phases``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logdir.disk import layout
 from logdir.disk.bar import BarState, bar, state, unbar
 from logdir.disk.recovery import recover_broker
 from logdir.errors import RefusedError
 from logdir.names import is_prefix
+from logdir.service.layout_phases import look_all
 
 if TYPE_CHECKING:
     from tests.crash.soak.tasks import Tasks
@@ -38,7 +38,7 @@ def recover(tasks: Tasks) -> dict[str, Any]:
 
 
 def _layout(tasks: Tasks) -> str:
-    seen = layout.look_all(tasks.sites)
+    seen = look_all(tasks.sites)
     files = [one.file for one in seen if one.file is not None]
     if files or any(one.is_under_ids for one in seen):
         states = {file.state.value for file in files}

@@ -19,7 +19,7 @@ from typing import Any
 
 from logdir.clock import Instant
 from logdir.decide.deadline import Due, due
-from logdir.disk import brake, heartbeat, layout
+from logdir.disk import brake, heartbeat
 from logdir.disk.adopt import AdoptItem, adopt
 from logdir.disk.bar import bar, unbar
 from logdir.disk.calls import Directory
@@ -27,7 +27,7 @@ from logdir.disk.capture import CaptureItem, capture
 from logdir.disk.checkpoint import read_entries, set_entries
 from logdir.disk.in_use import in_use
 from logdir.disk.io import HostDisk
-from logdir.disk.locks import hold_all
+from logdir.disk.locks import Batch, hold_all
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.purge import claim, remove
 from logdir.disk.replica_dir import read_marker
@@ -44,6 +44,7 @@ from logdir.names import DirForm
 from logdir.reasons import Reason
 from tests.crash.soak.progress import IDLE, Progress
 from tests.crash.soak.seen import Aside, Live, Seen, look, plan_of, said_of, token_of
+from tests.logdir.disk import layout_rig
 
 PLAN = "plan.jsonl"
 ROUND_MS = 1000
@@ -77,7 +78,7 @@ class Tasks:
         """Return the open log dirs."""
         return [root.site for root in self.roots]
 
-    def locked(self) -> AbstractContextManager[object]:
+    def locked(self) -> AbstractContextManager[Batch]:
         """Hold every lock of the broker."""
         return hold_all(self.disk, [site.log_dir for site in self.sites], now_boottime_ms=self.now.boottime_ms)
 
@@ -303,7 +304,7 @@ class Tasks:
     def relayout_on(self) -> None:
         """Bring the plan about."""
         plan = plan_document.parse((self.aside / PLAN).read_bytes(), PLAN)
-        report = layout.apply(self.sites, plan, self.locked, batch=BATCH)
+        report = layout_rig.apply(self.sites, plan, self.locked, batch=BATCH)
         assert report.is_finished, (report.failed, report.refused)
 
     def _rollback(self, seen: Seen) -> bool:
@@ -315,7 +316,7 @@ class Tasks:
 
     def relayout_back(self) -> None:
         """Take everything back to names."""
-        report = layout.rollback(self.sites, self.locked, batch=BATCH)
+        report = layout_rig.rollback(self.sites, self.locked, batch=BATCH)
         assert report.is_finished, (report.failed, report.refused)
 
     def _bar(self, seen: Seen) -> bool:

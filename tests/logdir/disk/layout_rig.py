@@ -1,4 +1,7 @@
-"""Brokers to change the layout of: on real directories or the model disk, with a plan of what lies there."""
+"""Brokers to change the layout of: on real directories or the model disk, with a plan of what lies there.
+
+The verbs over all their log dirs are those of the use case, on log dirs that the caller opened.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,51 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
+from logdir.decide import relayout as decide
 from logdir.disk import bar
+from logdir.disk.batch_loop import Held
 from logdir.disk.calls import Disk
-from logdir.disk.layout import look_all
 from logdir.disk.site import Site
 from logdir.formats import meta_properties, plan_document
 from logdir.formats.plan_document import PlanDocument
 from logdir.ids import TopicId
+from logdir.service.layout_phases import BATCH, Hold, LayoutReport, carry_out, look_all
 
 WORK = ".work"
 """What is added to a log dir's path for its work root."""
 
 
-def unlocked() -> AbstractContextManager[object]:
-    return nullcontext()
+class _NoLock:
+    def require_held(self) -> None:
+        """Return: no other process is there."""
+
+    def expired(self, now_boottime_ms: int, /) -> bool:
+        return False
+
+
+def unlocked() -> AbstractContextManager[Held]:
+    return nullcontext(_NoLock())
+
+
+def apply(
+    sites: Sequence[Site], plan: PlanDocument, hold: Hold = unlocked, *, confirmed: bool = False, batch: int = BATCH
+) -> LayoutReport:
+    decision = decide.apply(plan, look_all(sites), confirmed=confirmed)
+    return carry_out(sites, decision, hold, batch=batch)
+
+
+def verify(sites: Sequence[Site], plan: PlanDocument, hold: Hold = unlocked) -> LayoutReport:
+    return carry_out(sites, decide.verify(plan, look_all(sites)), hold)
+
+
+def finalize(sites: Sequence[Site], for_broker: str, hold: Hold = unlocked) -> LayoutReport:
+    return carry_out(sites, decide.finalize(look_all(sites), for_broker), hold)
+
+
+def rollback(
+    sites: Sequence[Site], hold: Hold = unlocked, *, confirmed: bool = False, batch: int = BATCH
+) -> LayoutReport:
+    return carry_out(sites, decide.rollback(look_all(sites), confirmed=confirmed), hold, batch=batch)
 
 
 @contextmanager

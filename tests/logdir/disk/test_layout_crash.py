@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 
 from logdir.decide.layout_action import ToIds, ToNames
-from logdir.disk import layout
 from logdir.disk.bar import BarState, bar, state, unbar
 from logdir.disk.calls import Owner
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
@@ -19,6 +18,7 @@ from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from logdir.service.layout_phases import LayoutReport
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.enumerate import Judge, State, crashes, explore
 from tests.crash.families.case import resumed
@@ -26,6 +26,7 @@ from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.result import Result
 from tests.crash.tree import World
+from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import WORK, opened, plan_of, unlocked
 
 META_TEXT = META.format(node=1, directory=DIRECTORY, cluster=CLUSTER).encode()
@@ -80,7 +81,7 @@ def planned(host: ModelHost) -> PlanDocument:
         return plan_of(sites)
 
 
-def _finished(report: layout.Report) -> None:
+def _finished(report: LayoutReport) -> None:
     for error in report.failed.values():
         raise error
     assert report.is_finished, report.refused
@@ -225,6 +226,28 @@ def test_what_was_taken_up_after_a_kill_is_durable_when_it_is_said_to_be(name: s
             wrong = differences(untimed(end.world()), untimed(again.world(crash)))
             assert not wrong, (at, whole.records[at].call, wrong)
     assert states >= len(whole.records)
+
+
+def test_no_log_dir_is_applied_before_what_a_killed_process_moved_is_synced() -> None:
+    """That a later sync of the log dir carries those renames is measured, not promised (reliability §4.1)."""
+    first = broker("plain")
+    plan = planned(first)
+    whole = ModelHost(first.world())
+    apply(whole, plan)
+    said = 0
+    for at in range(len(whole.records)):
+        host = ModelHost(first.world()).kill(at)
+        with pytest.raises(Killed):
+            apply(host, plan)
+        world = host.world()
+        again = ModelHost(world._replace(generation=world.generation + 1))
+        apply(again, plan)
+        calls = [(made.call.name, made.call.path) for made in again.records]
+        named = [number for number, (_, path) in enumerate(calls) if path.endswith("/layout.json.tmp")]
+        if named:
+            said += 1
+            assert "syncfs" in {name for name, _ in calls[: named[-1]]}, (at, whole.records[at].call, calls)
+    assert said > 15
 
 
 def items_of(host: ModelHost) -> tuple[ToIds, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import locks
+from logdir.disk import lock_holder, locks
 from logdir.disk.io import Call, HostDirectory, HostDisk
 from logdir.disk.locks import Batch, KafkaLock, OwnerLock, hold_all
 from logdir.disk.work_root import OWNER_LOCK_TEXT
@@ -102,7 +102,7 @@ def test_a32_a_pid_of_another_namespace_is_said_to_be_outside(
     for pid in (0, -1):
         answer = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, pid)
         monkeypatch.setattr("logdir.disk.locks.fcntl.fcntl", lambda *_, answer=answer: answer)
-        assert locks.holder(descriptor) == "a process outside this container"
+        assert lock_holder.holder(descriptor) == "a process outside this container"
     os.close(descriptor)
 
 
@@ -112,7 +112,7 @@ def test_a32_a_broker_that_is_the_first_process_of_its_container_is_named(
     descriptor = top.open_lock(".lock", top.own_stat().owner.for_file())
     answer = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 1)
     monkeypatch.setattr("logdir.disk.locks.fcntl.fcntl", lambda *_: answer)
-    found = locks.holder(descriptor)
+    found = lock_holder.holder(descriptor)
     os.close(descriptor)
     assert found is not None
     assert re.match(r"pid 1\b", found)

@@ -59,6 +59,7 @@ WRITERS = {
 }
 """The writers of files that lie elsewhere: a temporary name, a sync, a rename."""
 ELSEWHERE = {
+    ("logdir/disk/kernel_process.py", "import ctypes"): "prctl(2): ends this process with its starter",
     ("logdir/disk/kernel_clock.py", "import ctypes"): "adjtimex(2) with modes 0: asks the kernel, changes nothing",
     ("tools/render.py", "import shutil"): "get_terminal_size: asks how wide the terminal is, changes nothing",
     ("tools/streams.py", "os.O_RDWR"): "the null device, in place of a standard stream that is closed",

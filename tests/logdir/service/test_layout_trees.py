@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import layout
 from logdir.disk.bar import BarState, state
 from logdir.disk.io import Call, HostDisk
 from logdir.errors import RefusedError
 from logdir.formats import bar_file, meta_properties, partition_metadata
+from logdir.service.layout_phases import look_all
 from tests import trees
+from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import add_work, opened, plan_of, snapshot, unlocked
 
 
@@ -34,7 +35,7 @@ def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> 
     with opened(HostDisk(), [str(path) for path in log_dirs]) as sites:
         plan = plan_of(sites)
         assert plan.steps
-        moving = {future for seen in layout.look_all(sites) for future in seen.futures}
+        moving = {future for seen in look_all(sites) for future in seen.futures}
         assert bool(moving) == (name == "4.3.1-kill9")
         report = layout.apply(sites, plan, unlocked)
         assert report.is_finished

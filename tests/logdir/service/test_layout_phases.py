@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import layout
 from logdir.disk.bar import BarState, bar, state
+from logdir.disk.batch_loop import Held
 from logdir.disk.calls import Owner
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.locks import hold_all
-from logdir.errors import DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
+from logdir.errors import DiskError, DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
 from logdir.formats.layout_file import LayoutState
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from logdir.service.layout_phases import look_all
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.crash.model import Failure, ModelHost
+from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import WORK, add_work, opened, plan_of, snapshot, unlocked
 
 OTHER = "bXOy6xj-Q8ivrWAlsZGnkw"
@@ -114,10 +116,10 @@ def test_every_batch_is_under_the_locks_and_no_call_is_outside(tops: list[Path])
             outside.append(call)
 
     @contextmanager
-    def locked() -> Iterator[None]:
+    def locked() -> Iterator[Held]:
         held[0] += 1
-        with hold_all(HostDisk(), paths(tops), now_boottime_ms=0):
-            yield
+        with hold_all(HostDisk(), paths(tops), now_boottime_ms=0) as batch:
+            yield batch
         held[0] -= 1
 
     for top in tops:
@@ -133,7 +135,7 @@ def test_every_batch_is_under_the_locks_and_no_call_is_outside(tops: list[Path])
 def test_a_broker_that_runs_is_named_and_nothing_is_changed(tops: list[Path]) -> None:
     before = snapshot(*tops)
 
-    def locked() -> AbstractContextManager[object]:
+    def locked() -> AbstractContextManager[Held]:
         raise LockHeldError("/d1/.lock", expected="nobody to hold it", found="pid 1 (java)")
 
     with opened(HostDisk(), paths(tops)) as sites:
@@ -296,7 +298,7 @@ def test_one_disk_that_fails_does_not_keep_the_other_from_its_steps() -> None:
         report = layout.apply(sites, plan, unlocked)
         assert not report.is_finished
         assert isinstance(report.failed["/d1/k"], ReadOnlyDiskError)
-        seen = {of.log_dir: of for of in layout.look_all(sites)}
+        seen = {of.log_dir: of for of in look_all(sites)}
         assert [of.file.state for of in seen.values() if of.file] == [LayoutState.APPLYING, LayoutState.APPLIED]
         assert seen["/d2/k"].is_under_ids
         assert not seen["/d1/k"].is_under_ids
@@ -310,7 +312,7 @@ def test_one_disk_that_fails_does_not_keep_the_other_from_its_steps() -> None:
         report = layout.apply(sites, plan, unlocked)
         assert not report.is_finished
         assert state(sites) is BarState.OPEN
-        assert not any(of.is_under_ids for of in layout.look_all(sites))
+        assert not any(of.is_under_ids for of in look_all(sites))
 
 
 def test_a_full_disk_under_a_change_of_layout_is_called_full() -> None:
@@ -331,6 +333,21 @@ def test_a_full_disk_under_a_change_of_layout_is_called_full() -> None:
     with opened(host, ["/d1/k"]) as sites:
         report = layout.apply(sites, plan, unlocked)
     assert isinstance(report.failed["/d1/k"], DiskFullError)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM], ids=errno.errorcode.get)
+def test_a_call_that_the_kernel_refuses_fails_its_log_dir_by_name(number: int) -> None:
+    host = ModelHost.with_disks("/d1", uid=7, gid=8)
+    host.plant("/d1/k/meta.properties", b"version=1\nnode.id=1\ncluster.id=x\n", mtime_ns=5)
+    host.plant("/d1/k/a-1/0.log", b"x", mtime_ns=6)
+    for name in ("deleting", "incoming"):
+        host.plant(f"/d1/k{WORK}/{name}", kind=Type.DIRECTORY, owner=Owner(7, 8, 0o755))
+    with opened(host, ["/d1/k"]) as sites:
+        plan = plan_of(sites)
+        host.fail(Failure(0, number, name="replace", for_ever=True))
+        report = layout.apply(sites, plan, unlocked)
+    assert (report.is_finished, type(report.failed["/d1/k"])) == (False, DiskError)
+    assert "expected a call that succeeds" in str(report.failed["/d1/k"])
 
 
 def test_replicas_in_another_spelling_of_their_id_are_held(tops: list[Path]) -> None:

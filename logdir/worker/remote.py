@@ -1,0 +1,342 @@
+"""The port of a log dir whose calls a worker process makes; it must answer before a deadline.
+
+A worker that gives no sign of life for as long as its port is patient is killed, and its log dir is SUSPECT: whether
+the call was carried out is unknown, and every later one is refused at once. The kill ends a worker before it begins
+another call; one that hangs in the kernel ends when its disk answers, and is not waited for.
+
+While Kafka's locks are held a worker that gives no sign of life lets the starter release the others (``Overdue``).
+
+Not here: starting workers (``start``), their side of it (``child``).
+
+Spec: design §2 laws 4, 6, §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
+
+from logdir import clock
+from logdir.disk.calls import Disk
+from logdir.disk.site import Site
+from logdir.disk.work_root import WorkRoot
+from logdir.errors import LogDirSuspectError
+from logdir.worker import codec, open_log_dir
+from logdir.worker.calls import Signature, name_of
+from logdir.worker.channel import Inbox, frame
+from logdir.worker.directory import RemoteDirectory, RemoteDisk
+from logdir.worker.open_log_dir import OpenedLogDir, RootView
+from logdir.worker.port import Pending, Port
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_PATIENCE_MS: Final = 10 * 1000
+"""How long a log dir may give no sign of life: ``--disk-timeout``."""
+_SILENT_MS: Final = 450
+"""A worker that is at work says so twice in this time."""
+_END_MS: Final = 100
+"""How long a killed worker is waited for; one that hangs in the kernel ends later."""
+
+
+class Overdue(NamedTuple):
+    """What is done when a worker gives no sign of life although Kafka's locks should be free by now."""
+
+    at_ms: int
+    """Of ``clock.monotonic_ms``."""
+    act: Callable[[], None]
+
+
+class Waiting:
+    """What the ports of one broker wait for together."""
+
+    def __init__(self) -> None:
+        self.overdue: Overdue | None = None
+        self.progress: Callable[[list[int]], None] | None = None
+        """Called now and then with how far each call is."""
+
+    def gather(self, sent: Sequence[_Sent[Any]]) -> None:
+        """Wait until each call is answered or given up, in whatever order that comes."""
+        while waiting := [one for one in sent if not one.is_over]:
+            overdue = self.overdue
+            limits = [one.port.patient_until_ms for one in waiting]
+            if overdue is not None:
+                limits.append(max(overdue.at_ms, min(one.port.heard_ms for one in waiting) + _SILENT_MS))
+            poll = select.poll()
+            ports = {one.port.connection.fileno(): one.port for one in waiting}
+            for descriptor in ports:
+                poll.register(descriptor, select.POLLIN)
+            ready = poll.poll(max(0, min(limits) - clock.monotonic_ms()))
+            for descriptor, _ in ready:
+                ports[descriptor].hear()
+            if self.progress is not None:
+                self.progress([one.port.progress for one in sent])
+            if ready:
+                continue
+            now = clock.monotonic_ms()
+            for one in waiting:
+                if not one.is_over and now >= one.port.patient_until_ms:
+                    one.port.give_up()
+            if overdue is not None and now >= limits[-1]:
+                self.overdue = None
+                overdue.act()
+
+
+class _Sent(Generic[R]):
+    """A call that a worker was asked for."""
+
+    def __init__(self, port: RemotePort, what: str, decode: Callable[[object], R]) -> None:
+        self.port = port
+        self.what = what
+        self._decode = decode
+        self._answer: tuple[str, Any] | None = None
+        self._error: BaseException | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was answered or given up."""
+        return self._answer is not None or self._error is not None
+
+    def take(self, kind: str, value: Any) -> None:
+        """Take the answer."""
+        self._answer = (kind, value)
+
+    def fail(self, error: BaseException) -> None:
+        """Take the reason why there is no answer."""
+        self._error = error
+
+    def result(self) -> R:
+        """As ``Pending.result``."""
+        self.port.waiting.gather([self])
+        if self._error is not None or self._answer is None:
+            raise self._error or ValueError("no answer")
+        kind, value = self._answer
+        if kind == "result":
+            return self._decode(value)
+        if kind == "refused":
+            raise codec.decoded_error(value)
+        if kind == "kernel":
+            number, text, *names = value
+            raise OSError(number, text, names[0], None, *([names[1]] if names[1] is not None else []))
+        raise RuntimeError(f"the worker of {self.port.log_dir}: {value}")
+
+
+class RemotePort:
+    """The calls of a log dir, made by a worker process."""
+
+    def __init__(self, log_dir: str, pid: int, connection: socket.socket, patience_ms: int, waiting: Waiting) -> None:
+        self.log_dir = log_dir
+        self.pid = pid
+        self.waiting = waiting
+        self.is_suspect = False
+        self.progress = 0
+        """How far its present call is, in whatever it counts."""
+        self.heard_ms = clock.monotonic_ms()
+        """When it last gave a sign of life, or was asked."""
+        self._patience_ms = patience_ms
+        self.connection = connection
+        self._inbox = Inbox()
+        self._asked: _Sent[Any] | None = None
+        self._problem: LogDirSuspectError | None = None
+        self._is_closed = False
+
+    @property
+    def disk(self) -> Disk:
+        """Opens directories."""
+        return RemoteDisk(self)
+
+    @property
+    def patient_until_ms(self) -> int:
+        """When it is given up, if it gives no sign of life before."""
+        return self.heard_ms + self._patience_ms
+
+    def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
+        """As ``Port.begin``."""
+        return self._send(call, args, kwargs)
+
+    def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """As ``Port.run``."""
+        return cast(R, self._send(call, args, kwargs).result())
+
+    def run_at(self, call: Callable[Concatenate[Site, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """As ``Port.run_at``."""
+        return cast(R, self._send(call, args, kwargs).result())
+
+    def run_opened(self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """As ``Port.run_opened``."""
+        return cast(R, self._send(call, args, kwargs).result())
+
+    def begin_opened(
+        self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> Pending[R]:
+        """As ``Port.begin_opened``."""
+        return self._send(call, args, kwargs)
+
+    def _send(
+        self,
+        call: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        then: Callable[[Any], Any] | None = None,
+    ) -> _Sent[Any]:
+        """Ask for a call.
+
+        Args:
+            call: One of ``CALLS``.
+            args: Its arguments.
+            kwargs: Its arguments.
+            then: Makes something of its result.
+        """
+        signature = Signature.of(call)
+
+        def decode(value: object) -> Any:
+            result = signature.decode_result(value)
+            return result if then is None else then(result)
+
+        sent: _Sent[Any] = _Sent(self, call.__qualname__, decode)
+        if self._problem is not None:
+            sent.fail(_again(self._problem))
+            return sent
+        if self._asked is not None:
+            raise RuntimeError(f"{self.log_dir}: {self._asked.what} is not answered yet")
+        request = frame([name_of(call), signature.encode(args, kwargs)])
+        self._asked = sent
+        self.heard_ms = clock.monotonic_ms()
+        try:
+            along = signature.sent_along(args, kwargs)
+            if along:
+                sent_bytes = socket.send_fds(self.connection, [request], along)
+                request = request[sent_bytes:]
+            self.connection.sendall(request)
+        except OSError as error:
+            self.give_up(f"its worker ended: {error.strerror or error}")
+        return sent
+
+    def expect(self, call: Callable[..., object]) -> _Sent[Any]:
+        """Return what a worker answers that was started with a call."""
+        self._asked = _Sent(self, call.__qualname__, Signature.of(call).decode_result)
+        return self._asked
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can be asked, and would answer."""
+        return self._asked is None and not self.is_suspect
+
+    def hear(self) -> None:
+        """Read what the worker says; it says something."""
+        try:
+            data = self.connection.recv(1 << 18)
+            values = list(self._inbox.add(data))
+        except (OSError, ValueError) as error:
+            self.give_up(f"its worker answered wrongly: {error}")
+            return
+        if not data:
+            self.give_up("its worker ended")
+            return
+        self.heard_ms = clock.monotonic_ms()
+        for kind, value in values:
+            if kind == "alive":
+                self.progress = value
+            elif self._asked is not None:
+                asked, self._asked = self._asked, None
+                asked.take(kind, value)
+
+    def give_up(self, found: str | None = None) -> None:
+        """Kill the worker: the log dir is suspect from now on."""
+        if self._problem is None:
+            self.is_suspect = True
+            doing = "" if self._asked is None else f" (asked to {self._asked.what.replace('_', ' ')})"
+            self._problem = LogDirSuspectError(
+                self.log_dir,
+                expected=f"an answer within {self._patience_ms / 1000:g} s",
+                found=(found or "none") + doing,
+                fix="SUSPECT: look at the kernel's log; a broker cannot start on this disk until it answers",
+            )
+            self._end(is_killed=True)
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            asked.fail(self._problem)
+
+    def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
+        """As ``Port.begin_root``."""
+        arguments = {"is_start_block_allowed": is_start_block_allowed}
+        return self._send(open_log_dir.open_root, (self.log_dir,), arguments, self._root_of)
+
+    def _root_of(self, view: RootView) -> WorkRoot:
+        site = Site(
+            log_dir=self.log_dir,
+            top=RemoteDirectory(self, view.top),
+            work=RemoteDirectory(self, view.work),
+            deleting=RemoteDirectory(self, view.deleting),
+            incoming=RemoteDirectory(self, view.incoming),
+            cluster_id=view.cluster_id,
+            node_id=view.node_id,
+            directory_id=view.directory_id,
+            owner=view.owner,
+        )
+        allowed = view.is_unsupported_fs_allowed
+        return WorkRoot(kind=view.kind, site=site, belongs=view.belongs, opened=ExitStack(), unsupported_fs=allowed)
+
+    def close(self) -> None:
+        """As ``Port.close``; a worker that answers has ended then."""
+        if not self._is_closed:
+            self._end(is_killed=False)
+
+    def _end(self, *, is_killed: bool) -> None:
+        """End the worker; wait for it no longer than it may take."""
+        self._is_closed = True
+        self.connection.close()
+        if is_killed:
+            os.kill(self.pid, signal.SIGKILL)
+        if not _has_ended(self.pid, _END_MS if is_killed else self._patience_ms) and not is_killed:
+            os.kill(self.pid, signal.SIGKILL)
+            _has_ended(self.pid, _END_MS)
+
+
+def _again(problem: LogDirSuspectError) -> LogDirSuspectError:
+    return LogDirSuspectError(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
+
+
+def _has_ended(pid: int, wait_ms: int) -> bool:
+    """Wait for the end of a child for a while; return whether it came."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        descriptor = -1
+    try:
+        if descriptor >= 0:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(wait_ms)
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+@contextmanager
+def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
+    """Do something once, where one of several ports of a broker gives no sign of life as a moment has passed."""
+    waiting = next((port.waiting for port in ports if isinstance(port, RemotePort)), None)
+    if waiting is None:
+        yield
+        return
+    waiting.overdue = what
+    try:
+        yield
+    finally:
+        waiting.overdue = None
+
+
+def gather(pendings: Iterable[Pending[object]]) -> None:
+    """Wait until each call of several ports of one broker is over; ``result`` then does not wait."""
+    sent = [one for one in pendings if isinstance(one, _Sent)]
+    if sent:
+        sent[0].port.waiting.gather(sent)

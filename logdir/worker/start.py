@@ -1,0 +1,148 @@
+"""Workers started: as a copy of this process while it has one thread and holds no lock, else as a new interpreter.
+
+Spec: design §5 "A port per log dir"; style §4.1.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import ParamSpec, TypeVar, cast
+
+from logdir.errors import LogDirError
+from logdir.observe.share import is_alone
+from logdir.worker.calls import Signature
+from logdir.worker.port import LocalPort, Port
+from logdir.worker.remote import RemotePort, Waiting
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_IS_HERE: ContextVar[bool] = ContextVar("is_here", default=False)
+
+
+@contextmanager
+def placed(*, is_here: bool) -> Iterator[None]:
+    """Let every port that is started meanwhile make its calls in this process, without a deadline, or in a worker."""
+    token = _IS_HERE.set(is_here)
+    try:
+        yield
+    finally:
+        _IS_HERE.reset(token)
+
+
+def start(log_dirs: Iterable[str], patience_ms: int) -> tuple[Port, ...]:
+    """Start the ports of log dirs.
+
+    Args:
+        log_dirs: Paths as configured.
+        patience_ms: How long a worker may give no sign of life.
+
+    Returns:
+        One port per log dir, in their order; the caller closes them.
+
+    Raises:
+        OSError: no more processes can be made.
+    """
+    if _IS_HERE.get():
+        return tuple(LocalPort(log_dir) for log_dir in log_dirs)
+    waiting = Waiting()
+    ports: list[RemotePort] = []
+    try:
+        for log_dir in log_dirs:
+            ports.append(_started(log_dir, patience_ms, waiting))
+    except BaseException:
+        close_all(ports)
+        raise
+    return tuple(ports)
+
+
+def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Make a call that only reads in a process of its own, and return its result.
+
+    Args:
+        path: What it reads, for the error.
+        patience_ms: How long it may give no sign of life.
+        call: One of ``CALLS``.
+        args: Its arguments.
+        kwargs: Its arguments.
+
+    Raises:
+        LogDirSuspectError: it gave none.
+    """
+    if _IS_HERE.get():
+        return call(*args, **kwargs)
+    if not is_alone():
+        port = _started(path, patience_ms, Waiting())
+        try:
+            return port.run(call, *args, **kwargs)
+        finally:
+            close_all((port,))
+    ours, theirs = socket.socketpair()
+    starter = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            from logdir.worker.child import answer_one, settle
+
+            settle(theirs, starter)
+            # A copy of this process has the arguments: they need not be sent.
+            answer_one(theirs, lambda: call(*args, **kwargs), Signature.of(call))
+        finally:
+            os._exit(0)
+    theirs.close()
+    port = RemotePort(path, pid, ours, patience_ms, Waiting())
+    try:
+        return cast(R, port.expect(call).result())
+    finally:
+        close_all((port,))
+
+
+def close_all(ports: Sequence[Port]) -> None:
+    """Close all; those whose workers answer have ended then."""
+    for port in ports:
+        with suppress(LogDirError, OSError):
+            port.close()
+
+
+def _started(log_dir: str, patience_ms: int, waiting: Waiting) -> RemotePort:
+    ours, theirs = socket.socketpair()
+    try:
+        pid = _forked(theirs) if is_alone() else _spawned(theirs)
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return RemotePort(log_dir, pid, ours, patience_ms, waiting)
+
+
+def _forked(connection: socket.socket) -> int:
+    """Start a worker as a copy of this process, which has one thread and holds no lock."""
+    starter = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            from logdir.worker.child import serve, settle
+
+            settle(connection, starter)
+            serve(connection)
+        finally:
+            # Never back into the caller's code, whatever happened: there it would run twice.
+            os._exit(0)
+    return pid
+
+
+def _spawned(connection: socket.socket) -> int:
+    """Start a worker as a new interpreter: a copy of a process with threads may stand still for ever."""
+    # It runs this installation's code and no other, and needs nothing that is installed beside it.
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = f"import sys; sys.path.insert(0, {home!r}); from logdir.worker.child import main; main()"
+    files = [(os.POSIX_SPAWN_DUP2, connection.fileno(), 0)]
+    return os.posix_spawn(
+        sys.executable, [sys.executable, "-I", "-S", "-c", code, str(os.getpid())], os.environ, file_actions=files
+    )

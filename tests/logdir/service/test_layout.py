@@ -1,0 +1,178 @@
+"""The layout use case below the command line: what is asked wrongly, how long locks are held, what a plan is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logdir.decide import relayout
+from logdir.disk.batch_loop import Held
+from logdir.disk.io import HostDisk
+from logdir.errors import LayoutFileMissingError, LockHeldError, Problem, RefusedError
+from logdir.service import layout
+from logdir.service.broker import OpenBroker
+from logdir.service.broker_request import BrokerRequest
+from logdir.service.layout import LayoutRequest, read_plan
+from logdir.service.layout_phases import carry_out, look_all
+from logdir.service.layout_result import LayoutNext, LayoutVerb
+from logdir.service.opening import opened
+from logdir.service.reporter import SILENT, Silent
+from logdir.service.result import ItemState
+from tests.builders import log_dir, partition
+from tests.logdir.disk import layout_rig
+from tests.logdir.disk.layout_rig import add_work
+from tests.tools.ctl import held, tree
+from tests.tools.layout_fleet import Planned, big
+
+
+class Reporter(Silent):
+    """Remembers the progress, and whether a lock was held then."""
+
+    def __init__(self) -> None:
+        self.is_held = False
+        self.begun: list[int] = []
+        self.counts: list[int] = []
+        self.under_lock: list[int] = []
+        self.is_over = False
+
+    def begin(self, what: str, total: int) -> None:
+        self.begun.append(total)
+
+    def advance(self, count: int) -> None:
+        self.counts.append(count)
+        if self.is_held:
+            self.under_lock.append(count)
+
+    def end(self) -> None:
+        self.is_over = True
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    return big(tmp_path_factory.mktemp("big"), 80)
+
+
+@contextmanager
+def open_of(broker: Planned, *, changes: bool = False) -> Iterator[OpenBroker]:
+    request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)))
+    with opened(request, changes=changes, is_bar_allowed=True) as found:
+        yield found
+
+
+@pytest.mark.parametrize("verb", [LayoutVerb.CHECK, LayoutVerb.APPLY, LayoutVerb.VERIFY])
+def test_no_verb_goes_without_the_plan_it_takes(verb: LayoutVerb, broker: Planned) -> None:
+    with pytest.raises(ValueError, match="without a plan"):
+        LayoutRequest(verb=verb).require_valid()
+    with open_of(broker) as found, pytest.raises(ValueError, match="without a plan"):
+        layout.plan(found, LayoutRequest(verb=verb))
+
+
+@pytest.mark.parametrize("verb", [LayoutVerb.ROLLBACK, LayoutVerb.FINALIZE])
+def test_no_plan_is_given_to_a_verb_that_takes_none(verb: LayoutVerb, broker: Planned) -> None:
+    with pytest.raises(ValueError, match="with a plan"):
+        LayoutRequest(verb=verb, document=read_plan(str(broker.plan))).require_valid()
+
+
+def test_a_use_case_takes_a_broker_there_and_back_and_says_what_follows(broker: Planned) -> None:
+    before = tree(*broker.log_dirs)
+    document = read_plan(str(broker.plan))
+    for verb, following in (
+        (LayoutVerb.APPLY, LayoutNext.VERIFY),
+        (LayoutVerb.VERIFY, LayoutNext.STATUS),
+        (LayoutVerb.ROLLBACK, LayoutNext.STATUS),
+    ):
+        asked = LayoutRequest(verb=verb, document=document if verb.has_plan else None)
+        with open_of(broker, changes=True) as found:
+            shown = layout.plan(found, asked)
+            assert (shown.result.next, shown.result.is_applied) == (LayoutNext.SAME, False)
+            assert shown.is_beginning == (verb is LayoutVerb.APPLY)
+            layout.prepare(found)
+            reporter = Reporter()
+            done = layout.apply(found, shown, reporter)
+        moved = 0 if verb is LayoutVerb.VERIFY else 80
+        assert {item.state for item in shown.result.items} <= {ItemState.PLANNED}
+        assert [item.state for item in done.items] == [ItemState.DONE] * moved
+        assert (done.next, done.is_finished, done.problems) == (following, True, ())
+        assert (sum(reporter.counts), reporter.begun, reporter.is_over) == (moved, [moved], True)
+    assert tree(*broker.log_dirs) == before
+
+
+@pytest.mark.parametrize("verb", [verb for verb in LayoutVerb if verb is not LayoutVerb.ROLLBACK])
+def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
+    verb: LayoutVerb, broker: Planned, tmp_path: Path
+) -> None:
+    document = read_plan(str(broker.plan)) if verb.has_plan else None
+    away = broker.log_dirs[1]
+    away.rename(tmp_path / "away")
+    request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)), skipped=(str(away),))
+    try:
+        with opened(request, changes=False, is_bar_allowed=True) as found:
+            whole = "expected every log dir, to change them all or none, found no answer"
+            with pytest.raises(RefusedError, match=whole):
+                layout.plan(found, LayoutRequest(verb=verb, document=document, for_broker="kafka 9"))
+            assert layout.plan(found, LayoutRequest(verb=LayoutVerb.ROLLBACK)).result.left_out == (str(away),)
+    finally:
+        (tmp_path / "away").rename(away)
+
+
+def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(broker: Planned) -> None:
+    before = tree(*broker.log_dirs)
+    asked = LayoutRequest(verb=LayoutVerb.APPLY, document=read_plan(str(broker.plan)))
+    with open_of(broker, changes=True) as found:
+        shown = layout.plan(found, asked)
+        where = str(broker.log_dirs[0])
+        found.closed[where] = Problem("suspect", where, "a disk on which no sync failed", "one that failed")
+        with pytest.raises(RefusedError, match="no sync failed"):
+            layout.prepare(found)
+        assert tree(*broker.log_dirs) == before
+        # It may be closed only after the command began, too.
+        report = layout.apply(found, shown, SILENT)
+        assert (report.is_finished, bool(report.problems)) == (False, True)
+    assert tree(*broker.log_dirs) == before
+
+
+def test_nothing_is_prepared_while_a_broker_runs(broker: Planned) -> None:
+    with open_of(broker, changes=True) as found, held(broker.log_dirs[0] / ".lock"), pytest.raises(LockHeldError):
+        layout.prepare(found)
+
+
+def test_a21_nothing_is_planned_without_the_operators_word_where_a_layout_json_is_lost(tmp_path: Path) -> None:
+    broker = big(tmp_path, 40)
+    back = LayoutRequest(verb=LayoutVerb.ROLLBACK)
+    with open_of(broker, changes=True) as found:
+        asked = LayoutRequest(verb=LayoutVerb.APPLY, document=read_plan(str(broker.plan)))
+        assert layout.apply(found, layout.plan(found, asked), SILENT).is_finished
+        (broker.log_dirs[0] / "layout.json").unlink()
+        with pytest.raises(LayoutFileMissingError):
+            layout.plan(found, back)
+        assert layout.plan(found, replace(back, is_even_if_file_missing=True)).result.is_waiting
+
+
+def test_no_hold_of_the_locks_moves_more_than_one_batch_and_progress_waits_for_its_end(tmp_path: Path) -> None:
+    """A batch grows to a second: two of them might outlast the two seconds of law 4."""
+    top = log_dir(tmp_path / "d1")
+    add_work(top)
+    for number in range(7):
+        partition(top / f"a-{number}")
+    reporter = Reporter()
+    holds = 0
+
+    @contextmanager
+    def hold() -> Iterator[Held]:
+        nonlocal holds
+        with layout_rig.unlocked() as held:
+            holds, reporter.is_held = holds + 1, True
+            yield held
+            reporter.is_held = False
+
+    with layout_rig.opened(HostDisk(), [str(top)]) as sites:
+        plan = layout_rig.plan_of(sites)
+        decision = relayout.apply(plan, look_all(sites))
+        assert carry_out(sites, decision, hold, reporter=reporter, batch=3).is_finished
+    assert (reporter.counts, reporter.under_lock) == ([3, 3, 1], [])
+    # One for each of applying, bar, three batches, applied, and the last sync.
+    assert holds == 7

@@ -25,6 +25,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house
 
 help: $(STAMP)
 	$(BIN)/python -c "from tools.logdirctl.main import build_parser; print(build_parser().format_help(), end='')" > tools/logdirctl/help.txt

@@ -55,8 +55,8 @@ def say(streams: Streams, line: str) -> None:
 
 
 def compact(value: object) -> str:
-    """Return JSON with sorted keys and no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """Return JSON with sorted keys and no blanks; what UTF-8 cannot hold is replaced."""
+    return utf8(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
@@ -97,7 +97,7 @@ def envelope(command: str, exit_status: int, problems: Iterable[Problem], result
         "command": command,
         "format": FORMAT,
         "exit": int(exit_status),
-        "problems": [{k: utf8(v) for k, v in problem._asdict().items()} for problem in problems],
+        "problems": [problem._asdict() for problem in problems],
         "result": result,
     }
     return compact(value) + "\n"

@@ -6,7 +6,7 @@ Spec: design §6.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple, TextIO
 
@@ -21,6 +21,7 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
+from logdir.service.json_form import to_json
 from logdir.text import printable, utf8
 from tools.streams import as_utf8
 
@@ -91,14 +92,14 @@ def exit_for(error: LogDirError) -> Exit:
             return _EXIT.get(error.code, Exit.REFUSED)
 
 
-def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]) -> str:
-    """Return the one JSON object of ``--json``, with its LF."""
+def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
+    """Return the one JSON object of ``--json``, with its LF; the result has a form of ``logdir.service.json_form``."""
     value: dict[str, object] = {
         "command": command,
         "format": FORMAT,
         "exit": int(exit_status),
         "problems": [problem._asdict() for problem in problems],
-        "result": result,
+        "result": to_json(result),
     }
     return compact(value) + "\n"
 

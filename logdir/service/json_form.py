@@ -25,6 +25,8 @@ from logdir.ids import Uuid
 
 KEY: Final = "json"
 """In the metadata of a field: its key; ``None``: it has none."""
+HIDDEN: Final = {KEY: None}
+"""Metadata of a field that is not in the form."""
 _T = TypeVar("_T")
 _Decode = Callable[[object, str], Any]
 _PLAIN: Final = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}

@@ -8,21 +8,20 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from logdir.decide.assignment import Assigned
 from logdir.decide.staged_listing import selector_of
 from logdir.disk.pace import BYTES_PER_SECOND
-from logdir.errors import Problem
 from logdir.service.broker import BrokerRequest
-from logdir.service.staged_listing import COUNTING, Listed, StagedListingRequest, list_staged
-from logdir.text import printable, quoted, utc, utf8
+from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
+from logdir.text import printable, quoted, utc
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
+from tools.columns import Column, table
 from tools.logdirctl.broker import add_change
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import evidence_json
+from tools.logdirctl.report import evidence_words
 from tools.logdirctl.source import add_source, named_words, source_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
@@ -135,10 +134,12 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in found.problems:
         say(streams, f"logdirctl staged ls: {problem.line()}")
     if arguments.json:
-        result = {"items": [_json(line) for line in found.lines]}
-        streams.out.write(envelope("staged ls", status, found.problems, result))
+        streams.out.write(envelope("staged ls", status, found.problems, found))
         return status
-    _table(found.lines, streams, is_whole=found.is_whole)
+    if found.items:
+        table(streams.out, _COLUMNS, found.items)
+    else:
+        streams.out.write(f"nothing is set aside{'' if found.is_whole else WHERE_READ}\n")
     where = words_of(arguments)
     if found.is_root_missing:
         line = f"logdirctl init {where}"
@@ -158,67 +159,17 @@ _ASSIGNED = {
 }
 
 
-def _table(lines: Sequence[Listed], streams: Streams, *, is_whole: bool) -> None:
-    headers = [
-        "topic",
-        "p",
-        "id",
-        "bytes",
-        "reason",
-        "evidence",
-        "assigned",
-        "class",
-        "undo until (UTC)",
-        "disk",
-        "name",
-        "why",
-    ]
-    rows = []
-    for line in lines:
-        item, marker = line.item, line.item.marker
-        until = utc(line.undo_until_ms) if line.state == COUNTING else line.state
-        rows.append([
-            item.topic or "?",
-            str(item.partition),
-            "-" if item.topic_id is None else str(item.topic_id),
-            render.size(item.log_bytes),
-            "?" if marker is None else marker.reason.value,
-            "?" if marker is None else _evidence(evidence_json(marker.evidence)),
-            "-" if line.assigned is None else _ASSIGNED[line.assigned],
-            line.restore_class or "-",
-            until,
-            item.log_dir,
-            item.name,
-            line.why,
-        ])  # fmt: skip
-    if not rows:
-        streams.out.write(f"nothing is set aside{'' if is_whole else WHERE_READ}\n")
-        return
-    render.table(streams.out, headers, rows, frozenset((1, 3)))
-
-
-def _evidence(value: dict[str, object]) -> str:
-    return str(value["kind"]) if value["proof"] is None else f"{value['kind']} ({value['proof']})"
-
-
-def _json(line: Listed) -> dict[str, object]:
-    item, marker = line.item, line.item.marker
-    problem: Problem | None = item.problem
-    return {
-        "log_dir": utf8(item.log_dir),
-        "name": utf8(item.name),
-        "state": line.state,
-        "topic": item.topic,
-        "topic_id": None if item.topic_id is None else str(item.topic_id),
-        "partition": item.partition,
-        "log_bytes": item.log_bytes,
-        "reason": None if marker is None else marker.reason.value,
-        "evidence": None if marker is None else evidence_json(marker.evidence),
-        "assigned": None if line.assigned is None else line.assigned.value,
-        "class": line.restore_class,
-        "staged_at_ms": None if marker is None else marker.staged_at_ms,
-        "delay_ms": None if marker is None else marker.delay_ms,
-        "undo_until_ms": line.undo_until_ms,
-        "tiered": None if marker is None else marker.tiered,
-        "why": line.why if problem is None else problem.line(),
-    }
+_COLUMNS: tuple[Column[StagedItem], ...] = (
+    Column("topic", lambda one: one.topic or "?"),
+    Column("p", "partition", is_number=True),
+    Column("id", "topic_id"),
+    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("reason", lambda one: one.reason or "?"),
+    Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),
+    Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
+    Column("class", "restore_class"),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms) if one.state == COUNTING else one.state),
+    Column("disk", "log_dir"),
+    Column("name", "name"),
+    Column("why", "why_shown"),
+)

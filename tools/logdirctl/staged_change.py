@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import Problem
@@ -19,7 +20,7 @@ from logdir.service.export import ExportRequest
 from logdir.service.purge import PurgeRequest
 from logdir.service.purge_recheck import PurgeOverrides
 from logdir.service.restore import RestoreRequest
-from logdir.service.result import ItemResult
+from logdir.service.result import ItemResult, PurgeResult
 from logdir.service.staged import Selection
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted, utc
@@ -145,7 +146,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
             rows,
             [*broker.notes, *problems],
             next_line(arguments, rows),
-            more={"next_due_ms": due},
+            result=partial(PurgeResult, next_due_ms=due),
             lines=(line, *said_of_override(arguments, is_planned=is_planned(rows))),
             are_said=arguments.apply,
         )

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO ?= demo
 PROOF := .proof
 
-.PHONY: setup demo test lint help bench crash proof clean
+.PHONY: setup demo test lint bench crash proof clean
 
 setup: $(STAMP)
 
@@ -26,9 +26,6 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house
-
-help: $(STAMP)
-	$(BIN)/python -c "from tools.logdirctl.main import build_parser; print(build_parser().format_help(), end='')" > tools/logdirctl/help.txt
 
 # Every operation on a disk, crashed at every call under every model: states of each, and "0 violations" at the end.
 crash: $(STAMP)

@@ -21,7 +21,6 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
-from logdir.service.json_form import to_json
 from logdir.text import printable, utf8
 from tools.streams import as_utf8
 
@@ -94,6 +93,8 @@ def exit_for(error: LogDirError) -> Exit:
 
 def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
     """Return the one JSON object of ``--json``, with its LF; the result has a form of ``logdir.service.json_form``."""
+    from logdir.service.json_form import to_json  # not for a text of help
+
     value: dict[str, object] = {
         "command": command,
         "format": FORMAT,

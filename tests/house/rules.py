@@ -15,7 +15,7 @@ from tests.house.source import Module, circles, edges, imported, streams_taken
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
 MOST_MODULES = 20
-MOST_TOOLS_LINES = 5170
+MOST_TOOLS_LINES = 4340
 """Of all of ``tools``; 3,200 is where it is to go."""
 
 CIRCLES: frozenset[frozenset[str]] = frozenset({

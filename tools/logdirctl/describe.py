@@ -32,7 +32,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "describe",
-        help="show partitions by topic, id or disk",
         description="Show the partitions of one broker as they lie on its disks, and what the cluster says of them. "
         "An id wins over a name. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or a replica is missing or cannot be used, 2 usage or "

@@ -22,7 +22,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "explain",
-        help="say what a slug of an error or a finding means, and what to do",
         description="Say what the first word of an error or a finding means, and what to do about it.",
         epilog="exit status: 0 done, 2 no such slug",
     )

@@ -36,7 +36,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "init",
-        help="make the work root of every log dir",
         description="Make, beside or in every log dir of one broker, the place where replicas are set aside. "
         "Nothing else is changed; a broker may run.",
         epilog="exit status: 0 done, 1 a disk is in trouble, 2 usage or configuration, "

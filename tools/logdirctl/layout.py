@@ -62,7 +62,6 @@ def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "layout",
-        help="change between topic-name and topic-id directories",
         description="Take the replicas of one stopped broker to topic-id directories, by a plan, and back. "
         f"{NOT_READ_BY_KAFKA}",
         allow_abbrev=False,

@@ -36,7 +36,6 @@ def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "metadata",
-        help="browse or dump the local metadata log",
         description="What the local metadata log of a KRaft node says. Reads only, beside a running broker too.",
         allow_abbrev=False,
     )

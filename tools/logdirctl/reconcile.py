@@ -33,7 +33,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "reconcile",
-        help="what follows on the disks from what the cluster says",
         description="Compare the log dirs of a broker with what its cluster says, and show, or with --apply do, what "
         "follows: ids are given, deadlines taken, replicas set aside. The plan may be asked for beside a running "
         "broker; --apply needs a stopped one.",

@@ -31,7 +31,6 @@ def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "staged",
-        help="list, restore, purge, hold or export what was set aside",
         description="What was set aside: list it, take it back, remove it for good, or keep it from being removed.",
         allow_abbrev=False,
     )

@@ -32,7 +32,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "strays",
-        help="list what no metadata claims, and how far that is proven",
         description="List what lies on the disks of one broker and the cluster does not claim, with what is missing "
         "for a proof. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or something needs a look, 2 usage or "

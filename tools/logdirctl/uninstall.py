@@ -31,7 +31,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "uninstall",
-        help="take everything of ours back",
         description="List what is set aside, lift a bar, and remove the empty work roots of one stopped broker.",
         epilog="exit status: 0 done, 1 something stays, 2 usage or configuration, 3 a broker runs, 4 refused",
         allow_abbrev=False,

@@ -20,7 +20,6 @@ MOST_TOOLS_LINES = 4340
 
 CIRCLES: frozenset[frozenset[str]] = frozenset({
     frozenset({"logdir.disk.io", "logdir.disk.whole_path"}),
-    frozenset({"tools.logdirctl.staged", "tools.logdirctl.staged_change"}),
 })  # fmt: skip
 TAKES_STREAMS = frozenset({"logdir.observe.process", "migrate.inventory_batches"})
 LONG = frozenset({"logdir.desired.metadata_log", "logdir.disk.io"})

@@ -19,6 +19,9 @@ from tools.columns import Column, table
 
 _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
 
+WHERE_READ = " where the log dirs and their work roots can be read"
+"""Behind the word that nothing was found, where not all was read."""
+
 
 def evidence_words(evidence: Evidence) -> str:
     """Return evidence for people: its kind, and its proof where there is one."""

@@ -19,9 +19,10 @@ from logdir.text import printable, quoted, utc
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.columns import Column, table
+from tools.logdirctl import staged_change
 from tools.logdirctl.broker import add_change
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import evidence_words
+from tools.logdirctl.report import WHERE_READ, evidence_words
 from tools.logdirctl.source import add_source, named_words, source_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
@@ -46,6 +47,12 @@ def add_parser(commands: Any) -> None:
     add_change(ls, changes=False)
     add_source(ls)
     ls.set_defaults(run=act_ls, title="staged ls")
+    acts = {
+        "restore": staged_change.restore,
+        "hold": staged_change.hold,
+        "export": staged_change.export,
+        "purge": staged_change.purge,
+    }
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
         ("hold", "keep replicas from being purged", "Take the deadline from what is set aside."),
@@ -64,7 +71,7 @@ def add_parser(commands: Any) -> None:
         parser.add_argument("selector", metavar="SELECTOR", help=_SELECTOR + more, **optional)
         add_change(parser)
         _add_own(parser, name)
-        parser.set_defaults(run=_change, title=f"staged {name}")
+        parser.set_defaults(run=acts[name], title=f"staged {name}")
 
 
 def _add_own(parser: Any, name: str) -> None:
@@ -106,22 +113,6 @@ def _add_own(parser: Any, name: str) -> None:
             default=BYTES_PER_SECOND,
             help=f"how fast disks are freed (default {BYTES_PER_SECOND}); 0: as fast as it goes",
         )
-
-
-def _change(arguments: argparse.Namespace, streams: Streams) -> int:
-    from tools.logdirctl import staged_change
-
-    acts = {
-        "staged export": staged_change.export,
-        "staged restore": staged_change.restore,
-        "staged hold": staged_change.hold,
-        "staged purge": staged_change.purge,
-    }
-    return acts[arguments.title](arguments, streams)
-
-
-WHERE_READ = " where the log dirs and their work roots can be read"
-"""Behind the word that nothing was found, where not all was read."""
 
 
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:

@@ -27,9 +27,8 @@ from logdir.text import quoted, utc
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import has_override, next_words, request_of, said_of_override
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import TerminalReporter, finish, is_planned
+from tools.logdirctl.report import WHERE_READ, TerminalReporter, finish, is_planned
 from tools.logdirctl.source import named_words, source_of
-from tools.logdirctl.staged import WHERE_READ
 
 
 def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO ?= demo
 PROOF := .proof
 
-.PHONY: setup demo test lint help bench crash proof clean
+.PHONY: setup demo test lint bench crash proof clean
 
 setup: $(STAMP)
 
@@ -25,9 +25,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-
-help: $(STAMP)
-	$(BIN)/python -c "from tools.logdirctl.main import build_parser; print(build_parser().format_help(), end='')" > tools/logdirctl/help.txt
+	$(BIN)/python -m tests.house
 
 # Every operation on a disk, crashed at every call under every model: states of each, and "0 violations" at the end.
 crash: $(STAMP)

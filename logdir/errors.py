@@ -100,6 +100,12 @@ class MalformedFileError(FormatError):
     code: ClassVar[str] = "malformed-file"
 
 
+class MalformedMessageError(FormatError):
+    """A request or result in JSON is not what its type says."""
+
+    code: ClassVar[str] = "malformed-message"
+
+
 class UnsupportedVersionError(FormatError):
     """A file in a version we do not know, most likely from a newer release."""
 

@@ -6,7 +6,7 @@ Spec: design §6.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple, TextIO
 
@@ -55,8 +55,8 @@ def say(streams: Streams, line: str) -> None:
 
 
 def compact(value: object) -> str:
-    """Return JSON with sorted keys and no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """Return JSON with sorted keys and no blanks; what UTF-8 cannot hold is replaced."""
+    return utf8(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
@@ -91,14 +91,16 @@ def exit_for(error: LogDirError) -> Exit:
             return _EXIT.get(error.code, Exit.REFUSED)
 
 
-def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: Mapping[str, object]) -> str:
-    """Return the one JSON object of ``--json``, with its LF."""
+def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
+    """Return the one JSON object of ``--json``, with its LF; the result has a form of ``logdir.service.json_form``."""
+    from logdir.service.json_form import to_json  # not for a text of help
+
     value: dict[str, object] = {
         "command": command,
         "format": FORMAT,
         "exit": int(exit_status),
-        "problems": [{k: utf8(v) for k, v in problem._asdict().items()} for problem in problems],
-        "result": result,
+        "problems": [problem._asdict() for problem in problems],
+        "result": to_json(result),
     }
     return compact(value) + "\n"
 

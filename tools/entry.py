@@ -1,4 +1,4 @@
-"""Where the commands start: the guard, then the fast way out for ``--help`` and ``--version``, then the parser.
+"""Where the commands start: the guard, then help and version, then the parser.
 
 Imports are few on purpose: ``logdirctl --help`` may take three times a bare interpreter, no more.
 """
@@ -9,8 +9,8 @@ import os
 import sys
 
 from tools import guard, streams
-
-_HELP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "logdirctl", "help.txt")
+from tools.logdirctl.commands import help_text
+from tools.version import VERSION
 
 
 def logdirctl() -> int:
@@ -23,10 +23,10 @@ def logdirctl() -> int:
             return 4
         arguments = sys.argv[1:]
         if not arguments:
-            err.write(_help())
+            err.write(help_text())
             return 2
         if arguments in (["--help"], ["-h"], ["--version"]):
-            out.write(_help() if arguments != ["--version"] else _version())
+            out.write(help_text() if arguments != ["--version"] else f"logdirctl {VERSION}\n")
             out.flush()
             return 0
         _require_utf8_paths()
@@ -55,15 +55,3 @@ def _require_utf8_paths() -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     environment = {"PYTHONIOENCODING": f"{encoding}:backslashreplace", **os.environ, "PYTHONUTF8": "1"}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - no shell is wanted
-
-
-def _help() -> str:
-    # Prebuilt; a test compares it with the parser's own.
-    with open(_HELP, encoding="utf-8") as file:
-        return file.read()
-
-
-def _version() -> str:
-    from tools.version import VERSION
-
-    return f"logdirctl {VERSION}\n"

@@ -14,7 +14,7 @@ A27, A42, A43, A46.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -80,7 +80,7 @@ class Stray:
     """What is missing for a proof, or speaks against touching it."""
     undo_until_ms: int | None = None
     """If reconciling set it aside now: until when that could surely be undone."""
-    is_tiered: bool = False
+    is_tiered: bool = field(default=False, metadata={"json": "tiered"})
     """Its local log is not the whole topic (A33)."""
 
 

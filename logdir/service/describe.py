@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from logdir.decide import describe as rule
@@ -24,12 +24,15 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, refused_by
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.config import BrokerConfig
+from logdir.service.describe_item import DescribedItem
 from logdir.service.desired_source import against_blank, read_desired
 from logdir.service.host import Host, look_at_host, unformatted
+from logdir.service.json_form import HIDDEN
 from logdir.service.own_log import own_log
 from logdir.service.ports import BrokerPorts, connected, metadata_path
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest, parse_uri
+from logdir.service.source_item import SourceItem
 from logdir.text import printable
 
 
@@ -61,18 +64,18 @@ class DescribeRequest:
 class DescribeResult:
     """What was found."""
 
-    rows: tuple[Described, ...]
+    items: tuple[DescribedItem, ...]
     """Of ``Form.LISTING``."""
-    lines: tuple[str, ...]
-    """Of the other forms."""
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...]
-    """What is to be known and is no trouble."""
-    uri: str
-    """Of the source."""
-    image: Image | None
+    source: SourceItem | None
     """``None``: no cluster was asked."""
-    is_whole: bool
+    image: Image | None = field(metadata=HIDDEN)
+    """Of the source."""
+    lines: tuple[str, ...] = field(metadata=HIDDEN)
+    """Of the other forms."""
+    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
+    notes: tuple[Problem, ...] = field(metadata=HIDDEN)
+    """What is to be known and is no trouble."""
+    is_whole: bool = field(metadata=HIDDEN)
     """Every log dir was read."""
 
 
@@ -115,12 +118,12 @@ def _describe(
     else:
         lines = _lines(asked, ports, host, image, selector, disks, problems)
     return DescribeResult(
-        rows=rows,
+        items=tuple(map(DescribedItem.of, rows)),
+        source=None if image is None else SourceItem.of(source.uri, image),
+        image=image,
         lines=lines,
         problems=tuple(problems),
         notes=tuple(notes),
-        uri=source.uri,
-        image=image,
         is_whole=all(one.problem is None for one in host.facts),
     )
 

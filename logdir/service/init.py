@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logdir import clock
 from logdir.disk import brake, controller, heartbeat, work_root_init
@@ -20,6 +20,7 @@ from logdir.disk.file_system import fs_type_at
 from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.locks import OwnerLock, hold_all
+from logdir.disk.reserve import RESERVE_BYTES
 from logdir.disk.site import Site
 from logdir.disk.small_file import read_file
 from logdir.disk.work_root import open_log_dir, open_root, open_work_root
@@ -31,6 +32,7 @@ from logdir.observe.classify import OWNER_LOCK
 from logdir.observe.mounts import identity_at
 from logdir.service.broker_request import BrokerRequest, accepted_of, skipped_of
 from logdir.service.config import require_distinct, require_text
+from logdir.service.json_form import HIDDEN
 from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told, told_or_closed
 from logdir.service.quarantine import closed_of, keep_in_mind, require_none_closed
@@ -68,26 +70,56 @@ class InitPlanned:
         """Whether none of them had one."""
         return not any(plan.is_whole for plan in self.plans)
 
-    def made(self) -> tuple[WorkRootMade, ...]:
+    def made(self) -> tuple[WorkRootItem, ...]:
         """Return where each would be made first."""
         return tuple(_planned(plan, ItemState.PLANNED) for plan in self.plans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkRootMade:
+class WorkRootItem:
     """The work root of one log dir, as planned or as it is now."""
 
-    plan: InitPlan
+    log_dir: str
     state: ItemState
     kind: WorkRootKind
     path: str
+    why: str
+    """Why it lies there."""
+    layout: str
+    """Of the live directories of its log dir."""
+    is_whole: bool
+    """It was there before."""
+    is_mended: bool = field(metadata=HIDDEN)
+    """It was there before, and lacks something."""
+    reserve_bytes: int = RESERVE_BYTES
+    """How much room it keeps for the day the disk is full."""
     passed: tuple[Candidate, ...]
-    """Places that were tried before it."""
+    """Places that did not do."""
 
-    @property
-    def why(self) -> str:
-        """Why it lies there."""
-        return next((place.why for place in self.plan.candidates if place.kind is self.kind), "")
+    @classmethod
+    def of(
+        cls, plan: InitPlan, state: ItemState, kind: WorkRootKind, path: str, passed: tuple[Candidate, ...]
+    ) -> WorkRootItem:
+        """Return the item of a plan, where its work root lies or will."""
+        return cls(
+            log_dir=plan.log_dir,
+            state=state,
+            kind=kind,
+            path=path,
+            why=next((place.why for place in plan.candidates if place.kind is kind), ""),
+            layout=plan.layout,
+            is_whole=plan.is_whole,
+            is_mended=plan.is_whole and bool(plan.lacks),
+            passed=passed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitResult:
+    """The work root of every log dir."""
+
+    applied: bool
+    work_roots: tuple[WorkRootItem, ...]
 
 
 class SeveralError(Exception):
@@ -143,7 +175,7 @@ def plan(asked: InitRequest) -> InitPlanned:
     return InitPlanned(plans=tuple(plans), problems=tuple(problems), without=without, accepted=accepted)
 
 
-def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, ...]]:
+def apply(shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, ...]]:
     """Make what was shown, but for log dirs that are said to have failed and do not take it.
 
     Args:
@@ -181,7 +213,7 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, 
                 with told_or_closed(one.log_dir, shown.without, closed.__setitem__):
                     owned[one.log_dir] = _put_back(stack, disk, one)
                 close_returned()
-        made: dict[str, WorkRootMade] = {}
+        made: dict[str, WorkRootItem] = {}
         try:
             for one in shown.plans:
                 if one.log_dir not in closed:
@@ -189,7 +221,7 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, 
                         made[one.log_dir] = _make(stack, disk, one, owned)
             refill([site for log_dir, site in owned.items() if log_dir not in closed], spent)
         except LogDirError as error:
-            if all(one.plan.is_whole for one in made.values()):
+            if all(one.is_whole for one in made.values()):
                 raise
             spent.append(error.problem())  # beside it stands what was made by then
         finally:
@@ -198,17 +230,17 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootMade, ...], tuple[Problem, 
     return work_roots, (*shown.problems, *closed.values(), *spent)
 
 
-def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> WorkRootMade:
+def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> WorkRootItem:
     done = work_root_init.init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
     if plan.log_dir not in owned:
         owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
     _begin(owned[plan.log_dir])
-    return WorkRootMade(plan=plan, state=ItemState.DONE, kind=done.kind, path=done.path, passed=done.passed)
+    return WorkRootItem.of(plan, ItemState.DONE, done.kind, done.path, done.passed)
 
 
-def _planned(plan: InitPlan, state: ItemState) -> WorkRootMade:
+def _planned(plan: InitPlan, state: ItemState) -> WorkRootItem:
     first = plan.candidates[0]
-    return WorkRootMade(plan=plan, state=state, kind=first.kind, path=first.path, passed=plan.passed)
+    return WorkRootItem.of(plan, state, first.kind, first.path, plan.passed)
 
 
 def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> Site:

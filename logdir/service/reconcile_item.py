@@ -1,4 +1,4 @@
-"""The items of a reconcile's result: one per action, and what is refused.
+"""The items of a reconcile: one per action, and what is refused.
 
 Spec: docs/json.md.
 """
@@ -19,12 +19,13 @@ from logdir.service.result import ItemResult, ItemState
 class ReconcileItem(ItemResult):
     """One action, or what is refused."""
 
-    do: str
-    """``stage``, ``give-id`` or ``hold``; empty of a refusal."""
+    do: str | None = None
+    """``stage``, ``give-id`` or ``hold``; ``None`` of a refusal."""
     reason: str | None = None
     evidence: Evidence | None = None
-    rule: str = ""
-    loses: str = ""
+    rule: str | None = None
+    loses: str | None = None
+    """What goes from view."""
 
     @classmethod
     def of(
@@ -44,7 +45,7 @@ class ReconcileItem(ItemResult):
             reason=reason,
             evidence=action.evidence,
             rule=action.rule.value,
-            loses=action.loses,
+            loses=action.loses or None,
             undo_until_ms=action.undo_until_ms,
             says=says,
             problem=problem,
@@ -79,7 +80,11 @@ def refused_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:
     """Return the refusals of a plan as items."""
     return tuple(
         ReconcileItem(
-            do="", log_dir=one.log_dir, path=one.path, state=ItemState.REFUSED, says=one.why.value, problem=one.problem
+            log_dir=one.log_dir,
+            path=one.path,
+            state=ItemState.REFUSED,
+            says=one.why.value,
+            problem=one.problem,
         )
         for one in plan.refusals
     )

@@ -6,13 +6,15 @@ Spec: design §5 "A use case"; docs/json.md.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from logdir.decide.refusal import Refusal
+from logdir.disk.bar import BarState
 from logdir.disk.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.ids import TopicId
+from logdir.service.json_form import HIDDEN
 
 
 class ItemState(Enum):
@@ -42,7 +44,31 @@ class ItemResult:
     """Where it lies now, or will."""
     undo_until_ms: int | None = None
     says: str = ""
-    problem: Problem | None = None
+    problem: Problem | None = field(default=None, metadata=HIDDEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemsResult:
+    """What became of every replica."""
+
+    applied: bool
+    items: tuple[ItemResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeResult(ItemsResult):
+    """Of a purge."""
+
+    next_due_ms: int | None
+    """When the next one is due that is not yet; ``None``: no other has a deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallResult(ItemsResult):
+    """Of an uninstall."""
+
+    bar: BarState
+    """As it was found."""
 
 
 def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:

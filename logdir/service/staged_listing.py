@@ -6,7 +6,7 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from logdir.clock import Instant
@@ -22,14 +22,18 @@ from logdir.disk import controller, heartbeat
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.site import Site
 from logdir.errors import ForeignLogDirError, LogDirError, NoWorkRootError, Problem
+from logdir.evidence import Evidence
 from logdir.formats.controller_file import ControllerFile
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
+from logdir.ids import TopicId
 from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.reasons import Reason
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.cluster_state import require_source
 from logdir.service.host import unformatted
+from logdir.service.json_form import HIDDEN, KEY
 from logdir.service.os_errors import told
 from logdir.service.ports import BrokerPorts, connected
 from logdir.service.purge_recheck import Looked, recheck
@@ -43,17 +47,63 @@ from logdir.worker.remote import gather
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
 
 
-class Listed(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedItem:
     """One line of the listing."""
 
-    item: SetAside
+    log_dir: str
+    name: str
     state: str
+    topic: str | None
+    topic_id: TopicId | None
+    partition: int
+    log_bytes: int | None
+    reason: Reason | None
+    """``None``, as of all that stands in a marker: there is none."""
+    evidence: Evidence | None
+    staged_at_ms: int | None
+    delay_ms: int | None
+    tiered: bool | None
     undo_until_ms: int | None
     """Wall clock; ``None``: for good, or not any more."""
-    restore_class: str | None
-    why: str
-    assigned: Assigned | None = None
+    restore_class: str | None = field(metadata={KEY: "class"})
+    assigned: Assigned | None
     """Whether it is still assigned here; ``None`` where that is not asked."""
+    why: str
+    why_shown: str = field(metadata=HIDDEN)
+    """For people, who have the line of its problem."""
+
+    @classmethod
+    def of(
+        cls,
+        item: SetAside,
+        state: str,
+        why: str,
+        undo_until_ms: int | None = None,
+        restore_class: str | None = None,
+        assigned: Assigned | None = None,
+    ) -> StagedItem:
+        """Return the line of a staged replica."""
+        marker = item.marker
+        return cls(
+            log_dir=item.log_dir,
+            name=item.name,
+            state=state,
+            topic=item.topic,
+            topic_id=item.topic_id,
+            partition=item.partition,
+            log_bytes=item.log_bytes,
+            reason=None if marker is None else marker.reason,
+            evidence=None if marker is None else marker.evidence,
+            staged_at_ms=None if marker is None else marker.staged_at_ms,
+            delay_ms=None if marker is None else marker.delay_ms,
+            tiered=None if marker is None else marker.tiered,
+            undo_until_ms=undo_until_ms,
+            restore_class=restore_class,
+            assigned=assigned,
+            why=why if item.problem is None else item.problem.line(),
+            why_shown=why,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +120,13 @@ class StagedListingRequest:
 class StagedListing:
     """What was found."""
 
-    lines: tuple[Listed, ...]
-    problems: tuple[Problem, ...]
-    is_whole: bool
+    items: tuple[StagedItem, ...]
+    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
+    is_whole: bool = field(metadata=HIDDEN)
     """Every log dir and every work root was read."""
-    is_root_missing: bool
+    is_root_missing: bool = field(metadata=HIDDEN)
     """A log dir has no work root that is whole."""
-    restorable: SetAside | None
+    restorable: SetAside | None = field(metadata=HIDDEN)
     """The first replica that a restore takes back without an override."""
 
 
@@ -114,7 +164,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
         problems.append(nothing_selected(selector.text, "staged ls", set_aside(facts, None, *_KINDS)))
     facts = tuple(replace(one, closed=roots.closed.get(one.log_dir)) for one in facts)
     return StagedListing(
-        lines=tuple(lines),
+        items=tuple(lines),
         problems=tuple(problems),
         is_whole=roots.is_whole and not unread,
         is_root_missing=any(
@@ -180,7 +230,7 @@ def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
 
 def listed(
     item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, facts: Sequence[LogDirFacts]
-) -> Listed:
+) -> StagedItem:
     """Say of one staged replica until when it can be undone, and what keeps it from being purged.
 
     Args:
@@ -192,13 +242,13 @@ def listed(
     """
     marker = item.marker
     if item.kind is Kind.PURGING:
-        return Listed(item, PURGING, None, None, "its removal has begun")
+        return StagedItem.of(item, PURGING, "its removal has begun")
     if marker is None or item.problem is not None:
         held = refuse_marker(item.log_dir, f"deleting/{item.name}", item.problem)
-        return Listed(item, BROKEN, None, None, f"held: {held.problem.reason()}")
+        return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
         part = "a part of what its broker removed meanwhile: logdirctl staged export copies it"
-        return Listed(item, INCOMING, None, None, part if item.is_partial else "on its way in")
+        return StagedItem.of(item, INCOMING, part if item.is_partial else "on its way in")
     assignment = assignment_of(looked.cluster, item)
     restore_class = class_of(assignment.state).value
     gate = against_purge(looked.look, item, facts)
@@ -218,4 +268,4 @@ def listed(
             state, until, why = COUNTING, at_ms, "; ".join(filter(None, (about, early)))
         case Held(why=found):
             state, why = HELD, "; ".join(filter(None, (about, found, words))) if gate is None else about
-    return Listed(item, state, until, restore_class, why, assignment.state)
+    return StagedItem.of(item, state, why, until, restore_class, assignment.state)

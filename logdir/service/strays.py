@@ -9,7 +9,7 @@ Spec: design §4, §6; attacks A1, A2, A20, A27, A43.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from logdir.clock import Instant
@@ -25,9 +25,11 @@ from logdir.observe.facts import LogDirFacts
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.desired_source import Desired, against_blank, read_desired
 from logdir.service.host import Host, look_at_host
+from logdir.service.json_form import HIDDEN
 from logdir.service.ports import BrokerPorts, connected, metadata_path
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest, parse_uri
+from logdir.service.source_item import SourceItem
 
 _UNREAD: Final = Image(
     source=Source.METADATA_LOG,
@@ -58,18 +60,19 @@ class StraysResult:
 
     strays: tuple[Stray, ...]
     """Those that were selected."""
-    problems: tuple[Problem, ...]
-    """What is wrong, those of strays that the cluster wants included."""
-    uncommitted: Problem | None
-    """What a metadata log says beyond what is known to be committed; no trouble of these disks."""
-    uri: str = ""
-    image: Image | None = None
+    source: SourceItem | None
     """``None``: what the cluster says could not be read."""
-    is_unplaced: bool = False
+    image: Image | None = field(metadata=HIDDEN)
+    """Of the source."""
+    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
+    """What is wrong, those of strays that the cluster wants included."""
+    uncommitted: Problem | None = field(metadata=HIDDEN)
+    """What a metadata log says beyond what is known to be committed; no trouble of these disks."""
+    is_unplaced: bool = field(metadata=HIDDEN)
     """Something is proven only up to how far the cluster was followed, and that is not known."""
-    is_whole: bool = True
+    is_whole: bool = field(metadata=HIDDEN)
     """Every log dir was read."""
-    has_work_roots: bool = True
+    has_work_roots: bool = field(metadata=HIDDEN)
     """Every log dir has one: without them nothing is remembered of the cluster."""
 
 
@@ -99,7 +102,7 @@ def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> Str
         strays=tuple(strays),
         problems=tuple(problems),
         uncommitted=found.view.uncommitted,
-        uri=found.uri,
+        source=None if found.image is None else SourceItem.of(found.uri, found.image),
         image=found.image,
         is_unplaced=found.view.unplaced is not None,
         is_whole=not found.view.unseen,

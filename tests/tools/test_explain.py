@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from logdir.service.explain import read_page
 from tests.test_errors_documented import all_codes, all_slugs
 from tests.tools.ctl import ctl
 from tools.cli import Exit
@@ -19,19 +20,19 @@ TEXT = (ROOT / "docs" / "errors.md").read_text("utf-8")
 
 
 def test_the_installed_page_is_the_one_of_the_docs_and_no_copy_that_ages() -> None:
-    assert Path(explain.PAGE).read_text("utf-8") == TEXT
+    assert explain.PAGE.read_text("utf-8") == TEXT
     patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
     assert "*.md" in patterns
-    assert Path(explain.PAGE).parent == ROOT / "tools" / "logdirctl"
+    assert explain.PAGE.parent == ROOT / "tools" / "logdirctl"
 
 
 def test_no_slug_of_the_code_is_left_unexplained() -> None:
-    known = {entry.slug for entry in explain.read_page()}
+    known = {entry.slug for entry in read_page(explain.PAGE)}
     assert known >= all_codes()
     assert all_slugs() - known == set()
 
 
-@pytest.mark.parametrize("slug", sorted({entry.slug for entry in explain.read_page()}))
+@pytest.mark.parametrize("slug", sorted({entry.slug for entry in read_page(explain.PAGE)}))
 def test_no_word_of_the_page_is_left_out(slug: str) -> None:
     said = ctl("explain", slug)
     assert (said.status, said.err) == (Exit.DONE, "")
@@ -51,4 +52,4 @@ def test_an_unknown_slug_is_never_a_success() -> None:
 
 def test_every_slug_is_listed_where_none_is_named() -> None:
     listed = {line.strip() for line in ctl("explain").out.splitlines() if line.startswith("  ")}
-    assert listed == {entry.slug for entry in explain.read_page()}
+    assert listed == {entry.slug for entry in read_page(explain.PAGE)}

@@ -18,13 +18,14 @@ from pathlib import Path
 
 import pytest
 
+from logdir.desired.metadata_nodes import Line, Missed
+from logdir.desired.metadata_shell import MANUAL, Shell
 from logdir.desired.metadata_source import read_directory
 from logdir.desired.metadata_tree import build
 from tests.logdir.desired.log_dir import A, B, LogDir, partition, record, topic
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.ctl import HOME
-from tools.logdirctl.metadata_nodes import Line, Missed
-from tools.logdirctl.metadata_shell import MANUAL, Shell, put, talk
+from tools.logdirctl.metadata_shell import put, talk
 
 LOG = METADATA / "4.3.1-kraft"
 # What runs the tests may have SIGINT ignored, as a shell does to what it puts into the background.

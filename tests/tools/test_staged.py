@@ -126,6 +126,7 @@ def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_pa
     assert first["evidence"] == {"kind": "removed", "proof": "operator", "as_of_ms": first["evidence"]["as_of_ms"]}
     assert (first["class"], first["state"], first["name"]) == ("a", "counting", f"{TOPIC_ID}_0")
     assert first["delay_ms"] == DEFAULT_DELAY_MS
+    assert first["tiered"] is False
     assert abs(first["undo_until_ms"] - first["staged_at_ms"] - DEFAULT_DELAY_MS) < 2000
     said = ctl("staged", "ls", "pay-2", *named)
     lines = said.out.splitlines()

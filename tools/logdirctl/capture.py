@@ -27,7 +27,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "capture",
-        help="keep what a broker is about to remove, or calls stray",
         description="Keep the -delete and -stray directories that lie in the log dirs now, by hard links in the work "
         "root: a -delete is gone a minute after its topic was deleted. A broker may run; nothing of it is changed. "
         "What was captured can be exported, or held until its deadline.",

@@ -11,18 +11,17 @@ Spec: design §6; KIP-516, "Tools".
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
-from logdir.decide.describe import Described, State
-from logdir.desired.image import NO_LEADER, Image, Partition
-from logdir.service.describe import DescribeRequest, Form, describe
-from logdir.text import printable, utf8
+from logdir.decide.describe import State
+from logdir.service.describe import DescribeRequest, DescribeResult, Form, describe
+from logdir.service.describe_item import DescribedItem
+from logdir.text import printable
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
+from tools.columns import Column, table
 from tools.logdirctl.naming import add_broker, request_of, words_of
-from tools.logdirctl.source import add_source, source_of, source_words
-from tools.logdirctl.source_report import source_json, source_line
+from tools.logdirctl.source import add_source, source_line, source_of, source_words
 from tools.streams import as_utf8
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
@@ -32,7 +31,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "describe",
-        help="show partitions by topic, id or disk",
         description="Show the partitions of one broker as they lie on its disks, and what the cluster says of them. "
         "An id wins over a name. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or a replica is missing or cannot be used, 2 usage or "
@@ -80,81 +78,42 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             streams.out.write(f"{line}\n")
         return status
     if arguments.json:
-        source = None if found.image is None else source_json(found.uri, found.image)
-        result = {"source": source, "items": [_json(row) for row in found.rows]}
-        streams.out.write(envelope("describe", status, found.problems, result))
+        streams.out.write(envelope("describe", status, found.problems, found))
         return status
     if found.image is not None:
         streams.out.write(f"{source_line(found.image)}\n")
-    _table(found.rows, found.image, streams, is_whole=found.is_whole)
-    streams.out.write(printable(f"next: {_next(arguments, found.rows, found.image)}") + "\n")
+    if found.items:
+        table(streams.out, _COLUMNS if found.image is None else (*_COLUMNS, *_OF_CLUSTER), found.items)
+    else:
+        streams.out.write(
+            "nothing is there\n" if found.is_whole else "nothing is found on the log dirs that can be read\n"
+        )
+    streams.out.write(printable(f"next: {_next(arguments, found)}") + "\n")
     return status
 
 
-def _next(arguments: argparse.Namespace, rows: Sequence[Described], image: Image | None) -> str:
+def _next(arguments: argparse.Namespace, found: DescribeResult) -> str:
     where = words_of(arguments)
-    states = {row.state for row in rows}
+    states = {one.state for one in found.items}
     if states & {State.UNCLAIMED, State.STRAY}:
-        return f"logdirctl strays {where}" if image is None else f"logdirctl strays {where} {source_words(arguments)}"
+        return f"logdirctl strays {where}" + ("" if found.image is None else f" {source_words(arguments)}")
     if states & {State.STAGED, State.PURGING, State.INCOMING}:
         return f"logdirctl staged ls {where}"
     return f"logdirctl inventory {where}"
 
 
-def _json(row: Described) -> dict[str, object]:
-    return {
-        "topic": row.topic,
-        "topic_id": None if row.topic_id is None else str(row.topic_id),
-        "partition": row.partition,
-        "state": row.state.value,
-        "kind": None if row.kind is None else row.kind.value,
-        "log_dir": None if row.log_dir is None else utf8(row.log_dir),
-        "path": None if row.path is None else utf8(row.path),
-        "log_bytes": row.log_bytes,
-        "segments": row.segments,
-        "first_offset": row.first_offset,
-        "problems": list(row.problems),
-        "tiered": row.is_tiered,
-        "cluster": None if row.said is None else _said_json(row.said),
-    }
-
-
-def _said_json(said: Partition) -> dict[str, object]:
-    return {
-        "leader": None if said.leader == NO_LEADER else said.leader,
-        "leader_epoch": said.leader_epoch,
-        "replicas": list(said.replicas),
-        "isr": list(said.isr),
-        "adding": list(said.adding),
-        "removing": list(said.removing),
-    }
-
-
-def _nodes(nodes: Sequence[int]) -> str:
-    return ",".join(map(str, nodes)) or "-"
-
-
-def _table(rows: Sequence[Described], image: Image | None, streams: Streams, *, is_whole: bool) -> None:
-    if not rows:
-        streams.out.write("nothing is there\n" if is_whole else "nothing is found on the log dirs that can be read\n")
-        return
-    headers = ["topic", "p", "id", "kind", "state", "bytes", "disk", "path"]
-    more = [] if image is None else ["leader", "replicas", "isr"]
-    shown = []
-    for row in rows:
-        said = row.said
-        cells = [
-            row.topic or "?",
-            str(row.partition),
-            "-" if row.topic_id is None else str(row.topic_id),
-            "-" if row.kind is None else row.kind.value + (", tiered" if row.is_tiered else ""),
-            ", ".join((row.state.value, *row.problems)),
-            render.size(row.log_bytes),
-            row.log_dir or "-",
-            row.path or "-",
-        ]
-        if image is not None:
-            leader = "-" if said is None or said.leader == NO_LEADER else str(said.leader)
-            cells += [leader, *(("-", "-") if said is None else (_nodes(said.replicas), _nodes(said.isr)))]
-        shown.append(cells)
-    render.table(streams.out, headers + more, shown, frozenset((1, 5)))
+_COLUMNS: tuple[Column[DescribedItem], ...] = (
+    Column("topic", lambda one: one.topic or "?"),
+    Column("p", "partition", is_number=True),
+    Column("id", "topic_id"),
+    Column("kind", lambda one: None if one.kind is None else one.kind.value + (", tiered" if one.tiered else "")),
+    Column("state", lambda one: ", ".join((one.state.value, *one.problems))),
+    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("disk", "log_dir"),
+    Column("path", "path"),
+)
+_OF_CLUSTER: tuple[Column[DescribedItem], ...] = (
+    Column("leader", lambda one: None if one.cluster is None else one.cluster.leader),
+    Column("replicas", lambda one: None if one.cluster is None else one.cluster.replicas),
+    Column("isr", lambda one: None if one.cluster is None else one.cluster.isr),
+)

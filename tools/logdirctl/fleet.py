@@ -30,7 +30,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     fleet = commands.add_parser(
         "fleet",
-        help="scan, plan and report over many brokers",
         description="Work over many brokers, on Spark.",
     )
     verbs = fleet.add_subparsers(dest="verb", metavar="VERB", required=True)

@@ -8,17 +8,17 @@ Spec: design §3.2, §6.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from logdir.disk.reserve import RESERVE_BYTES
 from logdir.errors import WorkRootInsideError
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.service import init
-from logdir.service.init import InitRequest, SeveralError, WorkRootMade
-from logdir.text import printable, utf8
+from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
+from logdir.text import printable
 from tools import render
 from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
+from tools.columns import Column, table
 from tools.logdirctl.broker import add_change, next_words, said_of_override
 from tools.logdirctl.naming import request_of, words_of
 
@@ -36,7 +36,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "init",
-        help="make the work root of every log dir",
         description="Make, beside or in every log dir of one broker, the place where replicas are set aside. "
         "Nothing else is changed; a broker may run.",
         epilog="exit status: 0 done, 1 a disk is in trouble, 2 usage or configuration, "
@@ -86,10 +85,10 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in problems:
         say(streams, f"logdirctl init: {problem.line()}")
     if arguments.json:
-        result = {"applied": arguments.apply, "work_roots": [_json(one) for one in made]}
+        result = InitResult(applied=arguments.apply, work_roots=made)
         streams.out.write(envelope("init", status, problems, result))
         return status
-    _table(made, streams)
+    table(streams.out, _COLUMNS, made)
     where = next_words(arguments)
     flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
     line = f"logdirctl staged ls {words_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
@@ -100,24 +99,15 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _json(one: WorkRootMade) -> dict[str, object]:
-    return {
-        "log_dir": utf8(one.plan.log_dir),
-        "state": one.state.value,
-        "kind": one.kind.value,
-        "path": utf8(one.path),
-        "why": one.why,
-        "layout": one.plan.layout,
-        "is_whole": one.plan.is_whole,
-        "reserve_bytes": RESERVE_BYTES,
-        "passed": [{"kind": place.kind.value, "path": utf8(place.path), "why": place.why} for place in one.passed],
-    }
+def _why(one: WorkRootItem) -> str:
+    return one.why + "".join(f"; not {place.kind.value}: {place.why}" for place in one.passed)
 
 
-def _table(made: Sequence[WorkRootMade], streams: Streams) -> None:
-    rows = []
-    for one in made:
-        state = "is there" if one.plan.is_whole and not one.plan.lacks else one.state.value
-        why = one.why + "".join(f"; not {place.kind.value}: {place.why}" for place in one.passed)
-        rows.append([one.plan.log_dir, state, one.kind.value, one.path, render.size(RESERVE_BYTES), why])
-    render.table(streams.out, ["log dir", "state", "kind", "work root", "reserve", "why"], rows, frozenset((4,)))
+_COLUMNS: tuple[Column[WorkRootItem], ...] = (
+    Column("log dir", "log_dir"),
+    Column("state", lambda one: "is there" if one.is_whole and not one.is_mended else one.state),
+    Column("kind", "kind"),
+    Column("work root", "path"),
+    Column("reserve", lambda one: render.size(one.reserve_bytes), is_number=True),
+    Column("why", _why),
+)

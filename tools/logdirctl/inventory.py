@@ -45,7 +45,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "inventory",
-        help="scan the log dirs of one broker",
         description="Scan every log dir of one broker, one process per disk. Reads only, beside a running broker too.",
         epilog="exit status: 0 every disk was read, 1 a disk could not be read or is not formatted, 2 usage, "
         "4 -o lies in a log dir or work root",

@@ -36,7 +36,7 @@ _MISSING = LayoutFileMissingError.code
 def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     description = "Take the replicas of one stopped broker to topic-id directories, by a plan, and back."
-    group = _parser(commands, "layout", "change between topic-name and topic-id directories", description)
+    group = _parser(commands, "layout", None, description)
     below = group.add_subparsers(dest="layout_command", metavar="COMMAND", required=True)
     ends = "exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused"
     for name, text, description in _VERBS:
@@ -62,9 +62,10 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=act_status)
 
 
-def _parser(below: Any, name: str, text: str, description: str, epilog: str | None = None) -> Any:
+def _parser(below: Any, name: str, text: str | None, description: str, epilog: str | None = None) -> Any:
     description = f"{description} {NOT_READ_BY_KAFKA}"
-    parser = below.add_parser(name, help=text, description=description, epilog=epilog, allow_abbrev=False)
+    shown = {} if text is None else {"help": text}
+    parser = below.add_parser(name, **shown, description=description, epilog=epilog, allow_abbrev=False)
     parser.set_defaults(title=f"layout {name}")
     return parser
 

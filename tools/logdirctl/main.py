@@ -1,57 +1,44 @@
 """The parser of ``logdirctl`` and the way from arguments to a command's action.
 
-``build_parser`` is pure; ``help.txt`` beside this file is its help as text, written by ``make help`` and compared in
-a test.
+Not here: which commands there are (``commands``).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
 from typing import TextIO
 
 from logdir.errors import LogDirError, Problem
 from tools.cli import Exit, Streams, exit_for, failed, problems_of, say
+from tools.logdirctl.commands import COMMANDS, help_text
 from tools.logdirctl.usage import SLUG, Parser, UsageError, wants_json
 from tools.streams import StdoutError, as_utf8, guarded
 from tools.version import VERSION
 
-_COMMANDS = (
-    "inventory",
-    "init",
-    "reconcile",
-    "stage",
-    "capture",
-    "staged",
-    "layout",
-    "uninstall",
-    "describe",
-    "strays",
-    "metadata",
-    "fleet",
-    "explain",
-)
-"""Each a module beside this one; only the one that is asked for is read."""
-_EPILOG = """\
-exit status: 0 done, 1 problems found, 2 usage or configuration, 3 a broker runs, 4 refused, 5 internal,
-             130 interrupted
-next: logdirctl inventory --server-properties /etc/kafka/server.properties"""
+
+class _Top(Parser):
+    def format_help(self) -> str:
+        return help_text()
 
 
-def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands, or one that has at least ``command``: what it does not need stays unread."""
-    parser = Parser(
-        prog="logdirctl",
-        description="Look at, plan for and change the log directories of Apache Kafka brokers with many disks.",
-        epilog=_EPILOG,
-    )
+def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of some commands; their modules are read."""
+    parser = _Top(prog="logdirctl")
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name in (command,) if command in _COMMANDS else _COMMANDS:
+    for name in names:
         import_module(f"tools.logdirctl.{name}").add_parser(commands)
     return parser
+
+
+def _parser_for(argv: Sequence[str]) -> argparse.ArgumentParser:
+    if argv and argv[0] in COMMANDS:
+        return build_parser(argv[:1])
+    # A word that is no command is compared with the commands of every module.
+    return build_parser(() if {*argv} <= {"-h", "--help", "--version"} else COMMANDS)
 
 
 def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
@@ -73,7 +60,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
 def _run(argv: Sequence[str], streams: Streams) -> int:
     try:
         with redirect_stdout(streams.out):  # where argparse writes help
-            arguments = build_parser(argv[0] if argv else None).parse_args(argv)
+            arguments = _parser_for(argv).parse_args(argv)
     except UsageError as error:
         return failed(error.command, Exit.USAGE, (error.problem,), streams, as_json=wants_json(argv))
     except SystemExit as left:  # --help of a command

@@ -1,9 +1,6 @@
 """``logdirctl metadata ls | cat | find | dump | shell``: browse the local metadata log, without a JVM.
 
-Reads only and takes no lock: on the disks of a stopped broker, and beside a running one as well.
-
-Not here: where the log is (``metadata_place``), lines of the tree (``metadata_nodes``), the shell's commands
-(``metadata_shell``).
+Not here: what is read (``logdir.service.metadata``, ``metadata_dump``), the terminal of the shell (``metadata_shell``).
 
 Spec: design §6; KIP-631, "kafka-dump-log.sh", "kafka-metadata-shell.sh".
 """
@@ -12,36 +9,33 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import Any, TextIO
 
-from logdir.errors import ConfigError, LogDirError, Problem
-from logdir.text import printable, utf8
+from logdir.desired.metadata_dump import RELEASES, form_of
+from logdir.desired.metadata_nodes import LISTERS, Missed, Place, escaped
+from logdir.desired.metadata_shell import Shell
+from logdir.desired.metadata_source import Look
+from logdir.errors import Problem
+from logdir.names import METADATA_DIR
+from logdir.service.json_form import to_json
+from logdir.service.metadata import Metadata, MetadataLog, MetadataRequest, nodes, read, typed
+from logdir.service.metadata_dump import FileDump, MetadataDumpRequest, files_to_dump
+from logdir.text import printable, quoted, utf8
 from logdir.wire.json_text import text
 from tools.cli import FORMAT, Exit, Streams, compact, exit_for, say
-from tools.logdirctl.metadata_place import NO_LOG, add_place, directory_of, files_of, local_of, place_words, read, told
+from tools.logdirctl.metadata_shell import talk, terminal_width
 
-if TYPE_CHECKING:
-    from logdir.desired.metadata_dump import Dump
-    from logdir.desired.metadata_source import Look
-    from logdir.desired.metadata_tree import Found
-
-_Part = TypeVar("_Part")
-_Note = Callable[[Iterable[Problem], Exit], None]
 _STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"
-_NEWEST = "4.3"
-_MOST_GAPS_TOLD = 10
-_SUFFIXES = (".log", ".checkpoint")
+_PLACES = ("server_properties", "log_dirs", "directory", "snapshot")
+_MOST_GAPS_SHOWN = 10
 
 
 def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "metadata",
-        help="browse or dump the local metadata log",
         description="What the local metadata log of a KRaft node says. Reads only, beside a running broker too.",
         allow_abbrev=False,
     )
@@ -54,10 +48,10 @@ def add_parser(commands: Any) -> None:
         parser = _command(below, name, says, f"{description} Paths may be patterns: *, ?, [a-z], {{a,b}}.")
         number = "+" if name == "cat" else "*"
         parser.add_argument("path", metavar="PATH", nargs=number, help="a path; the root if there is none")
-        add_place(parser)
+        _add_place(parser)
         parser.set_defaults(run=_browse, title=f"metadata {name}", lister=name)
     shell = _command(below, "shell", "walk the metadata tree", "Walk the metadata tree by typing, or by a pipe.")
-    add_place(shell)
+    _add_place(shell)
     shell.set_defaults(run=act_shell, title="metadata shell")
     dump = _command(
         below,
@@ -67,27 +61,24 @@ def add_parser(commands: Any) -> None:
         "newest snapshot and the log of a broker.",
     )
     dump.add_argument("file", metavar="FILE", nargs="*", help="a segment (.log) or a snapshot (.checkpoint)")
-    add_place(dump, is_required=False)
+    _add_place(dump, is_required=False)
     dump.add_argument(
         "--skip-record-metadata", action="store_true", help="what records say without their offsets and sizes"
     )
     dump.add_argument(
         "--stock",
         type=_release,
-        default=_NEWEST,
+        default=RELEASES[-1],
         metavar="VERSION",
-        help=f"print as that release does, 3.3 to {_NEWEST}, with or without its patch number (default %(default)s)",
+        help=f"print as that release does, {RELEASES[0]} to {RELEASES[-1]}, with or without its patch number "
+        "(default %(default)s)",
     )
     dump.set_defaults(run=act_dump, title="metadata dump")
 
 
 def _release(text: str) -> str:
-    from argparse import ArgumentTypeError
-
-    from logdir.desired.metadata_dump import RELEASES, form_of
-
     if form_of(text) is None:
-        raise ArgumentTypeError(f"a release from {RELEASES[0]} to {RELEASES[-1]} is expected, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a release from {RELEASES[0]} to {RELEASES[-1]} is expected, not {text!r}")
     return text
 
 
@@ -97,109 +88,58 @@ def _command(below: Any, name: str, says: str, description: str) -> Any:
     return parser
 
 
-def _tell(arguments: argparse.Namespace, problems: Iterable[Problem], streams: Streams) -> None:
-    for problem in problems:
-        say(streams, f"logdirctl {arguments.title}: {problem.line()}")
+def _add_place(parser: Any, *, is_required: bool = True) -> None:
+    """Add the ways to say which metadata is meant."""
+    place = parser.add_mutually_exclusive_group(required=is_required)
+    place.add_argument(
+        "--server-properties", metavar="FILE", help="the broker's configuration; metadata.log.dir is read there"
+    )
+    place.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
+    place.add_argument("--directory", metavar="DIR", help=f"the {METADATA_DIR} itself")
+    if is_required:
+        place.add_argument("--snapshot", metavar="FILE", help="one snapshot, or the segment that begins at offset 0")
 
 
-def _put_json(
-    arguments: argparse.Namespace, out: TextIO, result: Iterable[str], end: Callable[[], tuple[Exit, list[Problem]]]
-) -> Exit:
-    """Write the one object of ``--json`` as it comes, however long; what it came to is known at its end."""
-    out.write(f'{{"command":{compact(arguments.title)},"format":{FORMAT},"result":{{')
-    out.writelines(result)
-    status, problems = end()
-    shown = [{key: utf8(value) for key, value in problem._asdict().items()} for problem in problems]
-    out.write(f'}},"exit":{int(status)},"problems":{compact(shown)}}}\n')
-    return status
+def _place_of(arguments: argparse.Namespace) -> tuple[MetadataRequest | None, str]:
+    """Return the place that is named, and its words for the next command to type."""
+    for name in _PLACES:
+        value = getattr(arguments, name, None)
+        if value is not None:
+            return MetadataRequest(**{name: value}), f"--{name.replace('_', '-')} {quoted(value)}"
+    return None, ""
 
 
-def _log_json(look: Look) -> dict[str, object]:
-    return {
-        "origin": utf8(look.origin),
-        "snapshot": look.snapshot,
-        "committed_offset": look.committed,
-        "end_offset": look.offset,
-        "epoch": look.epoch,
-        "as_of_ms": look.as_of_ms,
-        "open_transaction": look.open_transaction,
-        "is_log_behind": look.is_log_behind,
-    }
-
-
-def _say_how_far(look: Look, streams: Streams) -> None:
-    """Say on what it rests: what is behind the snapshot may be taken back."""
-    words = f"{printable(look.origin)}: up to offset {look.offset}"
-    if look.committed < look.offset:
-        words += f"; known to be committed up to {look.committed}"
-    if look.open_transaction is not None:
-        words += f"; a transaction is open since {look.open_transaction}, and not shown"
-    if look.is_log_behind:
-        words += "; the log is behind the snapshot, and not shown"
-    say(streams, words)
+def _read(arguments: argparse.Namespace) -> Metadata:
+    place, _ = _place_of(arguments)
+    return read(place or MetadataRequest())
 
 
 def _browse(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``ls``, ``cat`` or ``find``; return the exit status."""
-    from logdir.desired.metadata_tree import build
-    from tools.logdirctl.metadata_nodes import LISTERS, Missed, Place
-
-    look = read(arguments)
-    place = Place(build(look, local_of(look)))
-    problems = [] if look.ended is None else [look.ended]
-
-    def end() -> tuple[Exit, list[Problem]]:
-        return (Exit.PROBLEMS if problems else Exit.DONE), problems
-
+    found = _read(arguments)
+    problems = found.problems
     if arguments.json:
-        return _put_json(arguments, streams.out, _nodes_json(arguments, place, look, problems), end)
-    for line in LISTERS[arguments.lister](place, arguments.path):
+        items = (_node_or(one, problems) for one in nodes(found, arguments.path, arguments.lister))
+        return _put_json(arguments, streams.out, _listed(found.look, "nodes", items), lambda: _end(problems))
+    for line in LISTERS[arguments.lister](Place(found.root), arguments.path):
         if isinstance(line, Missed):
-            problems.append(_missed(line.path, line.why))
+            problems.append(line.problem)
         else:
             streams.out.write(f"{line}\n")
     streams.out.flush()
-    _say_how_far(look, streams)
-    status, _ = end()
+    say(streams, _how_far(found.look))
     _tell(arguments, problems, streams)
     following = "cat PATH" if arguments.lister != "cat" else "shell"
-    say(streams, printable(f"next: logdirctl metadata {following} {place_words(arguments)}"))
-    return status
+    say(streams, printable(f"next: logdirctl metadata {following} {_place_of(arguments)[1]}"))
+    return _end(problems)[0]
 
 
-def _missed(path: str, why: str) -> Problem:
-    return Problem("nothing-selected", path, "a node of the tree", why, "logdirctl metadata find lists them")
-
-
-def _nodes_json(arguments: argparse.Namespace, place: Any, look: Look, problems: list[Problem]) -> Iterator[str]:
-    from logdir.desired.metadata_paths import path_of
-    from logdir.desired.metadata_tree import Leaf, below
-    from tools.logdirctl.metadata_nodes import targets
-
-    yield f'"log":{compact(_log_json(look))},"nodes":['
-    separator = ""
-    for path, found in targets(place, arguments.path):
-        if found is None:
-            problems.append(_missed(path, "no such file or directory"))
-            continue
-        if arguments.lister == "cat" and not isinstance(found.node, Leaf):
-            problems.append(_missed(path, "is a directory"))
-            continue
-        for one in below(found) if arguments.lister == "find" else (found,):
-            yield separator + text(_node_json(one, path_of(one.names), with_children=arguments.lister == "ls"))
-            separator = ","
-    yield "]"
-
-
-def _node_json(found: Found, path: str, *, with_children: bool) -> dict[str, object]:
-    from logdir.desired.metadata_tree import Leaf, children
-
-    told: dict[str, object] = {"path": path, "names": [utf8(name) for name in found.names]}
-    if isinstance(found.node, Leaf):
-        told["value"] = utf8(found.node.value) if isinstance(found.node.value, str) else found.node.value
-    elif with_children:
-        told["children"] = [utf8(name) for name in children(found.node)]
-    return told
+def _node_or(one: object, problems: list[Problem]) -> str | None:
+    """Return a node as JSON; what was missed joins the problems."""
+    if isinstance(one, Missed):
+        problems.append(one.problem)
+        return None
+    return utf8(text(to_json(one)))
 
 
 def act_shell(arguments: argparse.Namespace, streams: Streams, source: TextIO | None = None) -> int:
@@ -210,153 +150,115 @@ def act_shell(arguments: argparse.Namespace, streams: Streams, source: TextIO | 
         streams: Where to.
         source: Where the lines come from; standard input if nothing is said.
     """
-    from logdir.desired.metadata_tree import build
-    from tools.logdirctl.metadata_shell import Shell, talk, terminal_width
-
     source = (sys.stdin or io.StringIO()) if source is None else source
     if isinstance(source, io.TextIOWrapper):
         source.reconfigure(errors="backslashreplace")  # bytes that are no text are a name that is not there
-    look = read(arguments)
-    problems = [] if look.ended is None else [look.ended]
-    root = build(look, local_of(look))
+    found = _read(arguments)
+    problems = found.problems
     if arguments.json:
-        shell = Shell(root)
-        return _put_json(
-            arguments,
-            streams.out,
-            _session_json(shell, source, look, problems),
-            lambda: (Exit.PROBLEMS if problems else Exit.DONE, problems),
-        )
-    shell = Shell(root, width=lambda: terminal_width(streams.out))
+        lines = _listed(found.look, "lines", _session(Shell(found.root), source, problems))
+        return _put_json(arguments, streams.out, lines, lambda: _end(problems))
+    shell = Shell(found.root, width=lambda: terminal_width(streams.out))
     is_typed = source.isatty()
     if is_typed:
-        _say_how_far(look, streams)
+        say(streams, _how_far(found.look))
     _tell(arguments, problems, streams)
     is_well = talk(shell, source, streams.out, streams.err)
     # Whoever types sees what failed; a script is told by the status.
     return Exit.PROBLEMS if problems or not (is_well or is_typed) else Exit.DONE
 
 
-def _session_json(shell: Any, source: TextIO, look: Look, problems: list[Problem]) -> Iterator[str]:
-    from tools.logdirctl.metadata_nodes import Missed
-
-    yield f'"log":{compact(_log_json(look))},"lines":['
-    separator = ""
+def _session(shell: Shell, source: TextIO, problems: list[Problem]) -> Iterator[str]:
     while not shell.is_over and (line := source.readline()):
-        said: list[str] = []
-        for one in shell.run(line.rstrip("\r\n")):
-            if isinstance(one, Missed):
-                problems.append(_missed(one.path, one.why))
-            else:
-                said.append(one)
-        yield separator + compact({"typed": utf8(line.rstrip("\r\n")), "printed": said})
-        separator = ","
-    yield "]"
+        item, missed = typed(shell, line.rstrip("\r\n"))
+        problems += missed
+        yield compact(to_json(item))
 
 
 def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
     """Print batches and records; return the exit status."""
-    from tools.logdirctl.metadata_nodes import escaped
+    request = MetadataDumpRequest(
+        files=tuple(arguments.file),
+        place=_place_of(arguments)[0],
+        release=arguments.stock,
+        is_record_metadata_skipped=arguments.skip_record_metadata,
+    )
+    files = files_to_dump(request)
 
-    files = _files(arguments)
-    problems: list[Problem] = []
-    worst = Exit.DONE
-
-    def note(found: Iterable[Problem], status: Exit) -> None:
-        nonlocal worst
-        for problem in found:
-            problems.append(problem)
-            worst = max(worst, status)
+    def end() -> tuple[Exit, list[Problem]]:
+        worst = max((_status_of(one) for one in files), default=Exit.DONE)
+        return worst, [problem for one in files for problem in one.problems]
 
     if arguments.json:
-        texts = _dump_json(arguments, files, note)
-        return _put_json(arguments, streams.out, texts, lambda: (worst, problems))
+        return _put_json(arguments, streams.out, _joined('"files":[', map(_file_json, files)), end)
     is_shown = streams.out.isatty()
-    for path, name in files:
-        streams.out.write(f"Dumping {printable(name)}\n")
-        with _kept(note), _dumped(path, arguments) as dump:
-            for line in _reading(path, dump.lines(skip_record_metadata=arguments.skip_record_metadata)):
-                streams.out.write(f"{escaped(line) if is_shown else line}\n")
-            _say_gaps(dump, name, streams)
-            note(_counted(dump), Exit.PROBLEMS)
+    for one in files:
+        streams.out.write(f"Dumping {printable(one.name)}\n")
+        for line in one.lines():
+            streams.out.write(f"{escaped(line) if is_shown else line}\n")
+        if one.gaps:
+            say(streams, f"Non-consecutive offsets in {printable(one.name)}")
+        for first, second in one.gaps[:_MOST_GAPS_SHOWN]:
+            say(streams, f"  {first} is followed by {second}")
     streams.out.flush()
+    status, problems = end()
     _tell(arguments, problems, streams)
-    return worst
+    return status
 
 
-@contextmanager
-def _kept(note: _Note) -> Iterator[None]:
-    """Keep an error that ends one file, and go on with the next."""
-    try:
-        yield
-    except LogDirError as error:
-        note([error.problem()], exit_for(error))
+def _status_of(one: FileDump) -> Exit:
+    if one.error is not None:
+        return exit_for(one.error)
+    return Exit.PROBLEMS if one.problems else Exit.DONE
 
 
-@contextmanager
-def _dumped(path: str, arguments: argparse.Namespace) -> Iterator[Dump]:
-    from logdir.desired.metadata_dump import Dump, StockForm, form_of
-    from logdir.desired.metadata_file import opened
-
-    with ExitStack() as stack:
-        with told(path):
-            file = stack.enter_context(opened(path, is_followed=bool(arguments.file)))
-        yield Dump(file, form=form_of(arguments.stock) or StockForm.OF_4_3)
+def _file_json(one: FileDump) -> Iterator[str]:
+    yield from _joined(f'{{"path":{compact(one.path)},"batches":[', map(text, one.batches()))
+    yield f',"trailing_bytes":{compact(one.trailing_bytes)}}}'
 
 
-def _reading(path: str, parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Yield what is read of a file; an error of the kernel is one of the file's, not of whoever takes the parts."""
-    with told(path):
-        yield from parts
+def _listed(look: Look, key: str, items: Iterable[str | None]) -> Iterator[str]:
+    yield f'"log":{compact(to_json(MetadataLog.of(look)))},'
+    yield from _joined(f'"{key}":[', (one for one in items if one is not None))
 
 
-def _counted(dump: Dump) -> list[Problem]:
-    more = dump.unreadable - len(dump.problems)
-    if not more:
-        return dump.problems
-    last = dump.problems[-1]
-    return [*dump.problems[:-1], last._replace(fix=f"{last.fix}{'; ' if last.fix else ''}{more} more in this file")]
+def _joined(head: str, items: Iterable[str | Iterable[str]]) -> Iterator[str]:
+    """Yield a JSON list as it comes, however long."""
+    separator = head
+    for item in items:
+        yield separator
+        yield from (item,) if isinstance(item, str) else item
+        separator = ","
+    yield "]" if separator == "," else f"{head}]"
 
 
-def _say_gaps(dump: Dump, name: str, streams: Streams) -> None:
-    if not dump.gaps:
-        return
-    say(streams, f"Non-consecutive offsets in {printable(name)}")
-    for first, second in dump.gaps[:_MOST_GAPS_TOLD]:
-        say(streams, f"  {first} is followed by {second}")
+def _put_json(
+    arguments: argparse.Namespace, out: TextIO, result: Iterable[str], end: Callable[[], tuple[Exit, list[Problem]]]
+) -> Exit:
+    """Write the one object of ``--json`` as it comes; what it came to is known at its end."""
+    out.write(f'{{"command":{compact(arguments.title)},"format":{FORMAT},"result":{{')
+    out.writelines(result)
+    status, problems = end()
+    out.write(f'}},"exit":{int(status)},"problems":{compact(to_json(problems))}}}\n')
+    return status
 
 
-def _files(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """Return path and shown name of every file.
-
-    Raises:
-        ConfigError: neither files nor a broker, or both, or a name that is none of either kind.
-        LogDirError: the broker's metadata log is not there.
-    """
-    if bool(arguments.file) == bool(place_words(arguments)):
-        found = "both" if arguments.file else "neither"
-        raise ConfigError((Problem("config-error", "metadata dump", "files, or a broker", found),))
-    if not arguments.file:
-        directory = directory_of(arguments)
-        with told(directory, NO_LOG):
-            return [(path, path) for path in files_of(directory)]
-    wrong = [name for name in arguments.file if not name.endswith(_SUFFIXES) or "\0" in name]
-    if wrong:
-        expected = "a file called .log or .checkpoint"
-        raise ConfigError(tuple(Problem("config-error", name, expected, "another name") for name in wrong))
-    return [(os.path.abspath(name), name) for name in arguments.file]
+def _end(problems: list[Problem]) -> tuple[Exit, list[Problem]]:
+    return (Exit.PROBLEMS if problems else Exit.DONE), problems
 
 
-def _dump_json(arguments: argparse.Namespace, files: list[tuple[str, str]], note: _Note) -> Iterator[str]:
-    yield '"files":['
-    for number, (path, _) in enumerate(files):
-        yield f'{"," if number else ""}{{"path":{compact(utf8(path))},"batches":['
-        separator, trailing = "", None
-        with _kept(note), _dumped(path, arguments) as dump:
-            for batch in _reading(path, dump.objects()):
-                yield separator + text(batch)
-                separator = ","
-            trailing = dump.trailing_bytes
-            note(_counted(dump), Exit.PROBLEMS)
-        yield f'],"trailing_bytes":{compact(trailing)}}}'
-    yield "]"
+def _tell(arguments: argparse.Namespace, problems: Iterable[Problem], streams: Streams) -> None:
+    for problem in problems:
+        say(streams, f"logdirctl {arguments.title}: {problem.line()}")
+
+
+def _how_far(look: Look) -> str:
+    """Return on what it rests: what is behind the snapshot may be taken back."""
+    words = f"{printable(look.origin)}: up to offset {look.offset}"
+    if look.committed < look.offset:
+        words += f"; known to be committed up to {look.committed}"
+    if look.open_transaction is not None:
+        words += f"; a transaction is open since {look.open_transaction}, and not shown"
+    if look.is_log_behind:
+        words += "; the log is behind the snapshot, and not shown"
+    return words

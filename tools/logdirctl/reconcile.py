@@ -17,12 +17,13 @@ from logdir.service import reconcile, reconcile_apply
 from logdir.service.desired_source import Desired
 from logdir.service.opening import opened
 from logdir.service.reconcile import Decided, Policy
+from logdir.service.reconcile_result import result_of
 from tools.cli import Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.delay import add_delay, delay_problems, delay_words
 from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
-from tools.logdirctl.reconcile_report import Told, report
+from tools.logdirctl.reconcile_report import report, rests_on
 from tools.logdirctl.report import TerminalReporter
 from tools.logdirctl.source import add_source, source_of, source_words
 from tools.logdirctl.usage import duration_of
@@ -32,7 +33,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "reconcile",
-        help="what follows on the disks from what the cluster says",
         description="Compare the log dirs of a broker with what its cluster says, and show, or with --apply do, what "
         "follows: ids are given, deadlines taken, replicas set aside. The plan may be asked for beside a running "
         "broker; --apply needs a stopped one.",
@@ -104,15 +104,17 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             reporter = TerminalReporter(streams, arguments.title)
             done = reconcile_apply.apply(broker, shown.desired, policy, decided, reporter)
             decided = done.decided
-        told = Told(
-            decided=decided,
-            desired=shown.desired,
-            rows=None if done is None else done.rows,
-            problems=(*broker.notes, *(() if done is None else done.problems)),
-            lines=said_of_override(arguments, is_planned=decided.plan is not None and bool(decided.plan.actions)),
-            next_line=_next(arguments, shown.desired, decided, is_done=done is not None and done.has_changed),
+        result = result_of(
+            shown.desired,
+            decided,
+            None if done is None else done.rows,
+            (*broker.notes, *(() if done is None else done.problems)),
+            is_applied=arguments.apply,
         )
-        return report(arguments, streams, told)
+        following = _next(arguments, shown.desired, decided, is_done=done is not None and done.has_changed)
+        lines = said_of_override(arguments, is_planned=decided.plan is not None and bool(decided.plan.actions))
+        head = rests_on(shown.desired, decided)
+        return report(arguments, streams, result, head, (*lines, f"next: {following}"))
 
 
 def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, is_done: bool) -> str:

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from logdir.errors import Problem
-from logdir.evidence import Absent, Evidence, Present, Removed
-from logdir.service.result import ItemResult, ItemState
-from logdir.text import printable, utc, utf8
-from tools import render
+from logdir.evidence import Evidence, Removed
+from logdir.service.result import ItemResult, ItemsResult, ItemState
+from logdir.text import printable, utc
 from tools.cli import Exit, Streams, envelope, say
+from tools.columns import Column, table
 
 _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
 
+WHERE_READ = " where the log dirs and their work roots can be read"
+"""Behind the word that nothing was found, where not all was read."""
 
-def evidence_json(evidence: Evidence) -> dict[str, object]:
-    """Return evidence as in a marker."""
-    proof = evidence.proof.value if isinstance(evidence, Removed) else None
-    as_of_ms = evidence.as_of_ms if isinstance(evidence, Removed | Absent | Present) else None
-    return {"kind": type(evidence).__name__.lower(), "proof": proof, "as_of_ms": as_of_ms}
+
+def evidence_words(evidence: Evidence) -> str:
+    """Return evidence for people: its kind, and its proof where there is one."""
+    kind = type(evidence).__name__.lower()
+    return f"{kind} ({evidence.proof.value})" if isinstance(evidence, Removed) else kind
 
 
 def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
@@ -40,18 +42,14 @@ def is_planned(rows: Sequence[ItemResult]) -> bool:
     return any(row.state is ItemState.PLANNED for row in rows)
 
 
-def _json(row: ItemResult) -> dict[str, object]:
-    return {
-        "log_dir": utf8(row.log_dir),
-        "path": utf8(row.path),
-        "state": row.state.value,
-        "topic": row.topic,
-        "topic_id": None if row.topic_id is None else str(row.topic_id),
-        "partition": row.partition,
-        "place": None if row.place is None else utf8(row.place),
-        "undo_until_ms": row.undo_until_ms,
-        "says": row.says,
-    }
+_COLUMNS: tuple[Column[ItemResult], ...] = (
+    Column("log dir", "log_dir"),
+    Column("path", "path"),
+    Column("state", "state"),
+    Column("place", "place"),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms)),
+    Column("what", "says"),
+)
 
 
 def finish(
@@ -62,7 +60,7 @@ def finish(
     next_line: str,
     *,
     status: Exit | None = None,
-    more: Mapping[str, object] | None = None,
+    result: Callable[..., ItemsResult] = ItemsResult,
     lines: Sequence[str] = (),
     are_said: bool = False,
 ) -> Exit:
@@ -75,7 +73,7 @@ def finish(
         problems: Beside those of the rows.
         next_line: The next command.
         status: The exit status, where the rows do not say it.
-        more: Keys of the result beside the rows.
+        result: Makes the result; takes ``applied`` and ``items``.
         lines: For people, between the rows and what to type next.
         are_said: What is done was said on standard error before; the table does not repeat it.
     """
@@ -84,29 +82,15 @@ def finish(
     for problem in listed:
         say(streams, f"logdirctl {arguments.title}: {problem.line()}")
     if arguments.json:
-        result = {"applied": bool(arguments.apply), "items": [_json(row) for row in rows], **(more or {})}
-        streams.out.write(envelope(arguments.title, status, listed, result))
+        found = result(applied=bool(arguments.apply), items=tuple(rows))
+        streams.out.write(envelope(arguments.title, status, listed, found))
         return status
     if rows:
-        _table([replace(row, says="") if are_said and row.state == ItemState.DONE else row for row in rows], streams)
+        shown = [replace(row, says="") if are_said and row.state == ItemState.DONE else row for row in rows]
+        table(streams.out, _COLUMNS, shown, is_sparse=True)
     for line in (*lines, f"next: {next_line}"):
         streams.out.write(printable(line) + "\n")
     return status
-
-
-def _table(rows: Sequence[ItemResult], streams: Streams) -> None:
-    columns: list[tuple[str, Callable[[ItemResult], str]]] = [
-        ("log dir", lambda row: row.log_dir),
-        ("path", lambda row: row.path),
-        ("state", lambda row: row.state.value),
-        ("place", lambda row: row.place or "-"),
-        ("undo until (UTC)", lambda row: utc(row.undo_until_ms)),
-        ("what", lambda row: row.says),
-    ]
-    shown = [(name, cell) for name, cell in columns if name == "log dir" or {*map(cell, rows)} - {"-", ""}]
-    render.table(
-        streams.out, [name for name, _ in shown], [[cell(row) for _, cell in shown] for row in rows], frozenset()
-    )
 
 
 class TerminalReporter:

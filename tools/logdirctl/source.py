@@ -1,4 +1,4 @@
-"""``--from URI``: how a command is told where what the cluster says comes from.
+"""``--from URI``: where what the cluster says comes from, as it is typed and as it is shown.
 
 Spec: design §4, §6.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logdir.service.source import OWN_LOG, SourceRequest
+from logdir.text import printable, quoted, utc
 
 if TYPE_CHECKING:
     import argparse
+
+    from logdir.desired.image import Image
 
 
 def add_source(parser: Any, *, is_required: bool = False) -> None:
@@ -35,8 +38,6 @@ def add_source(parser: Any, *, is_required: bool = False) -> None:
 
 def source_words(arguments: argparse.Namespace) -> str:
     """Return the source as it was named, for the next command to type."""
-    from logdir.text import quoted
-
     words = f"--from {quoted(source_of(arguments).uri)}"
     if arguments.high_watermark is not None:
         words += f" --high-watermark {arguments.high_watermark} --leader-epoch {arguments.leader_epoch}"
@@ -53,3 +54,11 @@ def source_of(arguments: argparse.Namespace) -> SourceRequest:
     """Return what the arguments of ``add_source`` say."""
     uri = str(OWN_LOG) if arguments.source is None else arguments.source
     return SourceRequest(uri, arguments.high_watermark, arguments.leader_epoch)
+
+
+def source_line(image: Image) -> str:
+    """Return a source as a line for people."""
+    where = f"{image.source.value} {image.origin}, cluster {image.cluster_id or 'not named'}"
+    if image.epoch >= 0:
+        where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"
+    return printable(f"the cluster's word: {where}, as of {utc(image.as_of_ms)}")

@@ -28,7 +28,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "stage",
-        help="set replicas aside, to be restored or purged later",
         description="Set live replicas of a stopped broker aside. They can be restored until they are purged.",
         epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
         allow_abbrev=False,

@@ -8,20 +8,20 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from logdir.decide.assignment import Assigned
 from logdir.decide.staged_listing import selector_of
 from logdir.disk.pace import BYTES_PER_SECOND
-from logdir.errors import Problem
-from logdir.service.staged_listing import COUNTING, Listed, StagedListingRequest, list_staged
-from logdir.text import printable, quoted, utc, utf8
+from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
+from logdir.text import printable, quoted, utc
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
+from tools.columns import Column, table
+from tools.logdirctl import staged_change
 from tools.logdirctl.broker import add_change
 from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import evidence_json
+from tools.logdirctl.report import WHERE_READ, evidence_words
 from tools.logdirctl.source import add_source, named_words, source_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
@@ -31,7 +31,6 @@ def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "staged",
-        help="list, restore, purge, hold or export what was set aside",
         description="What was set aside: list it, take it back, remove it for good, or keep it from being removed.",
         allow_abbrev=False,
     )
@@ -47,6 +46,12 @@ def add_parser(commands: Any) -> None:
     add_change(ls, changes=False)
     add_source(ls)
     ls.set_defaults(run=act_ls, title="staged ls")
+    acts = {
+        "restore": staged_change.restore,
+        "hold": staged_change.hold,
+        "export": staged_change.export,
+        "purge": staged_change.purge,
+    }
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
         ("hold", "keep replicas from being purged", "Take the deadline from what is set aside."),
@@ -65,7 +70,7 @@ def add_parser(commands: Any) -> None:
         parser.add_argument("selector", metavar="SELECTOR", help=_SELECTOR + more, **optional)
         add_change(parser)
         _add_own(parser, name)
-        parser.set_defaults(run=_change, title=f"staged {name}")
+        parser.set_defaults(run=acts[name], title=f"staged {name}")
 
 
 def _add_own(parser: Any, name: str) -> None:
@@ -109,22 +114,6 @@ def _add_own(parser: Any, name: str) -> None:
         )
 
 
-def _change(arguments: argparse.Namespace, streams: Streams) -> int:
-    from tools.logdirctl import staged_change
-
-    acts = {
-        "staged export": staged_change.export,
-        "staged restore": staged_change.restore,
-        "staged hold": staged_change.hold,
-        "staged purge": staged_change.purge,
-    }
-    return acts[arguments.title](arguments, streams)
-
-
-WHERE_READ = " where the log dirs and their work roots can be read"
-"""Behind the word that nothing was found, where not all was read."""
-
-
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged ls``; return the exit status."""
     request = StagedListingRequest(
@@ -135,10 +124,12 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in found.problems:
         say(streams, f"logdirctl staged ls: {problem.line()}")
     if arguments.json:
-        result = {"items": [_json(line) for line in found.lines]}
-        streams.out.write(envelope("staged ls", status, found.problems, result))
+        streams.out.write(envelope("staged ls", status, found.problems, found))
         return status
-    _table(found.lines, streams, is_whole=found.is_whole)
+    if found.items:
+        table(streams.out, _COLUMNS, found.items)
+    else:
+        streams.out.write(f"nothing is set aside{'' if found.is_whole else WHERE_READ}\n")
     where = words_of(arguments)
     if found.is_root_missing:
         line = f"logdirctl init {where}"
@@ -158,67 +149,17 @@ _ASSIGNED = {
 }
 
 
-def _table(lines: Sequence[Listed], streams: Streams, *, is_whole: bool) -> None:
-    headers = [
-        "topic",
-        "p",
-        "id",
-        "bytes",
-        "reason",
-        "evidence",
-        "assigned",
-        "class",
-        "undo until (UTC)",
-        "disk",
-        "name",
-        "why",
-    ]
-    rows = []
-    for line in lines:
-        item, marker = line.item, line.item.marker
-        until = utc(line.undo_until_ms) if line.state == COUNTING else line.state
-        rows.append([
-            item.topic or "?",
-            str(item.partition),
-            "-" if item.topic_id is None else str(item.topic_id),
-            render.size(item.log_bytes),
-            "?" if marker is None else marker.reason.value,
-            "?" if marker is None else _evidence(evidence_json(marker.evidence)),
-            "-" if line.assigned is None else _ASSIGNED[line.assigned],
-            line.restore_class or "-",
-            until,
-            item.log_dir,
-            item.name,
-            line.why,
-        ])  # fmt: skip
-    if not rows:
-        streams.out.write(f"nothing is set aside{'' if is_whole else WHERE_READ}\n")
-        return
-    render.table(streams.out, headers, rows, frozenset((1, 3)))
-
-
-def _evidence(value: dict[str, object]) -> str:
-    return str(value["kind"]) if value["proof"] is None else f"{value['kind']} ({value['proof']})"
-
-
-def _json(line: Listed) -> dict[str, object]:
-    item, marker = line.item, line.item.marker
-    problem: Problem | None = item.problem
-    return {
-        "log_dir": utf8(item.log_dir),
-        "name": utf8(item.name),
-        "state": line.state,
-        "topic": item.topic,
-        "topic_id": None if item.topic_id is None else str(item.topic_id),
-        "partition": item.partition,
-        "log_bytes": item.log_bytes,
-        "reason": None if marker is None else marker.reason.value,
-        "evidence": None if marker is None else evidence_json(marker.evidence),
-        "assigned": None if line.assigned is None else line.assigned.value,
-        "class": line.restore_class,
-        "staged_at_ms": None if marker is None else marker.staged_at_ms,
-        "delay_ms": None if marker is None else marker.delay_ms,
-        "undo_until_ms": line.undo_until_ms,
-        "tiered": None if marker is None else marker.tiered,
-        "why": line.why if problem is None else problem.line(),
-    }
+_COLUMNS: tuple[Column[StagedItem], ...] = (
+    Column("topic", lambda one: one.topic or "?"),
+    Column("p", "partition", is_number=True),
+    Column("id", "topic_id"),
+    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("reason", lambda one: one.reason or "?"),
+    Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),
+    Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
+    Column("class", "restore_class"),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms) if one.state == COUNTING else one.state),
+    Column("disk", "log_dir"),
+    Column("name", "name"),
+    Column("why", "why_shown"),
+)

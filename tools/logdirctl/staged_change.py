@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import Problem
@@ -20,16 +21,15 @@ from logdir.service.opening import opened
 from logdir.service.purge import PurgeRequest
 from logdir.service.purge_recheck import PurgeOverrides
 from logdir.service.restore import RestoreRequest
-from logdir.service.result import ItemResult
+from logdir.service.result import ItemResult, PurgeResult
 from logdir.service.staged import Selection
 from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted, utc
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import has_override, next_words, said_of_override
 from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import TerminalReporter, finish, is_planned
+from tools.logdirctl.report import WHERE_READ, TerminalReporter, finish, is_planned
 from tools.logdirctl.source import named_words, source_of
-from tools.logdirctl.staged import WHERE_READ
 
 
 def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
@@ -146,7 +146,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
             rows,
             [*broker.notes, *problems],
             next_line(arguments, rows),
-            more={"next_due_ms": due},
+            result=partial(PurgeResult, next_due_ms=due),
             lines=(line, *said_of_override(arguments, is_planned=is_planned(rows))),
             are_said=arguments.apply,
         )

@@ -12,15 +12,15 @@ from collections import Counter
 from typing import Any
 
 from logdir.decide.strays import State, Stray
+from logdir.evidence import Removed
 from logdir.service.strays import StraysRequest, StraysResult, strays
-from logdir.text import printable, utf8
+from logdir.text import printable
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
+from tools.columns import Column, table
 from tools.logdirctl.naming import add_broker, request_of, words_of
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
-from tools.logdirctl.report import evidence_json
-from tools.logdirctl.source import add_source, source_of, source_words
-from tools.logdirctl.source_report import source_json, source_line
+from tools.logdirctl.source import add_source, source_line, source_of, source_words
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 _ORDER = (State.WANTED, State.PROVEN, State.HELD, State.REFUSED, State.UNPROVEN, State.UNKNOWN, State.LEAVING)
@@ -31,7 +31,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "strays",
-        help="list what no metadata claims, and how far that is proven",
         description="List what lies on the disks of one broker and the cluster does not claim, with what is missing "
         "for a proof. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or something needs a look, 2 usage or "
@@ -61,9 +60,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in problems:
         say(streams, f"logdirctl strays: {problem.line()}")
     if arguments.json:
-        source = None if found.image is None else source_json(found.uri, found.image)
-        result = {"source": source, "strays": [_json(stray) for stray in found.strays]}
-        streams.out.write(envelope("strays", status, problems, result))
+        streams.out.write(envelope("strays", status, problems, found))
         return status
     _table(found, streams)
     streams.out.write(printable(f"next: {_next(arguments, found)}") + "\n")
@@ -84,28 +81,6 @@ def _next(arguments: argparse.Namespace, found: StraysResult) -> str:
     return f"logdirctl inventory {where}"
 
 
-def _json(stray: Stray) -> dict[str, object]:
-    missing = stray.missing
-    return {
-        "log_dir": utf8(stray.log_dir),
-        "path": utf8(stray.path),
-        "kind": stray.kind.value,
-        "topic": stray.topic,
-        "topic_id": None if stray.topic_id is None else str(stray.topic_id),
-        "partition": stray.partition,
-        "log_bytes": stray.log_bytes,
-        "age_ms": stray.age_ms,
-        "state": stray.state.value,
-        "says": stray.says.value,
-        "reason": None if stray.reason is None else stray.reason.value,
-        "evidence": evidence_json(stray.evidence),
-        "rule": None if stray.rule is None else stray.rule.value,
-        "missing": None if missing is None else {key: utf8(text) for key, text in missing._asdict().items()},
-        "undo_until_ms": stray.undo_until_ms,
-        "tiered": stray.is_tiered,
-    }
-
-
 def age(age_ms: int | None) -> str:
     """Return a time span for people.
 
@@ -119,10 +94,26 @@ def age(age_ms: int | None) -> str:
 
 
 def _proof(stray: Stray) -> str:
-    said = evidence_json(stray.evidence)
-    if stray.state in (State.PROVEN, State.REFUSED):
-        return str(said["proof"])
+    if stray.state in (State.PROVEN, State.REFUSED) and isinstance(stray.evidence, Removed):
+        return stray.evidence.proof.value
     return "no proof"
+
+
+_COLUMNS: tuple[Column[Stray], ...] = (
+    Column("state", "state"),
+    Column("topic", lambda one: one.topic or "?"),
+    Column("p", "partition", is_number=True),
+    Column("id", "topic_id"),
+    Column("kind", lambda one: one.kind.value + (", tiered" if one.is_tiered else "")),
+    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("age", lambda one: age(one.age_ms), is_number=True),
+    Column("says", "says"),
+    Column("reason", "reason"),
+    Column("proof", _proof),
+    Column("missing", lambda one: None if one.missing is None else f"{one.missing.expected}; {one.missing.found}"),
+    Column("disk", "log_dir"),
+    Column("path", "path"),
+)
 
 
 def _table(found: StraysResult, streams: Streams) -> None:
@@ -132,40 +123,7 @@ def _table(found: StraysResult, streams: Streams) -> None:
         where = " on the log dirs that can be read" if not found.is_whole else ""
         streams.out.write(f"{what}{where}\n")
         return
-    headers = [
-        "state",
-        "topic",
-        "p",
-        "id",
-        "kind",
-        "bytes",
-        "age",
-        "says",
-        "reason",
-        "proof",
-        "missing",
-        "disk",
-        "path",
-    ]
-    rows = []
-    for stray in sorted(found.strays, key=lambda one: _ORDER.index(one.state)):
-        missing = stray.missing
-        rows.append([
-            stray.state.value,
-            stray.topic or "?",
-            str(stray.partition),
-            "-" if stray.topic_id is None else str(stray.topic_id),
-            stray.kind.value + (", tiered" if stray.is_tiered else ""),
-            render.size(stray.log_bytes),
-            age(stray.age_ms),
-            stray.says.value,
-            "-" if stray.reason is None else stray.reason.value,
-            _proof(stray),
-            "-" if missing is None else f"{missing.expected}; {missing.found}",
-            stray.log_dir,
-            stray.path,
-        ])  # fmt: skip
-    render.table(streams.out, headers, rows, frozenset((2, 5, 6)))
+    table(streams.out, _COLUMNS, sorted(found.strays, key=lambda one: _ORDER.index(one.state)))
     counts = Counter(stray.state for stray in found.strays)
     words = ", ".join(f"{counts[state]} {state.value}" for state in _ORDER if counts[state])
     total = sum(stray.log_bytes or 0 for stray in found.strays)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from logdir.formats.inventory import Kind
@@ -17,7 +18,7 @@ from logdir.service import uninstall
 from logdir.service.cluster_state import require_source
 from logdir.service.opening import opened
 from logdir.service.quarantine import require_none_closed
-from logdir.service.result import ItemResult, ItemState
+from logdir.service.result import ItemResult, ItemState, UninstallResult
 from logdir.service.uninstall import UninstallRequest
 from tools.cli import Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
@@ -30,7 +31,6 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "uninstall",
-        help="take everything of ours back",
         description="List what is set aside, lift a bar, and remove the empty work roots of one stopped broker.",
         epilog="exit status: 0 done, 1 something stays, 2 usage or configuration, 3 a broker runs, 4 refused",
         allow_abbrev=False,
@@ -66,10 +66,17 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             for line in shown.warnings:
                 reporter.warn(line)
         line = _next(arguments, rows, staying)
-        more = {"bar": shown.barred.value}
         nothing = () if rows else ("nothing of ours is there",)
         lines = said_of_override(arguments, is_planned=is_planned(rows))
-        return finish(arguments, streams, rows, [*broker.notes, *problems], line, more=more, lines=(*nothing, *lines))
+        return finish(
+            arguments,
+            streams,
+            rows,
+            [*broker.notes, *problems],
+            line,
+            result=partial(UninstallResult, bar=shown.barred),
+            lines=(*nothing, *lines),
+        )
 
 
 def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult], staying: Sequence[SetAside]) -> str:

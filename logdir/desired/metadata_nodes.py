@@ -3,7 +3,7 @@
 One-shot commands and the shell print the same. Names and values come from a cluster: whatever could steer a terminal is
 escaped.
 
-Not here: reading arguments, where the lines go (``metadata``, ``metadata_shell``).
+Not here: paths as people type them (``metadata_paths``), the other commands of the shell (``metadata_shell``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; design §6.
 """
@@ -15,10 +15,13 @@ from typing import NamedTuple
 
 from logdir.desired.metadata_paths import path_of, resolve, shown
 from logdir.desired.metadata_tree import Directory, Found, Leaf, below, children, find
+from logdir.errors import Problem
 from logdir.text import printable
 from logdir.wire.json_text import double, text
 
 _INDENT = "  "
+_NOT_THERE = "no such file or directory"
+_DIRECTORY = "is a directory"
 _GAP = 2
 """Blanks between two columns."""
 
@@ -36,6 +39,12 @@ class Missed(NamedTuple):
 
     path: str
     why: str
+
+    @property
+    def problem(self) -> Problem:
+        """The same as a finding."""
+        fix = "logdirctl metadata find lists them"
+        return Problem("nothing-selected", self.path, "a node of the tree", self.why, fix)
 
 
 Line = str | Missed
@@ -57,12 +66,31 @@ def targets(place: Place, paths: Sequence[str]) -> Iterator[tuple[str, Found | N
             yield path, None
 
 
+def chosen(place: Place, paths: Sequence[str], lister: str) -> Iterator[Found | Missed]:
+    """Yield the nodes that a command is about, each once for every path that leads to it.
+
+    Args:
+        place: The tree, and where relative paths begin.
+        paths: As typed.
+        lister: ``ls`` takes any node, ``cat`` leaves, ``find`` any node with all below it.
+    """
+    for path, found in targets(place, paths):
+        if found is None:
+            yield Missed(path, _NOT_THERE)
+        elif lister == "cat" and not isinstance(found.node, Leaf):
+            yield Missed(path, _DIRECTORY)
+        elif lister == "find":
+            yield from below(found)
+        else:
+            yield found
+
+
 def ls(place: Place, paths: Sequence[str], width: int | None = None) -> Iterator[Line]:
     """Yield what is in directories, leaves before them; in columns if a width is given."""
     leaves, directories = [], []
     for path, found in targets(place, paths):
         if found is None:
-            yield Missed(path, "no such file or directory")
+            yield Missed(path, _NOT_THERE)
         elif isinstance(found.node, Leaf):
             leaves.append(shown(found.names[-1]))
         else:
@@ -93,29 +121,24 @@ def columns(entries: Sequence[str], width: int | None) -> Iterator[str]:
 
 def cat(place: Place, paths: Sequence[str]) -> Iterator[Line]:
     """Yield the values of leaves."""
-    for path, found in targets(place, paths):
-        if found is None:
-            yield Missed(path, "no such file or directory")
+    for found in chosen(place, paths, "cat"):
+        if isinstance(found, Missed):
+            yield found
         elif isinstance(found.node, Leaf):
             yield value_text(found.node.value)
-        else:
-            yield Missed(path, "is a directory")
 
 
 def find_lines(place: Place, paths: Sequence[str]) -> Iterator[Line]:
     """Yield the paths of nodes and of all below them."""
-    for path, found in targets(place, paths):
-        if found is None:
-            yield Missed(path, "no such file or directory")
-        else:
-            yield from (path_of(one.names) for one in below(found))
+    for found in chosen(place, paths, "find"):
+        yield found if isinstance(found, Missed) else path_of(found.names)
 
 
 def tree(place: Place, paths: Sequence[str]) -> Iterator[Line]:
     """Yield nodes and all below them with their values, each below its directory."""
     for path, found in targets(place, paths):
         if found is None:
-            yield Missed(path, "no such file or directory")
+            yield Missed(path, _NOT_THERE)
             continue
         for one in below(found):
             depth = len(one.names) - len(found.names)

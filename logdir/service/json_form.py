@@ -1,0 +1,244 @@
+"""One JSON form of the dataclasses and named tuples of a use case: requests, results and their items.
+
+An object has one key per field. A field takes another key by the metadata ``{"json": "key"}``, and stays out of the
+form by ``{"json": None}``. An enum is its value, an id its text, a tuple or set a list; evidence is as in a marker.
+A codec is made of the annotations once per type.
+
+Not here: JSON text, and text that UTF-8 cannot hold (``tools``).
+
+Spec: design §5 "A use case"; docs/json.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from logdir.errors import MalformedMessageError, printable
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.ids import Uuid
+
+KEY: Final = "json"
+"""In the metadata of a field: its key; ``None``: it has none."""
+HIDDEN: Final = {KEY: None}
+"""Metadata of a field that is not in the form."""
+_T = TypeVar("_T")
+_Decode = Callable[[object, str], Any]
+_PLAIN: Final = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
+
+
+def to_json(value: object) -> object:
+    """Return a value as dictionaries, lists, texts, numbers, booleans and ``None``.
+
+    Raises:
+        TypeError: it holds something that has no JSON form.
+    """
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    encode: Callable[[object], object] = _encoder(kind)
+    return encode(value)
+
+
+def from_json(kind: type[_T], value: object) -> _T:
+    """Return what ``to_json`` made a value of.
+
+    Args:
+        kind: The dataclass or named tuple that is expected.
+        value: As a JSON parser returns it; a key may be left out where its field has a default.
+
+    Raises:
+        MalformedMessageError: a key is missing or unknown, or a value has another type.
+        TypeError: the type has no JSON form that can be read.
+    """
+    annotation: Any = kind
+    found: _T = _decoder(annotation)(value, kind.__name__)
+    return found
+
+
+def keys_of(kind: type) -> dict[str, str]:
+    """Return the key of every field of a dataclass or named tuple that is in its form, by the field's name."""
+    if not dataclasses.is_dataclass(kind):
+        return {name: name for name in kind._fields}  # type: ignore[attr-defined]  # a named tuple
+    keys = {field.name: field.metadata.get(KEY, field.name) for field in dataclasses.fields(kind)}
+    return {name: key for name, key in keys.items() if key is not None}
+
+
+@cache
+def _encoder(kind: Any) -> Callable[[Any], object]:
+    if kind in (Removed, Absent, Present, Unknown):
+        return _evidence_json
+    if dataclasses.is_dataclass(kind) or _is_named_tuple(kind):
+        parts = [(key, attrgetter(name)) for name, key in keys_of(kind).items()]
+        return lambda value: {key: to_json(get(value)) for key, get in parts}
+    if issubclass(kind, Enum):
+        return attrgetter("value")
+    if issubclass(kind, Uuid):
+        return str
+    if issubclass(kind, frozenset):
+        return lambda value: sorted(map(to_json, value), key=str)
+    if issubclass(kind, tuple | list):
+        return lambda value: list(map(to_json, value))
+    if issubclass(kind, Mapping):
+        return lambda value: {key: to_json(one) for key, one in value.items()}
+    if issubclass(kind, float):
+        return float
+    raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+def _evidence_json(evidence: Evidence) -> object:
+    proof = evidence.proof.value if isinstance(evidence, Removed) else None
+    as_of_ms = None if isinstance(evidence, Unknown) else evidence.as_of_ms
+    return {"kind": type(evidence).__name__.lower(), "proof": proof, "as_of_ms": as_of_ms}
+
+
+def _is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+@cache
+def _decoder(kind: Any) -> _Decode:
+    """Return what reads values of an annotation."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind in _PLAIN:
+        return _plain(kind)
+    if kind is object:
+        return lambda value, _: value
+    if kind == Evidence:
+        return _evidence
+    if isinstance(kind, NewType):
+        return _decoder(kind.__supertype__)
+    if origin in (Union, types.UnionType) and len(inner) == 2 and type(None) in inner:
+        return _optional(_decoder(inner[0] if inner[1] is type(None) else inner[1]))
+    if origin is tuple:
+        return _sequence(_decoder(inner[0])) if inner[-1] is Ellipsis else _fixed(tuple(map(_decoder, inner)))
+    if origin is frozenset:
+        many = _sequence(_decoder(inner[0]))
+        return lambda value, path: frozenset(many(value, path))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum(kind)
+    if isinstance(kind, type) and issubclass(kind, Uuid):
+        return _uuid(kind)
+    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or _is_named_tuple(kind)):
+        return _record(kind)
+    raise TypeError(f"{kind} has no JSON form that can be read")
+
+
+def _wrong(path: str, expected: str, value: object) -> MalformedMessageError:
+    match value:
+        case dict():
+            found = "an object"
+        case list():
+            found = "a list"
+        case bool() | None:
+            found = {True: "true", False: "false", None: "null"}[value]
+        case _:
+            found = str(value) or "an empty text"
+    return MalformedMessageError(printable(path), expected=expected, found=found, fix="docs/json.md lists the keys")
+
+
+def _plain(kind: type) -> _Decode:
+    def decode(value: object, path: str) -> object:
+        if type(value) is not kind:
+            raise _wrong(path, _PLAIN[kind], value)
+        return value
+
+    return decode
+
+
+def _optional(one: _Decode) -> _Decode:
+    return lambda value, path: None if value is None else one(value, path)
+
+
+def _list(value: object, path: str) -> list[object]:
+    if type(value) is not list:
+        raise _wrong(path, "a list", value)
+    return value
+
+
+def _sequence(one: _Decode) -> _Decode:
+    return lambda value, path: tuple([one(item, f"{path}[{at}]") for at, item in enumerate(_list(value, path))])
+
+
+def _fixed(parts: tuple[_Decode, ...]) -> _Decode:
+    def decode(value: object, path: str) -> object:
+        items = _list(value, path)
+        if len(items) != len(parts):
+            raise _wrong(path, f"a list of {len(parts)}", f"a list of {len(items)}")
+        return tuple(one(item, f"{path}[{at}]") for at, (one, item) in enumerate(zip(parts, items, strict=True)))
+
+    return decode
+
+
+def _enum(kind: type[Enum]) -> _Decode:
+    members = {(type(member.value), member.value): member for member in kind}
+    expected = f"one of {', '.join(str(member.value) for member in kind)}"
+
+    def decode(value: object, path: str) -> object:
+        member = members.get((type(value), value)) if type(value) in (str, int) else None
+        if member is None:
+            raise _wrong(path, expected, value)
+        return member
+
+    return decode
+
+
+def _uuid(kind: type[Uuid]) -> _Decode:
+    def decode(value: object, path: str) -> object:
+        if type(value) is not str:
+            raise _wrong(path, "an id", value)
+        return kind.parse(value, path)
+
+    return decode
+
+
+def _record(kind: type) -> _Decode:
+    hints = get_type_hints(kind)
+    keys = {key: (name, _decoder(hints[name])) for name, key in keys_of(kind).items()}
+    if dataclasses.is_dataclass(kind):
+        needed = {one.name for one in dataclasses.fields(kind) if one.default is one.default_factory}
+    else:
+        needed = set(kind._fields) - kind._field_defaults.keys()  # type: ignore[attr-defined]  # a named tuple
+    if hidden := needed - {name for name, _ in keys.values()}:
+        raise TypeError(f"{kind.__name__} has no JSON form that can be read: {', '.join(sorted(hidden))}")
+
+    def decode(value: object, path: str) -> object:
+        if type(value) is not dict:
+            raise _wrong(path, "an object", value)
+        found = {}
+        for key, one in value.items():
+            field = keys.get(key)
+            if field is None:
+                raise _wrong(path, f"keys of {', '.join(keys) or 'none'}", key)
+            found[field[0]] = field[1](one, f"{path}.{key}")
+        for name in needed:
+            if name not in found:
+                raise _wrong(f"{path}.{name}", "a value", "none")
+        return kind(**found)
+
+    return decode
+
+
+_EVIDENCE: Final = {"absent": Absent, "present": Present}
+
+
+class _EvidenceForm(NamedTuple):
+    kind: str
+    proof: Proof | None
+    as_of_ms: int | None
+
+
+def _evidence(value: object, path: str) -> object:
+    form: _EvidenceForm = _decoder(_EvidenceForm)(value, path)
+    if form.kind == "unknown" and form.proof is None and form.as_of_ms is None:
+        return Unknown()
+    if form.as_of_ms is not None and form.kind == "removed" and form.proof is not None:
+        return Removed(proof=form.proof, as_of_ms=form.as_of_ms)
+    if form.as_of_ms is not None and form.proof is None and form.kind in _EVIDENCE:
+        return _EVIDENCE[form.kind](as_of_ms=form.as_of_ms)
+    raise _wrong(path, "evidence as in a marker", value)

@@ -1,0 +1,105 @@
+"""The source of the house as the rules read it: modules, what each imports, what its functions take.
+
+Imports are counted wherever they stand: at the top, in a function, under ``TYPE_CHECKING``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+PACKAGES = ("logdir", "migrate", "scheduler", "tools")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module."""
+
+    name: str
+    path: Path
+    """Relative to the top of the tree."""
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def lines(self) -> int:
+        return len(self.text.splitlines())
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+
+def read(top: Path) -> dict[str, Module]:
+    """Return every module of the four packages, by name."""
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((top / package).rglob("*.py")):
+            parts = path.relative_to(top).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = Module(name, path.relative_to(top), path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(module: Module) -> Iterator[tuple[str, str | None]]:
+    """Yield what is imported: a module, and a name out of it."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = node.module or ""
+            if node.level:
+                home = module.name.split(".")[: len(module.name.split(".")) + module.is_package - node.level]
+                start = ".".join([*home, *filter(None, [node.module])])
+            yield from ((start, alias.name) for alias in node.names)
+
+
+def edges(modules: Mapping[str, Module]) -> dict[str, set[str]]:
+    """Return which modules of ours each module imports."""
+    found: dict[str, set[str]] = {}
+    for module in modules.values():
+        whole = {f"{start}.{name}" if f"{start}.{name}" in modules else start for start, name in imported(module)}
+        found[module.name] = (whole & modules.keys()) - {module.name}
+    return found
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
+    """Return every set of modules that import one another, directly or not."""
+    reached = {name: _reachable(graph, name) for name in graph}
+    found = {frozenset(two for two in reached[one] if one in reached[two]) for one in graph if one in reached[one]}
+    return sorted(found, key=sorted)
+
+
+def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    todo = list(graph[start])
+    while todo:
+        one = todo.pop()
+        if one not in seen:
+            seen.add(one)
+            todo += graph[one]
+    return seen
+
+
+def streams_taken(module: Module) -> Iterator[str]:
+    """Yield every function that takes a stream, and every use of a standard stream."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+            if any(_is_stream(one.annotation) for one in every if one is not None and one.annotation is not None):
+                yield node.name
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.stdin", "sys.stdout", "sys.stderr"):
+            yield ast.unparse(node)
+
+
+def _is_stream(annotation: ast.expr) -> bool:
+    text = ast.unparse(annotation)
+    names = {node.id for node in ast.walk(ast.parse(text.strip("'\""))) if isinstance(node, ast.Name)}
+    return bool(names & {"IO", "TextIO", "BinaryIO", "TextIOBase", "RawIOBase"})

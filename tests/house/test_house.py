@@ -1,0 +1,92 @@
+"""Each rule of the house finds what breaks it, and the tree keeps all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.rules import circle_findings, findings, size_findings, terminal_findings
+from tests.house.source import Module, read
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def tree(**texts: str) -> dict[str, Module]:
+    """Return modules whose names have ``__`` for a dot."""
+    names = {name.replace("__", "."): text for name, text in texts.items()}
+    return {name: Module(name, Path(name.replace(".", "/") + ".py"), text) for name, text in names.items()}
+
+
+def test_the_tree_keeps_every_rule() -> None:
+    assert list(findings(read(TOP))) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "import logdir.a",
+        "from logdir import a",
+        "from logdir.a import x",
+        "from . import a",
+        "from .a import x",
+        "def f():\n    from logdir.a import x",
+        "if TYPE_CHECKING:\n    from logdir.a import x",
+    ],
+)
+def test_a_circle_is_found_however_it_is_imported(back: str) -> None:
+    assert len(list(circle_findings(tree(logdir__a="import logdir.b", logdir__b=back), ()))) == 1
+
+
+def test_a_circle_over_three_is_one_finding() -> None:
+    (line,) = circle_findings(
+        tree(logdir__a="import logdir.b", logdir__b="import logdir.c", logdir__c="import logdir.a"), ()
+    )
+    assert "logdir.a, logdir.b, logdir.c" in line
+
+
+def test_a_way_that_does_not_lead_back_is_no_circle() -> None:
+    modules = tree(logdir__a="import logdir.b\nimport logdir.c", logdir__b="import logdir.c", logdir__c="import os")
+    assert list(circle_findings(modules, ())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__a", "def f():\n    import argparse", 1),
+        ("migrate__a", "from rich.table import Table", 1),
+        ("scheduler__a", "import asyncio.events", 1),
+        ("tools__a", "import argparse", 0),
+        ("logdir__a", "def f(out: TextIO): ...", 1),
+        ("logdir__a", "def f(*, out: 'BinaryIO | None' = None): ...", 1),
+        ("logdir__a", "def f(*out: IO[bytes]): ...", 1),
+        ("logdir__a", "import sys\nsys.stdout.write('x')", 1),
+        ("logdir__a", "def f(out: str) -> TextIO: ...", 0),
+        ("tools__a", "def f(out: TextIO): ...", 0),
+    ],
+)
+def test_arguments_and_streams_below_tools_are_found(name: str, text: str, count: int) -> None:
+    assert len(list(terminal_findings(tree(**{name: text}), ()))) == count
+
+
+@pytest.mark.parametrize(("lines", "count"), [(399, 0), (400, 1)])
+def test_a_module_of_400_lines_is_found(lines: int, count: int) -> None:
+    assert len(list(size_findings(tree(logdir__a="\n" * lines), (), ()))) == count
+
+
+@pytest.mark.parametrize(("number", "count"), [(20, 0), (21, 1)])
+def test_a_package_of_21_modules_is_found(number: int, count: int) -> None:
+    modules = tree(**{f"logdir__m{one}": "" for one in range(number)})
+    assert len(list(size_findings(modules, (), ()))) == count
+
+
+def test_a_command_line_that_grows_is_found() -> None:
+    modules = tree(tools__a="\n" * 6, tools__b="\n" * 5)
+    assert [len(list(size_findings(modules, (), (), most))) for most in (11, 10)] == [0, 1]
+
+
+def test_an_exception_that_is_no_longer_needed_is_found() -> None:
+    modules = tree(logdir__a="")
+    assert len(list(circle_findings(modules, {frozenset({"logdir.a", "logdir.b"})}))) == 1
+    assert len(list(terminal_findings(modules, {"logdir.a"}))) == 1
+    assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 import struct
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from logdir.errors import Problem
 KAFKA_LOCK = ".lock"
 OUTSIDE = "a process outside this container"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+_EXITING = 0x4
+"""``PF_EXITING``, of the flags in ``/proc/PID/stat``."""
+_CLOSING_MS = 100
 _FLOCK = struct.Struct("hhqqi4x")
 
 
@@ -53,12 +57,43 @@ def holder(descriptor: int) -> str | None:
     Returns:
         ``pid 123 (java)``, or that it is none of this container's processes; ``None`` if nobody does.
     """
+    pid = holder_pid(descriptor)
+    if pid is None:
+        return None
+    return named(pid) if pid > 0 else OUTSIDE
+
+
+def is_ending(descriptor: int, waited_ms: int) -> bool:
+    """Whether the process that holds a lock was killed and is about to end, or has ended just now.
+
+    A worker of a command that was killed holds its locks a moment longer than the command.
+
+    Args:
+        descriptor: Of the lock file.
+        waited_ms: For how long this was waited for: who cannot be found may just be closing its files.
+    """
+    pid = holder_pid(descriptor)
+    if pid is None or pid == 0:
+        return pid is None or waited_ms < _CLOSING_MS
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        pending = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "Pnd:" in line]
+    except (OSError, ValueError, IndexError):
+        return True
+    is_killed = any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
+    return fields[0] in "ZX" or bool(int(fields[6]) & _EXITING) or (is_killed and fields[0] != "D")
+
+
+def holder_pid(descriptor: int) -> int | None:
+    """Return the process that holds a lock of an open file; 0: one outside this container, ``None``: none does."""
+    kind: int
+    pid: int
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, whole_file(fcntl.F_WRLCK)))
     if kind == fcntl.F_UNLCK:
         return None
     if pid <= 0:
         pid = _pid_by_descriptor(os.fstat(descriptor).st_ino) or 0
-    return named(pid) if pid > 0 else OUTSIDE
+    return pid
 
 
 def is_locked(log_dir: str) -> bool | Problem | None:

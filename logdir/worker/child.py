@@ -122,7 +122,7 @@ def _answered(make: Callable[[], object]) -> list[object]:
 
 def main() -> None:
     """Serve the socket that is standard input; does not return."""
-    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as connection:
+    with socket.socket(fileno=os.dup(0)) as connection:
         settle(connection, int(sys.argv[1]))
         serve(connection)
     os._exit(0)

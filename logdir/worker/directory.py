@@ -8,16 +8,27 @@ Spec: design §5 "A port per log dir".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
 from logdir.observe.classify import Type
 from logdir.worker.open_log_dir import Handle, OpenedLogDir
 
-if TYPE_CHECKING:
-    from logdir.worker.remote import RemotePort
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Caller(Protocol):
+    """What a directory needs of its port."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """As ``Port.is_suspect``."""
+
+    def run_opened(self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """As ``Port.run_opened``."""
 
 
 def open_top(opened: OpenedLogDir, path: str) -> Handle:
@@ -140,7 +151,7 @@ class RemoteDirectory:
 
     __slots__ = ("_at", "_path", "_port")
 
-    def __init__(self, port: RemotePort, handle: Handle) -> None:
+    def __init__(self, port: Caller, handle: Handle) -> None:
         self._port = port
         self._at, self._path = handle
 
@@ -257,7 +268,7 @@ class RemoteDirectory:
 class RemoteDisk:
     """The file systems of this host as a worker opens them."""
 
-    def __init__(self, port: RemotePort) -> None:
+    def __init__(self, port: Caller) -> None:
         self._port = port
 
     def open_top(self, path: str) -> RemoteDirectory:

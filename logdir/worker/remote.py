@@ -61,7 +61,19 @@ class Waiting:
         """Called now and then with how far each call is."""
 
     def gather(self, sent: Sequence[_Sent[Any]]) -> None:
-        """Wait until each call is answered or given up, in whatever order that comes."""
+        """Wait until each call is answered or given up, in whatever order that comes.
+
+        Whoever interrupts that ends the calls under way, as a kill would.
+        """
+        try:
+            self._gather(sent)
+        except BaseException:
+            for one in sent:
+                if not one.is_over:
+                    one.port.give_up("it was interrupted")
+            raise
+
+    def _gather(self, sent: Sequence[_Sent[Any]]) -> None:
         while waiting := [one for one in sent if not one.is_over]:
             overdue = self.overdue
             limits = [one.port.patient_until_ms for one in waiting]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import locks, staging
+from logdir.disk import staging
+from logdir.service import kafka_locks
 from tests.builders import TOPIC_ID, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli import Exit
@@ -44,7 +45,7 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
 ) -> None:
     """Locks are held for a batch, not for the command: it gets its own, and what is not done is as it was."""
     count = 0
-    real = locks.hold_all
+    real = kafka_locks.hold_all
     with ExitStack() as stack:
 
         def counted(*given: Any, **more: Any) -> Any:
@@ -56,7 +57,7 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
 
         monkeypatch.setattr("logdir.service.broker.hold_all", counted)
         monkeypatch.setattr(staging, "AT_ONCE", 1)
-        monkeypatch.setattr("logdir.disk.locks.Batch.expired", lambda self, now: True)
+        monkeypatch.setattr("logdir.service.kafka_locks.HeldLocks.expired", lambda self, now: True)
         before = tree(tmp_path / "d1", tmp_path / "d2")
         said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
         assert (said.status, "pid" in said.err) == (Exit.BROKER_RUNS, True)

@@ -173,7 +173,7 @@ def test_many_replicas_are_set_aside_in_several_batches(
         return True
 
     monkeypatch.setattr(staging, "AT_ONCE", 2)
-    monkeypatch.setattr("logdir.disk.locks.Batch.expired", expired)
+    monkeypatch.setattr("logdir.service.kafka_locks.HeldLocks.expired", expired)
     assert ctl("stage", "*", "--even-if-unknown", *named, "--apply", "--even-over-limit").status == Exit.DONE
     assert batches > 6
     assert len(os.listdir(tmp_path / "d1.logdird" / "deleting")) == 7

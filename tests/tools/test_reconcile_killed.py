@@ -10,8 +10,8 @@ import pytest
 
 from logdir.decide.position import highest
 from logdir.disk import staging
-from logdir.disk.locks import Batch
 from logdir.formats import brake_file
+from logdir.service.kafka_locks import HeldLocks
 from tests.builders import partition
 from tests.logdir.desired.log_dir import remove
 from tests.proof.metadata_claims import RECONCILE_KILLS
@@ -48,7 +48,7 @@ def test_what_takes_many_batches_is_decided_again_in_each_and_comes_to_the_same_
     age(rig.disks[1])
     states = listed(pay=(PAY, EVERY[:3]), new=(OTHER, (1,)))
     source = rig.document(document(states, type=FULL, sequence=3))
-    expired = mock.patch.object(Batch, "expired", return_value=True)
+    expired = mock.patch.object(HeldLocks, "expired", return_value=True)
     with expired as batches, mock.patch.object(staging, "AT_ONCE", 2):
         status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
     # One id; of each disk five or six replicas, by twos.

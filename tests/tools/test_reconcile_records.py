@@ -335,11 +335,11 @@ def test_no_position_that_cannot_be_written_at_the_end_is_a_fault_of_ours(
     rig.with_removal()
     write, calls = controller.write_record, []
 
-    def denied(*given: Any) -> None:
+    def denied(*given: Any, **named: Any) -> None:
         calls.append(1)
         if len(calls) == 2:
             raise PermissionError(errno.EACCES, "Permission denied")
-        write(*given)
+        write(*given, **named)
 
     monkeypatch.setattr(controller, "write_record", denied)
     said = rig.reconcile("metadata:", "--apply", "--even-over-limit")

@@ -73,7 +73,7 @@ def test_a38_no_staging_that_was_counted_is_held_back_by_its_own_count(
 
     By then the clock is synchronised no more, so that what was 25 hours ago counts again; all of it was let go before.
     """
-    monkeypatch.setattr("logdir.disk.locks.Batch.expired", lambda self, now_boottime_ms: True)
+    monkeypatch.setattr("logdir.service.kafka_locks.HeldLocks.expired", lambda self, now_boottime_ms: True)
     asked: list[Instant] = []
 
     def read_instant() -> Instant:

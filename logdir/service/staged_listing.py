@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from logdir.clock import Instant
 from logdir.decide.assignment import Assigned, assignment_of
@@ -22,12 +22,13 @@ from logdir.decide.staged_listing import early_words, first_restorable, why_list
 from logdir.disk import controller, heartbeat
 from logdir.disk.io import HostDisk
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ForeignLogDirError, LogDirError, NoWorkRootError, Problem
+from logdir.errors import ConfigError, ForeignLogDirError, LogDirError, NoWorkRootError, Problem
 from logdir.formats.controller_file import ControllerFile
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
 from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.log_end import log_end
 from logdir.service.broker import BrokerRequest, look_at
 from logdir.service.cluster_state import require_source
 from logdir.service.config import BrokerConfig
@@ -35,6 +36,7 @@ from logdir.service.host import unformatted
 from logdir.service.os_errors import told
 from logdir.service.purge_recheck import Looked, look_again
 from logdir.service.quarantine import closed_of
+from logdir.service.running import is_running
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest
 from logdir.service.staged import none_closely, set_aside
@@ -54,6 +56,8 @@ class Listed(NamedTuple):
     why: str
     assigned: Assigned | None = None
     """Whether it is still assigned here; ``None`` where that is not asked."""
+    log_end: int | None = None
+    """The offset after its last record; ``None`` where that was not asked, or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,8 @@ class StagedListingRequest:
     source: SourceRequest
     selector: str | None = None
     """Which replicas; ``None``: all."""
+    are_ends_wanted: bool = False
+    """Whether the log end offset of each is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +84,12 @@ class StagedListing:
     """A log dir has no work root that is whole."""
     restorable: SetAside | None
     """The first replica that a restore takes back without an override."""
+    cluster_id: str | None
+    """Of the log dirs; ``None`` where they do not all name one."""
+    node_id: int | None
+    """Likewise."""
+    is_broker_running: bool | None
+    """``None``: no lock file may be read."""
 
 
 _KINDS = Kind.STAGED, Kind.PURGING, Kind.INCOMING
@@ -100,6 +112,8 @@ def list_staged(asked: StagedListingRequest) -> StagedListing:
     # Nothing staged asks nothing of the cluster.
     looked = look_again(asked.source, config, facts, roots.used, is_past_needed=True) if items else None
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
+    if asked.are_ends_wanted:
+        lines = [line._replace(log_end=log_end_of(line.item)) for line in lines]
     blank = unformatted(facts)
     # A log dir without identity has no work root to open, either: that is said of it once.
     of_roots = [one for one in roots.problems if (one.slug, one.path) not in {(said.slug, said.path) for said in blank}]
@@ -119,7 +133,29 @@ def list_staged(asked: StagedListingRequest) -> StagedListing:
             for one in problems
         ),
         restorable=None if looked is None else first_restorable(items, looked.cluster, facts),
+        cluster_id=_only({one.cluster_id for one in facts}),
+        node_id=_only({one.node_id for one in facts}),
+        is_broker_running=_is_running(config),
     )
+
+
+_T = TypeVar("_T")
+
+
+def _only(found: set[_T]) -> _T | None:
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_running(config: BrokerConfig) -> bool | None:
+    try:
+        return is_running(config.log_dirs)
+    except ConfigError:
+        return None
+
+
+def log_end_of(item: SetAside) -> int | None:
+    """Return the offset after the last record of a staged replica; ``None`` if it cannot be read."""
+    return None if item.kind is Kind.PURGING else log_end(item.root or item.log_dir, item.path)
 
 
 class Roots(NamedTuple):

@@ -1,6 +1,6 @@
-"""``logdirctl staged ls | restore | purge | hold | export``: what was set aside, and what becomes of it.
+"""``logdirctl staged ls | restore | adopt | purge | hold | export``: what is staged, and what becomes of it.
 
-Not here: the changes themselves (``staged_change``).
+Not here: the changes themselves (``staged_change``, ``staged_adopt``).
 
 Spec: design §3.3, §6.
 """
@@ -21,10 +21,15 @@ from logdir.text import printable, quoted, utc, utf8
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.logdirctl.broker import add_change
+from tools.logdirctl.delay import add_delay
 from tools.logdirctl.naming import words_of
-from tools.logdirctl.report import evidence_json
+from tools.logdirctl.report import WHERE_READ, evidence_json
 from tools.logdirctl.source import add_source, named_words, source_of
 
+_ADOPTS = (
+    "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "
+    "replicas are stopped. Records written to the new topic are replaced."
+)
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 
 
@@ -32,7 +37,7 @@ def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "staged",
-        help="list, restore, purge, hold or export what was set aside",
+        help="list, restore, adopt, purge, hold or export what is staged",
         description="What was set aside: list it, take it back, remove it for good, or keep it from being removed.",
         allow_abbrev=False,
     )
@@ -50,6 +55,11 @@ def add_parser(commands: Any) -> None:
     ls.set_defaults(run=act_ls, title="staged ls")
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
+        (
+            "adopt",
+            "give the files of a deleted topic to one that was created again",
+            _ADOPTS,
+        ),
         ("hold", "keep replicas from being purged", "Take the deadline from what is set aside."),
         ("export", "copy replicas to a place outside the log dirs", "Copy what is set aside, verified, elsewhere."),
         ("purge", "remove for good what is due", "Remove for good what was set aside and whose time has come."),
@@ -76,6 +86,8 @@ def _add_own(parser: Any, name: str) -> None:
     )
     if name == "export":
         parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to; it must be there")
+    if name == "adopt":
+        _add_adopt(parser)
     if name == "restore":
         add_source(parser)
         parser.add_argument(
@@ -110,10 +122,33 @@ def _add_own(parser: Any, name: str) -> None:
         )
 
 
+def _add_adopt(parser: Any) -> None:
+    add_source(parser)
+    parser.add_argument(
+        "--as", dest="as_topic", metavar="TOPIC", required=True, help="the topic that was created again, by its name"
+    )
+    parser.add_argument(
+        "--with",
+        dest="listings",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="what logdirctl staged ls --json printed on another broker of the replicas, once that was stopped",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the staged directory, too: its files are shared")
+    add_delay(parser)
+    parser.add_argument(
+        "--even-if-unknown",
+        action="store_true",
+        help="adopt also where it is not known that the topic still has its id; the staged directory is kept",
+    )
+
+
 def _change(arguments: argparse.Namespace, streams: Streams) -> int:
-    from tools.logdirctl import staged_change
+    from tools.logdirctl import staged_adopt, staged_change
 
     acts = {
+        "staged adopt": staged_adopt.adopt,
         "staged export": staged_change.export,
         "staged restore": staged_change.restore,
         "staged hold": staged_change.hold,
@@ -122,20 +157,23 @@ def _change(arguments: argparse.Namespace, streams: Streams) -> int:
     return acts[arguments.title](arguments, streams)
 
 
-WHERE_READ = " where the log dirs and their work roots can be read"
-"""Behind the word that nothing was found, where not all was read."""
-
-
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged ls``; return the exit status."""
     broker = BrokerRequest(server_properties=arguments.server_properties, log_dirs=arguments.log_dirs)
-    request = StagedListingRequest(broker=broker, source=source_of(arguments), selector=arguments.selector)
+    request = StagedListingRequest(
+        broker=broker, source=source_of(arguments), selector=arguments.selector, are_ends_wanted=arguments.json
+    )
     found = list_staged(request)
     status = Exit.PROBLEMS if found.problems else Exit.DONE
     for problem in found.problems:
         say(streams, f"logdirctl staged ls: {problem.line()}")
     if arguments.json:
-        result = {"items": [_json(line) for line in found.lines]}
+        result = {
+            "cluster_id": found.cluster_id,
+            "node_id": found.node_id,
+            "broker_runs": found.is_broker_running,
+            "items": [_json(line) for line in found.lines],
+        }
         streams.out.write(envelope("staged ls", status, found.problems, result))
         return status
     _table(found.lines, streams, is_whole=found.is_whole)
@@ -212,6 +250,7 @@ def _json(line: Listed) -> dict[str, object]:
         "topic_id": None if item.topic_id is None else str(item.topic_id),
         "partition": item.partition,
         "log_bytes": item.log_bytes,
+        "log_end": line.log_end,
         "reason": None if marker is None else marker.reason.value,
         "evidence": None if marker is None else evidence_json(marker.evidence),
         "assigned": None if line.assigned is None else line.assigned.value,

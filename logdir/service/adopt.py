@@ -156,6 +156,11 @@ def _warnings(plan: AdoptHerePlan) -> tuple[str, ...]:
     if plan.whole is None:
         return ()
     lines = list(plan.whole.says)
+    # A broker writes the file of log starts anew as soon as it has renamed what it deletes (LogManager.asyncDelete).
+    unknown = [action.path for action in plan.actions if action.marker.checkpoints.log_start is None]
+    if unknown:
+        again = "records that kafka-delete-records had deleted come back; delete them again"
+        lines.append(f"the log start is not known of {', '.join(unknown)}: {again}")
     for action in plan.actions:
         end = log_end(action.present.log_dir, action.present.path)
         until = utc(action.present.undo_until_ms)

@@ -254,7 +254,7 @@ def _against_old_id(request: AdoptHereRequest, item: SetAside) -> Refusal | None
             return None
         case Assigned.HERE:
             fix = "logdirctl staged restore renames it back"
-            return refuse_as(*where, Why.STILL_ASSIGNED, expected, found.why, fix)
+            return refuse(*where, Why.STILL_ASSIGNED, expected, found.why, fix)
         case Assigned.NOT_HERE:
             fix = "logdirctl staged export copies the files to a place outside the log dirs"
             return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
@@ -325,10 +325,10 @@ def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], repli
             return _unless_unknown(request, where, expected, found.why)
         case Assigned.GONE:
             fix = "create the topic again, and let the broker run until it has made its replica"
-            return refuse_as(*where, Why.TOPIC_GONE, expected, found.why, fix)
+            return refuse(*where, Why.TOPIC_GONE, expected, found.why, fix)
         case Assigned.NOT_HERE:
             fix = f"create the topic again with partition {replica.partition} on this broker"
-            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+            return refuse(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
 
 
 def _action(

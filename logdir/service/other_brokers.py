@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logdir.decide.adopt import StagedFiles
-from logdir.errors import ForeignLogDirError, FormatError, RefusedError
+from logdir.errors import FormatError, RefusedError
 from logdir.formats import staged_document
 from logdir.formats.staged_document import ListedReplica, ListedState, StagedDocument
 from logdir.service.desired_source import read_whole
@@ -45,8 +45,8 @@ def read_listings(paths: Sequence[str], *, cluster_id: str | None, node_id: int)
     Raises:
         ConfigError: a file cannot be read.
         FormatError: one is no listing.
-        ForeignLogDirError: one is of another cluster.
-        RefusedError: one is of this broker, two are of one broker, or one does not say all that is asked.
+        RefusedError: one is of another cluster or of this broker, two are of one broker, or one does not say all that
+            is asked.
     """
     staged: list[StagedFiles] = []
     is_stopped: dict[int, bool] = {}
@@ -76,7 +76,7 @@ def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
         raise RefusedError(document.path, expected=expected, found=f"exit status {document.exit_status}", fix=fix)
     if document.cluster_id is None or document.cluster_id != cluster_id:
         expected, found = f"a listing of cluster {cluster_id}", document.cluster_id
-        raise ForeignLogDirError(document.path, expected=expected, found=found, fix=_AGAIN)
+        raise RefusedError(document.path, expected=expected, found=found, fix=_AGAIN)
     if document.node_id is None:
         raise RefusedError(document.path, expected="a listing that names its node", found="none", fix=_AGAIN)
     return document.node_id

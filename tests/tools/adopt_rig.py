@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from logdir.disk.io import Call, HostDisk
+from logdir.service import broker
 from logdir.wire.batch_writer import metadata_batch
 from tests.builders import CLUSTER, log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
@@ -134,6 +141,21 @@ class AdoptRig:
         assert said.status == Exit.DONE, said
         path.write_text(said.out)
         return path
+
+
+@contextmanager
+def failing(name: str, within: str) -> Iterator[list[str]]:
+    """Let one call fail as on a dead disk, the first of its name below a path; yield the paths of all of its name."""
+    calls: list[str] = []
+
+    def tell(call: Call) -> None:
+        if call.name == name and within in f"{call.path} {call.to}":
+            calls.append(call.path)
+            if len(calls) == 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with mock.patch.object(broker, "HostDisk", return_value=HostDisk(tell)):
+        yield calls
 
 
 def edited(path: Path, **changed: object) -> Path:

@@ -19,7 +19,7 @@ from logdir.wire.metadata_records import MetadataRecord
 from tests.builders import partition
 from tests.logdir.desired.log_dir import change, noop, record, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
-from tests.tools.adopt_rig import NEW, OLD, RECORDS, UNIQUE, AdoptRig, edited, filled
+from tests.tools.adopt_rig import NEW, OLD, RECORDS, UNIQUE, AdoptRig, edited, failing, filled
 from tests.tools.ctl import ctl, ctl_json, held, tree
 from tests.tools.reconcile_rig import raw
 from tools.cli import Exit
@@ -305,6 +305,24 @@ def test_the_metadata_log_written_meanwhile_stops_it(tmp_path: Path) -> None:
         assert [row.state.value for row in rows] == ["refused"]
         assert problems == []
     assert rig.deleting() == [f"{OLD}_0"]
+
+
+def test_a_source_that_says_nothing_of_now_is_a_usage_error_before_a_log_dir_is_opened(tmp_path: Path) -> None:
+    words = ("--as", "pay", "--from", f"request:{tmp_path}/x", "--log-dirs", "/nowhere/d1", "--apply")
+    said = ctl("staged", "adopt", OLD, *words)
+    assert (said.status, "--from" in said.err, "/nowhere" in said.err) == (Exit.USAGE, True, False)
+
+
+def test_a_disk_that_dies_stops_all_that_is_left_and_the_next_command_goes_on(tmp_path: Path) -> None:
+    rig = AdoptRig(tmp_path, partitions=3)
+    with failing("link", "incoming") as calls:
+        status, done = rig.adopt_json("--apply")
+    assert (status, [one["state"] for one in done["items"]]) == (Exit.PROBLEMS, ["undone"] * 3)
+    assert len(calls) == 1  # nothing was begun after it
+    assert [rig.live(number).is_dir() for number in range(3)] == [True] * 3
+    assert rig.deleting() == [f"{OLD}_{number}" for number in range(3)]
+    status, done = rig.adopt_json("--apply")
+    assert (status, [one["state"] for one in done["items"]]) == (Exit.DONE, ["done"] * 3)
 
 
 # Replication factor 2: what the other broker holds is known by a listing alone.

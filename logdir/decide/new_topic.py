@@ -25,9 +25,9 @@ class NewTopic:
     topic_id: TopicId
     replicas: Mapping[int, tuple[int, ...]]
     """Of each partition, the node ids of its brokers."""
-    reassigned: frozenset[int] = frozenset()
+    reassigned: frozenset[int]
     """Partitions whose replicas are being reassigned."""
-    is_tiered: bool = False
+    is_tiered: bool
     """It has remote storage."""
 
 

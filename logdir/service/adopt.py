@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from logdir.decide import adopt_here as rule
-from logdir.decide.adopt import AdoptPlan
 from logdir.decide.adopt_here import AdoptHere, AdoptHerePlan, Place, plan_adopt_here
 from logdir.decide.deadline import DelayPolicy
 from logdir.disk import adopt as disk_adopt
@@ -81,11 +80,6 @@ class AdoptPlanned:
     warnings: tuple[str, ...]
     """To be said before anything is done: what is replaced, and which brokers stop and start in which order."""
     is_kept: bool
-
-    @property
-    def whole(self) -> AdoptPlan | None:
-        """Return what is decided over all brokers."""
-        return None if self.plan is None else self.plan.whole
 
 
 def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:

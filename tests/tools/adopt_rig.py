@@ -59,6 +59,7 @@ class AdoptRig:
         new_partitions: int | None = None,
         quorum: str | None = None,
         cluster: str = CLUSTER,
+        log_start: int | None = None,
     ) -> None:
         self.folder, self.node, self.replicas = folder, node, replicas
         self.new_topic = new_topic
@@ -76,6 +77,8 @@ class AdoptRig:
         self.named: tuple[str, ...] = ("--server-properties", str(properties))
         for number in range(partitions):
             filled(self.disks[0] / f"pay-{number}.{UNIQUE}-delete", OLD, records)
+        if log_start is not None:
+            (self.disks[0] / "log-start-offset-checkpoint").write_text(f"0\n1\npay 0 {log_start}\n")
         assert ctl("init", *self.named, "--apply").status == Exit.DONE
         assert ctl("capture", "pay", *self.named, "--apply").status == Exit.DONE
         for number in range(partitions):

@@ -79,9 +79,52 @@ def test_the_plan_warns_of_what_is_replaced_and_proposes_the_same_with_apply(tmp
     assert "records written to pay since it was created again are replaced" in said.out
     assert "pay-0: its records up to offset 3 are replaced; staged with reason duplicate until 2" in said.out
     assert said.out.splitlines()[-1] == (f"next: logdirctl staged adopt {OLD} {' '.join(rig.named)} --as pay --apply")
+    assert "the log start is not known of pay-0: records that kafka-delete-records had deleted come back" in said.out
     applied = rig.adopt("--apply")
     assert "pay-0: its records up to offset 3 are replaced" in applied.err
     assert applied.out.splitlines()[-1] == f"next: logdirctl staged ls {' '.join(rig.named)}"
+
+
+def test_a_log_start_that_was_captured_is_written_down(tmp_path: Path) -> None:
+    rig = AdoptRig(tmp_path, log_start=7)
+    said = rig.adopt("--apply")
+    assert (said.status, "the log start is not known" in said.err) == (Exit.DONE, False), said
+    assert "pay 0 7\n" in (rig.disks[0] / "log-start-offset-checkpoint").read_text()
+
+
+class Recorder:
+    """Hears everything."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[object, ...]] = []
+
+    def begin(self, what: str, total: int) -> None:
+        self.heard.append(("begin", what, total))
+
+    def advance(self, count: int) -> None:
+        self.heard.append(("advance", count))
+
+    def end(self) -> None:
+        self.heard.append(("end",))
+
+    def warn(self, line: str) -> None:
+        self.heard.append(("warn",))
+
+
+def test_what_is_replaced_is_said_before_anything_is_done_and_heartbeats_go_on(tmp_path: Path) -> None:
+    rig = AdoptRig(tmp_path)
+    beats = [Path(f"{disk}.logdird/heartbeat.json") for disk in rig.disks]
+    before = [path.stat().st_ino for path in beats]
+    request = AdoptRequest(source=SourceRequest(), selection=Selection(OLD), as_topic="pay")
+    recorder = Recorder()
+    with opened(BrokerRequest(server_properties=rig.named[1]), changes=True) as broker:
+        rows, problems = adopting.apply(broker, adopting.plan(broker, request), recorder)
+    assert ([row.state.value for row in rows], problems) == (["done"], [])
+    said = [one for one in recorder.heard if one != ("warn",)]
+    assert said == [("begin", "adopting", 1), ("advance", 1), ("end",)]
+    assert recorder.heard[0] == ("warn",)
+    assert [path.stat().st_ino for path in beats] != before  # each is written anew
+    assert rig.deleting() == [f"{NEW}_0"]  # nothing is kept unasked
 
 
 def test_options_are_taken_over_into_the_next_command(tmp_path: Path) -> None:

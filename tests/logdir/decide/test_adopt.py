@@ -33,7 +33,13 @@ def staged(broker: int, partition: int = 0, **changed: Any) -> StagedFiles:
 
 
 def topic(**replicas: tuple[int, ...]) -> NewTopic:
-    return NewTopic(topic="t", topic_id=NEW, replicas={int(name[1:]): brokers for name, brokers in replicas.items()})
+    return NewTopic(
+        topic="t",
+        topic_id=NEW,
+        replicas={int(name[1:]): brokers for name, brokers in replicas.items()},
+        reassigned=frozenset(),
+        is_tiered=False,
+    )
 
 
 def planned(new: NewTopic, files: Sequence[StagedFiles], brokers: Mapping[int, bool] = ALL) -> AdoptPlan:
@@ -124,9 +130,9 @@ def test_what_cannot_be_adopted_is_refused_by_name(one: StagedFiles, why: Why) -
 @pytest.mark.parametrize(
     ("new", "why"),
     [
-        (NewTopic(topic="t", topic_id=NEW, replicas={0: (1,)}, is_tiered=True), Why.OTHER_CLASS),
-        (NewTopic(topic="t", topic_id=NEW, replicas={0: (1,)}, reassigned=frozenset((0,))), Why.CONFLICT),
-        (NewTopic(topic="__cluster_metadata", topic_id=NEW, replicas={0: (1,)}), Why.METADATA_LOG),
+        (replace(topic(p0=(1,)), is_tiered=True), Why.OTHER_CLASS),
+        (replace(topic(p0=(1,)), reassigned=frozenset((0,))), Why.CONFLICT),
+        (replace(topic(p0=(1,)), topic="__cluster_metadata"), Why.METADATA_LOG),
     ],
 )
 def test_a_topic_that_cannot_adopt_refuses(new: NewTopic, why: Why) -> None:

@@ -19,7 +19,7 @@ from tests.builders import CLUSTER, log_dir, partition
 from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
 from tests.tools.assignment_rig import ALONE
-from tests.tools.ctl import Said, ctl, ctl_json
+from tests.tools.ctl import Said, ctl, ctl_json, tree
 from tests.tools.reconcile_rig import raw
 from tools.cli import Exit
 
@@ -27,6 +27,7 @@ OLD = "eXOy6xj-Q8ivrWAlsZGnkw"
 NEW = "Sx1N2n2bQ6mQ1b8R3gXv7A"
 UNIQUE = "0123456789abcdef0123456789abcdef"
 RECORDS, WRITTEN = 100, 3
+SEGMENT = f"{0:020}.log"
 TWO_VOTERS = ALONE.replace('{"voterId":1}', '{"voterId":8},{"voterId":9}')
 _DIRECTORIES = {
     1: ("JEXY6aqzQY-32P5TStzaFg", "AAAAAAAAAAAAAAAAAAAABA"),
@@ -169,4 +170,23 @@ def edited(path: Path, **changed: object) -> Path:
         holder = next(where for where in (value, result, *result["items"]) if key in where)
         holder[key] = one
     path.write_text(json.dumps(value))
+    return path
+
+
+def assert_refused(rig: AdoptRig, *more: object, selector: str = OLD, status: Exit = Exit.REFUSED) -> str:
+    """Check that planned and applied it is refused and nothing changes; return what is said."""
+    before = tree(*rig.disks, *(Path(f"{disk}.logdird") for disk in rig.disks))
+    plan = rig.adopt(*more, selector=selector)
+    said = rig.adopt(*more, "--apply", selector=selector)
+    assert (plan.status, said.status) == (status, status), (plan, said)
+    after = tree(*rig.disks, *(Path(f"{disk}.logdird") for disk in rig.disks))
+    assert {path: kept for path, kept in after.items() if "heartbeat" not in path} == {
+        path: kept for path, kept in before.items() if "heartbeat" not in path
+    }
+    return said.err
+
+
+def make(path: Path) -> Path:
+    """Make a directory; return it."""
+    path.mkdir()
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -19,26 +18,12 @@ from logdir.wire.metadata_records import MetadataRecord
 from tests.builders import partition
 from tests.logdir.desired.log_dir import change, noop, record, remove, topic
 from tests.logdir.desired.log_dir import partition as claimed
-from tests.tools.adopt_rig import NEW, OLD, RECORDS, UNIQUE, AdoptRig, edited, failing, filled
+from tests.tools.adopt_rig import NEW, OLD, SEGMENT, UNIQUE, AdoptRig, assert_refused, failing, filled, make
 from tests.tools.ctl import ctl, ctl_json, held, tree
 from tests.tools.reconcile_rig import raw
 from tools.cli import Exit
 
-SEGMENT = f"{0:020}.log"
 HOUR_MS = 60 * 60 * 1000
-
-
-def refused(rig: AdoptRig, *more: object, selector: str = OLD, status: Exit = Exit.REFUSED) -> str:
-    """Check that planned and applied it is refused and nothing changes; return what is said."""
-    before = tree(*rig.disks, *(Path(f"{disk}.logdird") for disk in rig.disks))
-    plan = rig.adopt(*more, selector=selector)
-    said = rig.adopt(*more, "--apply", selector=selector)
-    assert (plan.status, said.status) == (status, status), (plan, said)
-    after = tree(*rig.disks, *(Path(f"{disk}.logdird") for disk in rig.disks))
-    assert {path: kept for path, kept in after.items() if "heartbeat" not in path} == {
-        path: kept for path, kept in before.items() if "heartbeat" not in path
-    }
-    return said.err
 
 
 def test_a16_files_of_a_deleted_topic_become_live_byte_for_byte_with_the_new_id(tmp_path: Path) -> None:
@@ -137,11 +122,6 @@ def test_options_are_taken_over_into_the_next_command(tmp_path: Path) -> None:
     assert "stop brokers 2, 1 in this order, adopt on all of them, then start them as 1, 2" in said.out
 
 
-def make(path: Path) -> Path:
-    path.mkdir()
-    return path
-
-
 def test_with_keep_the_staged_directory_stays_and_shares_its_files(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     assert rig.adopt("--keep", "--delay", "1h", "--apply").status == Exit.DONE
@@ -171,20 +151,20 @@ def test_a22_beside_a_running_broker_nothing_is_adopted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("selector", ["nope", f"{OLD}_7"])
 def test_a_selector_that_means_nothing_is_said(selector: str, tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
-    assert "nothing-selected" in refused(rig, selector=selector, status=Exit.PROBLEMS)
+    assert "nothing-selected" in assert_refused(rig, selector=selector, status=Exit.PROBLEMS)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "x" * 250])
 def test_a_name_that_is_no_topic_is_a_usage_error(name: str, tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.new_topic = name
-    assert "--as" in refused(rig, status=Exit.USAGE)
+    assert "--as" in assert_refused(rig, status=Exit.USAGE)
 
 
 def test_a_topic_that_does_not_exist_is_refused_with_what_to_do(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.new_topic = "nope"
-    said = refused(rig)
+    said = assert_refused(rig)
     assert "a topic nope with an id" in said
     assert "kafka-topics --create" in said
 
@@ -193,20 +173,20 @@ def test_a_topic_that_is_still_deleted_is_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.log.append(remove(raw(NEW)))
     shutil.rmtree(rig.live())
-    assert "a topic pay with an id" in refused(rig)
+    assert "a topic pay with an id" in assert_refused(rig)
 
 
 def test_a_topic_whose_replica_the_broker_has_not_made_is_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     shutil.rmtree(rig.live())
-    assert "start the broker until it has made its replica" in refused(rig)
+    assert "start the broker until it has made its replica" in assert_refused(rig)
 
 
 def test_a_live_replica_of_another_id_than_the_topic_has_now_is_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.log.append(remove(raw(NEW)), topic("pay", raw("7f0t7kV0TYqv8m3Jbq4pkA")))
     rig.log.append(claimed(raw("7f0t7kV0TYqv8m3Jbq4pkA"), 0, (1,)))
-    said = refused(rig)
+    said = assert_refused(rig)
     assert "one live pay-0 with id 7f0t7kV0TYqv8m3Jbq4pkA" in said
     assert f"(id {NEW})" in said
 
@@ -214,27 +194,27 @@ def test_a_live_replica_of_another_id_than_the_topic_has_now_is_refused(tmp_path
 def test_files_of_the_topic_itself_are_restored_not_adopted(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     assert ctl("stage", "pay-0", *rig.named, "--even-if-last", "--even-over-limit", "--apply").status == Exit.DONE
-    assert "logdirctl staged restore" in refused(rig, selector=NEW)
+    assert "logdirctl staged restore" in assert_refused(rig, selector=NEW)
 
 
 def test_an_old_id_that_lives_is_not_adopted(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path, new_topic="again")
     rig.log.append(topic("pay", raw("7f0t7kV0TYqv8m3Jbq4pkA")))
     other = partition(rig.disks[0] / "pay-0", topic_id=OLD)  # a copy by hand of what was deleted
-    assert f"no live replica of id {OLD}" in refused(rig)
+    assert f"no live replica of id {OLD}" in assert_refused(rig)
     shutil.rmtree(other)
 
 
 def test_a13_a_future_replica_keeps_it(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     partition(rig.disks[0] / f"pay-0.{UNIQUE}-future", topic_id=NEW)
-    assert "no -future of it on any disk" in refused(rig)
+    assert "no -future of it on any disk" in assert_refused(rig)
 
 
 def test_a33_a_tiered_topic_is_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.log.append(tiering("pay"))
-    assert "log that is all local" in refused(rig)
+    assert "log that is all local" in assert_refused(rig)
 
 
 def tiering(name: str) -> MetadataRecord:
@@ -244,7 +224,7 @@ def tiering(name: str) -> MetadataRecord:
 def test_a33_a_new_topic_with_remote_storage_is_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path, new_topic="again")
     rig.log.append(tiering("again"))
-    assert "a topic whose log is all local" in refused(rig)
+    assert "a topic whose log is all local" in assert_refused(rig)
 
 
 def test_a17_a_partial_capture_is_refused_by_name(tmp_path: Path) -> None:
@@ -253,7 +233,7 @@ def test_a17_a_partial_capture_is_refused_by_name(tmp_path: Path) -> None:
     marker = (staged / "replica.json").read_bytes()
     staged.rename(staged.parent.parent / "incoming" / staged.name)
     assert b'"intent":"captured"' in marker
-    said = refused(rig)
+    said = assert_refused(rig)
     assert "a replica that is whole" in said
     assert "staged export" in said
 
@@ -264,7 +244,7 @@ def test_two_staged_copies_are_a_choice(tmp_path: Path) -> None:
     assert ctl("capture", "pay", *rig.named, "--apply").status == Exit.DONE
     shutil.rmtree(rig.disks[0] / f"pay-0.{UNIQUE[::-1]}-delete")
     assert rig.deleting() == [f"{OLD}_0", f"{OLD}_0.2"]
-    assert "several on broker 1" in refused(rig)
+    assert "several on broker 1" in assert_refused(rig)
     status, done = rig.adopt_json("--name", f"{OLD}_0.2", "--apply")
     assert (status, done["replicas"][0]["log_end"]) == (Exit.DONE, 50)
     assert rig.deleting() == sorted([f"{OLD}_0", f"{NEW}_0"])
@@ -277,7 +257,7 @@ def test_files_of_two_topics_are_a_choice(tmp_path: Path) -> None:
     assert ctl("capture", "pay", *rig.named, "--apply").status == Exit.DONE
     shutil.rmtree(rig.disks[1] / f"pay-0.{UNIQUE[::-1]}-delete")
     rig.log.append(topic("old", raw(third)), remove(raw(third)))
-    said = refused(rig, selector="*")
+    said = assert_refused(rig, selector="*")
     assert f"files of one topic id, found {third} and {OLD}" in said
 
 
@@ -292,13 +272,13 @@ def test_more_partitions_than_the_new_topic_has_are_refused_and_the_others_adopt
 def test_replicas_that_are_being_reassigned_are_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.log.append(change(raw(NEW), 0, addingReplicas=(2,), replicas=(1, 2)))
-    assert "its replicas are being reassigned" in refused(rig)
+    assert "its replicas are being reassigned" in assert_refused(rig)
 
 
 def test_replicas_on_other_brokers_are_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.log.append(change(raw(NEW), 0, replicas=(2,), isr=(2,), leader=2))
-    assert "create the topic again with partition 0 on broker 1" in refused(rig)
+    assert "create the topic again with partition 0 on broker 1" in assert_refused(rig)
 
 
 def test_a_log_dir_that_cannot_be_read_refuses_all(tmp_path: Path) -> None:
@@ -313,12 +293,12 @@ def test_a_log_dir_in_the_topic_id_layout_refuses(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     third = "b8tRS7h4TJ2Vt43Dp85v2A"
     partition(rig.disks[0] / third[:2] / f"{third}_0", topic_id=third, topic_name="other")
-    assert "the topic-name layout" in refused(rig)
+    assert "the topic-name layout" in assert_refused(rig)
 
 
 def test_what_is_not_known_is_refused_and_with_the_override_kept(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path, node=2, replicas=(2,))
-    said = refused(rig)
+    said = assert_refused(rig)
     assert "assignment-unknown" in said
     assert "--even-if-unknown" in said
     done = rig.adopt("--even-if-unknown", "--apply")
@@ -366,129 +346,3 @@ def test_a_disk_that_dies_stops_all_that_is_left_and_the_next_command_goes_on(tm
     assert rig.deleting() == [f"{OLD}_{number}" for number in range(3)]
     status, done = rig.adopt_json("--apply")
     assert (status, [one["state"] for one in done["items"]]) == (Exit.DONE, ["done"] * 3)
-
-
-# Replication factor 2: what the other broker holds is known by a listing alone.
-
-
-class Pair:
-    """Two stopped brokers; the first is the only voter of the quorum."""
-
-    def __init__(self, folder: Path, *, records: int = RECORDS) -> None:
-        self.one = AdoptRig(make(folder / "one"), replicas=(1, 2))
-        self.two = AdoptRig(make(folder / "two"), node=2, replicas=(1, 2), records=records)
-        self.listings = {1: self.one.listing(folder / "one.json"), 2: self.two.listing(folder / "two.json")}
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    return Pair(tmp_path)
-
-
-def test_a16_every_broker_of_the_replicas_adopts_with_the_listing_of_the_other(pair: Pair) -> None:
-    status, plan = pair.one.adopt_json("--with", pair.listings[2])
-    assert status == Exit.DONE
-    assert (plan["stop"], plan["start"]) == ([2, 1], [1, 2])
-    assert [(one["node_id"], one["log_end"]) for one in plan["replicas"]] == [(1, 100), (2, 100)]
-    assert len(plan["items"]) == 1  # what is done here
-    assert pair.one.adopt("--with", pair.listings[2], "--apply").status == Exit.DONE
-    said = pair.two.adopt("--with", pair.listings[1], *pair.two.controller(), "--apply")
-    assert said.status == Exit.DONE, said
-    assert (pair.one.adopted() / SEGMENT).read_bytes() == (pair.two.adopted() / SEGMENT).read_bytes()
-
-
-def test_a16_without_the_listing_of_the_other_broker_it_is_refused_with_what_to_type_there(pair: Pair) -> None:
-    said = refused(pair.one)
-    assert "no listing of broker 2" in said
-    assert f"stop broker 2, type there: logdirctl staged ls {OLD} --json > FILE" in said
-
-
-def test_a16_a_broker_that_holds_nothing_is_refused_and_the_other_way_is_named(pair: Pair) -> None:
-    said = ctl("staged", "ls", OLD, *pair.two.named, "--json")
-    value = json.loads(said.out)
-    value["result"]["items"] = []
-    pair.listings[2].write_text(json.dumps(value))
-    said_of = refused(pair.one, "--with", pair.listings[2])
-    assert "none on 2" in said_of
-    assert "create the topic again with its only replica of partition 0 on broker 1" in said_of
-
-
-def test_a16_files_that_end_apart_are_refused_and_the_furthest_is_named(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, records=RECORDS + 7)
-    said = refused(pair.one, "--with", pair.listings[2])
-    assert "found 100 on 1, 107 on 2" in said
-    assert "only replica of partition 0 on broker 2" in said
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        pytest.param({"broker_runs": True}, "broker 2 ran when its listing was made", id="it ran"),
-        pytest.param({"broker_runs": None}, "broker 2 ran when its listing was made", id="not known whether it ran"),
-        pytest.param({"log_end": None}, "found 100 on 1, unknown on 2", id="no end"),
-        pytest.param({"cluster_id": "another"}, "a listing of cluster", id="another cluster"),
-        pytest.param({"cluster_id": None}, "a listing of cluster", id="no cluster"),
-        pytest.param({"node_id": None}, "a listing that names its node", id="no node"),
-        pytest.param({"node_id": 1}, "one listing for each other broker", id="this broker"),
-        pytest.param({"node_id": 3}, "no listing of broker 2", id="a third broker"),
-        pytest.param({"exit": 1}, "exit status 1", id="not whole"),
-        pytest.param({"state": "incoming"}, "none on 2; a part of one on broker 2", id="a17 partial there"),
-        pytest.param({"state": "purging"}, "none on 2", id="being purged there"),
-        pytest.param({"state": "broken"}, "none on 2", id="broken there"),
-        pytest.param({"tiered": True}, "none on 2; the local part only", id="a33 tiered there"),
-        pytest.param({"topic_id": NEW}, "none on 2", id="of another topic"),
-        pytest.param({"partition": 1}, "none on 2", id="of another partition"),
-        pytest.param({"undo_until_ms": 1}, "those on broker 2 may be purged by now", id="due there"),
-    ],
-)
-def test_a_listing_that_does_not_do_refuses(pair: Pair, changed: dict[str, object], words: str) -> None:
-    edited(pair.listings[2], **changed)
-    said = refused(pair.one, "--with", pair.listings[2])
-    assert words in said
-    assert "logdirctl staged" in said or "create the topic again" in said
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        pytest.param(b"", "one object of JSON", id="empty"),
-        pytest.param(b"\x00\xff garbage", "one object of JSON", id="garbage"),
-        pytest.param(b"[]", "an object", id="a list"),
-        pytest.param(b"[" * 100_000, "one object of JSON", id="deep"),
-        pytest.param(b'{"command":"staged ls","command":"staged ls"}', "a key stands twice", id="a key twice"),
-        pytest.param(b'{"command":"inventory","format":1,"exit":0,"result":{}}', "staged ls in command", id="another"),
-        pytest.param(b'{"command":"staged ls","format":2,"exit":0,"result":{}}', "format 1", id="newer"),
-        pytest.param(
-            b'{"command":"staged ls","format":1,"exit":0,"result":{}}', "a list in result.items", id="no items"
-        ),
-        pytest.param(
-            b'{"command":"staged ls","format":1,"exit":0,"result":{"items":[7],"node_id":2,"cluster_id":"c",'
-            b'"broker_runs":false}}',
-            "an object in items[0]",
-            id="an item that is none",
-        ),
-    ],
-)
-def test_a_file_that_is_no_listing_is_named(pair: Pair, data: bytes, words: str) -> None:
-    pair.listings[2].write_bytes(data)
-    said = refused(pair.one, "--with", pair.listings[2], status=Exit.PROBLEMS)
-    assert words in said
-    assert str(pair.listings[2]) in said
-    assert "logdirctl staged ls --json" in said
-
-
-def test_a_listing_that_cannot_be_read_or_is_given_twice_is_named(pair: Pair, tmp_path: Path) -> None:
-    assert "--with" in refused(pair.one, "--with", tmp_path / "nope", status=Exit.USAGE)
-    assert "--with" in refused(pair.one, "--with", tmp_path, status=Exit.USAGE)
-    twice = refused(pair.one, "--with", pair.listings[2], "--with", pair.listings[2])
-    assert "as in another file" in twice
-
-
-def test_a_listing_says_which_broker_it_is_of_and_where_files_end(pair: Pair) -> None:
-    status, listed = ctl_json("staged", "ls", OLD, *pair.two.named)
-    assert status == Exit.DONE
-    assert (listed["node_id"], listed["broker_runs"]) == (2, False)
-    assert [one["log_end"] for one in listed["items"]] == [100]
-    with held(pair.two.disks[1] / ".lock"):
-        _, listed = ctl_json("staged", "ls", OLD, *pair.two.named)
-    assert listed["broker_runs"] is True

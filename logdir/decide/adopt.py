@@ -1,13 +1,14 @@
-"""Which rescued files become which replicas of a topic made anew, and with which brokers stopped; or why not.
+"""Which staged files become which replicas of a re-created topic, with which brokers stopped; or why not.
 
-All replicas of a partition or none: a follower that comes back alone truncates to an empty leader at once, and a leader
-that comes back beside an empty follower was never measured. So at a replication factor above 1 every broker of its
-replicas must hold rescued files that end at the same offset; where they do not, the way is a topic of one replica, on
-the broker whose files reach furthest, and more replicas afterwards.
+All replicas of a partition or none: a follower that comes back alone truncates to an empty leader, and a leader that
+comes back beside an empty follower was never measured. So at a replication factor above 1 every broker of the replicas
+must hold staged files that end at the same offset. Where they do not, the way is a topic of one replica, on the broker
+whose files reach furthest, and more replicas afterwards.
 
-Not here: doing it (``disk.adopt``), making the topic, what its own records are worth (they are replaced).
+Not here: what speaks against it on the disks of one broker (``adopt_here``), doing it (``disk.adopt``), making the
+topic, what its own records are worth (they are replaced).
 
-Spec: design §3.3 "Restore" class (b); kafka-behaviour §10.5; attacks A16, A33.
+Spec: design §3.3 "Restore"; kafka-behaviour §10.5; attacks A16, A33.
 """
 
 from __future__ import annotations
@@ -15,183 +16,265 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from logdir.decide.new_topic import NewTopic
 from logdir.decide.refusal import Refusal, Why, refuse
-from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rescued:
-    """Files that were set aside, as they were seen."""
+class StagedFiles:
+    """One staged replica of any broker, as far as this decision asks about it."""
 
     node_id: int
-    """Of the broker whose disk holds them."""
+    """Of the broker whose disk holds it."""
     log_dir: str
     name: str
     """Under ``deleting/``; under ``incoming/`` of a partial capture."""
-    marker: ReplicaMarker
+    topic: str
+    topic_id: TopicId | None
+    partition: int
     log_end: int | None
-    """The offset after their last record, if it was read."""
+    """The offset after its last record; ``None``: not known."""
     is_partial: bool = False
+    """It is on its way in, or a part of what was captured."""
+    is_tiered: bool = False
+    until_ms: int | None = None
+    """When a purge may remove it (wall clock); ``None``: not known to be before the adoption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
-    """A topic as it was made anew."""
+class AdoptRequest:
+    """What is asked, over all brokers."""
 
-    topic: str
-    topic_id: TopicId
-    replicas: Mapping[int, tuple[int, ...]]
-    """Of each partition, the brokers."""
+    topic: NewTopic
+    staged: tuple[StagedFiles, ...]
+    """What the operator chose on the broker of this host, and what the listings of other brokers name beside it."""
+    brokers: Mapping[int, bool]
+    """Node ids of the brokers whose staged replicas are known, and whether each is stopped."""
+    now_ms: int
+    """This moment (wall clock)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Make one directory the log of one replica; what ``disk.adopt`` is given."""
+    """Make one staged directory the log of one replica."""
 
     node_id: int
     log_dir: str
     name: str
-    marker: ReplicaMarker
-    topic: str
-    topic_id: TopicId
+    """Under ``deleting/``."""
     partition: int
+    log_end: int | None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return its log dir, and its path relative to the work root."""
+        return self.log_dir, f"deleting/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptPlan:
-    """What follows; each rescued directory is in one of them once."""
+    """What follows; each staged replica is in one of them once."""
 
     actions: tuple[Adopt, ...]
-    """By partition, then broker; all of a partition's before any of its brokers is started."""
+    """By partition, then node id; all of a partition's before any of its brokers is started."""
     refusals: tuple[Refusal, ...]
+    """In the order of what was asked, then by partition."""
     stop: tuple[int, ...]
-    """Brokers to be stopped cleanly, all of them before the first action, in this order."""
+    """Node ids of the brokers to be stopped cleanly before the first action, in this order."""
     start: tuple[int, ...]
-    """The same in the order to start them: the last that was stopped leads, so it comes first."""
+    """The same in the order to start them: the broker that stopped last leads, so it starts first."""
     says: tuple[str, ...]
     """To be said before anything is done."""
 
 
-def plan_adopt(topic: NewTopic, rescued: Sequence[Rescued]) -> AdoptPlan:
-    """Decide what to adopt.
-
-    Args:
-        topic: What the cluster says of it now.
-        rescued: What the operator chose, of all brokers.
-    """
-    actions: list[Adopt] = []
+def plan_adopt(request: AdoptRequest) -> AdoptPlan:
+    """Decide what to adopt."""
     refusals: list[Refusal] = []
-    fit: dict[int, list[Rescued]] = {}
-    for one in rescued:
-        refusal = _against(topic, one, rescued)
+    unfit: dict[int, list[str]] = {}
+    fit: dict[int, list[StagedFiles]] = {}
+    for one in request.staged:
+        refusal = _against(request, one)
         if refusal is None:
-            fit.setdefault(one.marker.partition, []).append(one)
+            fit.setdefault(one.partition, []).append(one)
         else:
             refusals.append(refusal)
+            unfit.setdefault(one.partition, []).append(f"{refusal.problem.found} on broker {one.node_id}")
+    actions: list[Adopt] = []
     for partition, group in sorted(fit.items()):
-        found = _against_group(topic, partition, group)
+        found = _against_group(request, partition, group, unfit.get(partition, ()))
         refusals += found
         if not found:
-            actions += [_action(topic, one) for one in sorted(group, key=lambda one: one.node_id)]
+            actions += [_action(one) for one in sorted(group, key=lambda one: one.node_id)]
     start = tuple(sorted({action.node_id for action in actions}))
     return AdoptPlan(
         actions=tuple(actions),
         refusals=tuple(refusals),
         stop=start[::-1],
         start=start,
-        says=tuple(_says(topic, actions, start)),
+        says=tuple(_says(request, actions, start)),
     )
 
 
-def _action(topic: NewTopic, one: Rescued) -> Adopt:
-    return Adopt(
-        node_id=one.node_id,
-        log_dir=one.log_dir,
-        name=one.name,
-        marker=one.marker,
-        topic=topic.topic,
-        topic_id=topic.topic_id,
-        partition=one.marker.partition,
-    )
+def _action(one: StagedFiles) -> Adopt:
+    return Adopt(node_id=one.node_id, log_dir=one.log_dir, name=one.name, partition=one.partition, log_end=one.log_end)
 
 
-def _against(topic: NewTopic, one: Rescued, all_of_them: Sequence[Rescued]) -> Refusal | None:
-    where, marker = (one.log_dir, one.name), one.marker
-    export = "export it: class (c)"
-    if METADATA_TOPIC in (topic.topic, marker.topic):
+def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
+    """Return what speaks against one staged replica by itself."""
+    where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
+    export = "logdirctl staged export copies the files to a place outside the log dirs"
+    if METADATA_TOPIC in (topic.topic, one.topic):
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
-    if one.is_partial or marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.HELD, "a replica that is whole", "a partial one", export)
-    if marker.tiered:
+    if one.is_partial:
+        return refuse(*where, Why.HELD, "a replica that is whole", "a part of one", export)
+    if one.is_tiered:
         found = "the local part only: the rest lay in remote storage, and its broker deleted that"
         return refuse(*where, Why.OTHER_CLASS, "a log that is all local", found, export)
-    if marker.topic_id == topic.topic_id:
-        return refuse(
-            *where, Why.OTHER_CLASS, "a topic with another id", "its own", "logdirctl staged restore renames it back"
-        )
-    ids = {other.marker.topic_id for other in all_of_them}
+    if topic.is_tiered:
+        found = f"{topic.topic} has remote storage"
+        fix = "create the topic again without remote.storage.enable"
+        return refuse(*where, Why.OTHER_CLASS, "a topic whose log is all local", found, fix)
+    if one.topic_id == topic.topic_id:
+        fix = "logdirctl staged restore renames it back"
+        return refuse(*where, Why.OTHER_CLASS, "a topic with another id", "its own", fix)
+    ids = sorted({str(other.topic_id) for other in request.staged if other.topic_id != topic.topic_id})
     if len(ids) > 1:
-        found = " and ".join(sorted(str(one_id) for one_id in ids))
-        return refuse(*where, Why.CHOICE, "files of one topic id", found, "adopt one topic at a time")
-    replicas = topic.replicas.get(marker.partition)
+        fix = "adopt one topic at a time: name it by its id, as logdirctl staged ls shows it"
+        return refuse(*where, Why.CHOICE, "files of one topic id", " and ".join(ids), fix)
+    return _against_place(topic, one)
+
+
+def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
+    """Return why the new topic has no place for one staged replica."""
+    where = one.log_dir, f"deleting/{one.name}"
+    replicas = topic.replicas.get(one.partition)
     if replicas is None:
-        found = f"partition {marker.partition} of a topic that has {len(topic.replicas)}"
-        return refuse(*where, Why.NOT_THERE, "a partition of the new topic", found, "make it with as many partitions")
+        found = f"partition {one.partition} of a topic that has {len(topic.replicas)}"
+        fix = "create the topic again with as many partitions as it had"
+        return refuse(*where, Why.NOT_THERE, f"a partition of {topic.topic}", found, fix)
+    if one.partition in topic.reassigned:
+        found = "its replicas are being reassigned"
+        fix = "let kafka-reassign-partitions finish, or cancel it, then try again"
+        return refuse(*where, Why.CONFLICT, f"{topic.topic}-{one.partition} with settled replicas", found, fix)
     if one.node_id not in replicas:
         found = f"replicas on {_named(replicas)}"
-        fix = f"make the topic again, with partition {marker.partition} on broker {one.node_id}"
+        fix = f"create the topic again with partition {one.partition} on broker {one.node_id}"
         return refuse(*where, Why.NOT_THERE, f"a replica on broker {one.node_id}", found, fix)
     return None
 
 
-def _against_group(topic: NewTopic, partition: int, group: Sequence[Rescued]) -> list[Refusal]:
-    replicas = topic.replicas[partition]
+def _against_group(
+    request: AdoptRequest, partition: int, group: Sequence[StagedFiles], unfit: Sequence[str]
+) -> list[Refusal]:
+    """Return what speaks against the staged replicas of one partition together: one refusal each, or none."""
+    found = (
+        _against_twice(group)
+        or _against_missing(request, partition, group, unfit)
+        or _against_running(request, group)
+        or _against_ends(partition, group)
+        or _against_deadline(request, group)
+    )
+    return [] if found is None else [refuse(one.log_dir, f"deleting/{one.name}", *found) for one in group]
+
+
+_Words = tuple[Why, str, str, str]
+"""Of a refusal: why, what was expected, what was found, what to do."""
+
+
+def _against_twice(group: Sequence[StagedFiles]) -> _Words | None:
     brokers = [one.node_id for one in group]
     twice = sorted({broker for broker in brokers if brokers.count(broker) > 1})
-    if twice:
-        found = f"several on broker {_named(twice)}"
-        return [
-            _no(one, Why.CHOICE, "one directory for each replica", found, "look at them, then choose") for one in group
-        ]
-    furthest = max(group, key=lambda one: -1 if one.log_end is None else one.log_end)
-    alone = (
-        f"make the topic with its only replica of partition {partition} on broker {furthest.node_id}, adopt there, "
-        f"then add replicas"
+    if not twice:
+        return None
+    fix = (
+        "logdirctl staged ls lists them: choose one with --name and --disk; of another broker's, copy the one that is "
+        "not wanted with logdirctl staged export and remove it with logdirctl staged purge --name NAME"
     )
-    missing = sorted(set(replicas) - set(brokers))
-    if missing:
-        expected = f"rescued files on every replica's broker, {_named(replicas)}: a lone follower truncates to nothing"
-        return [_no(one, Why.OTHER_CLASS, expected, f"none on {_named(missing)}", alone) for one in group]
+    return Why.CHOICE, "one staged directory for each replica", f"several on broker {_named(twice)}", fix
+
+
+def _against_missing(
+    request: AdoptRequest, partition: int, group: Sequence[StagedFiles], unfit: Sequence[str]
+) -> _Words | None:
+    replicas = request.topic.replicas[partition]
+    missing = sorted(set(replicas) - {one.node_id for one in group})
+    if not missing:
+        return None
+    expected = f"staged files on every broker of its replicas, {_named(replicas)}: a lone follower truncates to nothing"
+    unknown = [broker for broker in missing if broker not in request.brokers]
+    if unknown:
+        found = f"no listing of broker {_named(unknown)}"
+        return Why.ASSIGNMENT_UNKNOWN, expected, found, _listing_fix(group[0], unknown)
+    found = "; ".join((f"none on {_named(missing)}", *unfit))
+    return Why.OTHER_CLASS, expected, found, _alone(partition, group)
+
+
+def _listing_fix(one: StagedFiles, brokers: Sequence[int]) -> str:
+    return (
+        f"stop broker {_named(brokers)}, type there: logdirctl staged ls {one.topic_id} --json > FILE, "
+        "and give each FILE here behind --with"
+    )
+
+
+def _against_running(request: AdoptRequest, group: Sequence[StagedFiles]) -> _Words | None:
+    running = sorted(one.node_id for one in group if not request.brokers.get(one.node_id, False))
+    if not running:
+        return None
+    found = f"broker {_named(running)} ran when its listing was made"
+    return Why.CONFLICT, "every broker of its replicas stopped", found, _listing_fix(group[0], running)
+
+
+def _against_ends(partition: int, group: Sequence[StagedFiles]) -> _Words | None:
     ends = {one.log_end for one in group}
-    if len(group) > 1 and (None in ends or len(ends) > 1):
-        found = ", ".join(f"{'unknown' if one.log_end is None else one.log_end} on {one.node_id}" for one in group)
-        expected = "files that end at one offset: a replica truncates to its leader"
-        return [_no(one, Why.CHOICE, expected, found, alone) for one in group]
-    return []
+    if len(group) == 1 or (len(ends) == 1 and None not in ends):
+        return None
+    found = ", ".join(f"{'unknown' if one.log_end is None else one.log_end} on {one.node_id}" for one in group)
+    expected = "files that end at one offset: a replica truncates to its leader"
+    return Why.CHOICE, expected, found, _alone(partition, group)
 
 
-def _no(one: Rescued, why: Why, expected: str, found: str, fix: str) -> Refusal:
-    return refuse(one.log_dir, one.name, why, expected, found, fix)
+def _against_deadline(request: AdoptRequest, group: Sequence[StagedFiles]) -> _Words | None:
+    late = [one for one in group if one.until_ms is not None and one.until_ms <= request.now_ms]
+    if not late:
+        return None
+    expected = "staged files that no purge removes before they are adopted"
+    found = f"those on broker {_named(sorted(one.node_id for one in late))} may be purged by now"
+    fix = f"type there: logdirctl staged hold {late[0].topic_id}_{late[0].partition} --apply, then list them again"
+    return Why.CONFLICT, expected, found, fix
+
+
+def _alone(partition: int, group: Sequence[StagedFiles]) -> str:
+    furthest = max(group, key=lambda one: -1 if one.log_end is None else one.log_end)
+    return (
+        f"create the topic again with its only replica of partition {partition} on broker {furthest.node_id}, adopt "
+        "there, then add replicas"
+    )
 
 
 def _named(brokers: Sequence[int]) -> str:
     return ", ".join(map(str, brokers))
 
 
-def _says(topic: NewTopic, actions: Sequence[Adopt], start: Sequence[int]) -> list[str]:
+def _says(request: AdoptRequest, actions: Sequence[Adopt], start: Sequence[int]) -> list[str]:
     if not actions:
         return []
+    topic = request.topic
     partitions = sorted({action.partition for action in actions})
-    old = actions[0].marker
+    old = next(one for one in request.staged if one.topic_id != topic.topic_id)  # all others are of this topic, too
     becomes = f"files of {old.topic} (id {old.topic_id}) become {topic.topic} (id {topic.topic_id})"
+    replaced = f"records written to {topic.topic} since it was created again are replaced"
     said = [
-        f"class (b): {becomes}, partitions {_named(partitions)}",
-        "records written to the new topic are replaced: they are set aside with reason duplicate",
-        f"stop brokers {_named(start[::-1])} in this order, adopt on all of them, start {_named(start)} in this order",
+        f"adopt: {becomes}, partitions {_named(partitions)}",
+        f"{replaced}: they are staged with reason duplicate",
     ]
+    if len(start) > 1:
+        said.append(
+            f"stop brokers {_named(start[::-1])} in this order, adopt on all of them, then start them as "
+            f"{_named(start)}: the broker that stopped last starts first"
+        )
     rest = sorted(set(topic.replicas) - set(partitions))
     if rest:
-        said.append(f"partitions {_named(rest)} stay as they were made: nothing of them was rescued or can be adopted")
+        said.append(f"partitions {_named(rest)} are not adopted by this command: they stay as they are")
     return said

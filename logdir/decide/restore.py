@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from logdir.decide.assignment import Assigned, Assignment, ClusterState, assignment_of, remedy
+from logdir.decide.own_marker import refuse_foreign
 from logdir.decide.refusal import (
     CHOOSE,
     FINISH_MOVE,
@@ -30,12 +31,11 @@ from logdir.decide.refusal import (
     refuse_closed,
     refuse_marker,
 )
-from logdir.errors import ANOTHERS_DISK, InvalidNameError
+from logdir.errors import InvalidNameError
 from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import BY_HAND, Checkpoints, Intent, ReplicaMarker
+from logdir.formats.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import (
-    METADATA_TOPIC,
     DirForm,
     is_prefix,
     name_for,
@@ -56,8 +56,8 @@ class RestoreClass(Enum):
 _SAYS = {
     RestoreClass.RENAME_BACK: "rename",
     RestoreClass.ADOPT: (
-        "adopt: re-create the topic with as many partitions, stop every broker of its replicas, then put the files "
-        "into all of them: a follower restored alone truncates to an empty leader at once"
+        "adopt: create the topic again with as many partitions, stop every broker of its replicas, then type "
+        "logdirctl staged adopt on each: a follower restored alone truncates to an empty leader at once"
     ),
     RestoreClass.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",
 }
@@ -233,29 +233,11 @@ def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Ref
 
 def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
     where = _where(item.log_dir, item.name)
-    for word, said, true in (
-        ("cluster", marker.cluster_id, one.cluster_id),
-        ("node", marker.node_id, one.node_id),
-        ("directory id", marker.directory_id, one.directory_id),
-    ):
-        # A log dir of before 3.7 had no directory id; it may be given one, it never loses or changes it.
-        is_new = word == "directory id" and said is None
-        if said != true and not is_new:
-            return refuse(*where, Why.FOREIGN, f"{word} {true}", f"{said}", ANOTHERS_DISK)
-    if marker.birth_inode != item.inode:
-        return refuse(
-            *where, Why.FOREIGN, f"a marker of inode {item.inode}", f"{marker.birth_inode}: it was copied", BY_HAND
-        )
-    if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.HELD, "a staged or captured replica", "one on its way in")
-    if marker.topic == METADATA_TOPIC:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
-    if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
-        found = f"a marker of {marker.topic_id}_{marker.partition}"
-        return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, BY_HAND)
+    if (foreign := refuse_foreign(one, item, marker)) is not None:
+        return foreign
     if _may_be_cut(marker):
         found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
-        fix = "a re-created topic can adopt it, or it can be exported"
+        fix = "logdirctl staged adopt gives it to a re-created topic, or logdirctl staged export copies it"
         return refuse(*where, Why.NO_NAME, "the whole name of its topic", found, fix)
     path = live_path(marker)
     if path is None:

@@ -126,7 +126,9 @@ def _id_in(directory: Directory) -> TopicId | None:
 def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> None:
     where = site.path_of(f"deleting/{item.name}")
     if item.marker.topic_id == item.topic_id:
-        raise RefusedError(where, expected="a topic with another id", found="its own", fix="restore it: class (a)")
+        raise RefusedError(
+            where, expected="a topic with another id", found="its own", fix="logdirctl staged restore renames it back"
+        )
     if item.present_marker.reason is not Reason.DUPLICATE or item.present_marker.topic_id != item.topic_id:
         raise RefusedError(where, expected="a marker of the new replica, reason duplicate", found="another")
     if item.marker.tiered:

@@ -17,14 +17,12 @@ from logdir.decide.describe import Listed, choose, one_broker, partitions
 from logdir.decide.selector import Selector
 from logdir.desired.image import NO_LEADER, Image, Partition, Source, Topic
 from logdir.desired.topic_detail import Details, configs_of, read_details
-from logdir.errors import LogDirSuspectError
 from logdir.formats import java_properties, log_dirs_json, topic_lines
 from logdir.formats.inventory import Kind
 from logdir.formats.log_dirs_json import LogDirLine, PartitionLine
 from logdir.formats.topic_lines import PartitionText, Reassignment, TopicText
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.observe.log_end import log_end
 from logdir.service.desired_source import read_whole
 from logdir.service.ports import BrokerPorts
 from logdir.text import utf8
@@ -95,12 +93,7 @@ def _line(ports: BrokerPorts, replica: Replica, current: Mapping[tuple[str | Non
 
 
 def _end_of(ports: BrokerPorts, replica: Replica) -> int | None:
-    """Return where a log ends, ``None`` if that is not known, or its disk does not answer."""
-    try:
-        return ports.port(replica.log_dir).run(log_end, replica.log_dir, replica.path)
-    except LogDirSuspectError as error:
-        ports.note(error)
-        return None
+    return ports.log_end(replica.log_dir, replica.log_dir, replica.path)
 
 
 def topics(ports: BrokerPorts, server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:

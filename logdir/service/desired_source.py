@@ -285,25 +285,30 @@ def _cluster_of(directory: str) -> str | None:
 
 
 @contextmanager
-def _readable(path: str) -> Iterator[None]:
+def _readable(path: str, option: str = "--from") -> Iterator[None]:
     try:
         yield
     except OSError as error:
         found = f"{error.strerror or error}: {error.filename or path}"
-        raise ConfigError((asked("a source that can be read", found),)) from error
+        raise ConfigError((asked("a source that can be read", found)._replace(path=option),)) from error
 
 
-def read_whole(path: str, limit: int) -> bytes:
+def read_whole(path: str, limit: int, option: str = "--from") -> bytes:
     """Return a regular file, at most one byte more than ``limit`` of it.
+
+    Args:
+        path: Which file.
+        limit: In bytes.
+        option: Which names it, for the error.
 
     Raises:
         ConfigError: it is not there, cannot be read, or is no regular file.
     """
-    with _readable(path):
+    with _readable(path, option):
         descriptor = os.open(path, _OPEN)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigError((asked("a regular file", path),))
+                raise ConfigError((asked("a regular file", path)._replace(path=option),))
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read(limit + 1)
         finally:

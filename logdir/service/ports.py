@@ -21,6 +21,7 @@ from logdir.disk.site import Site
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
 from logdir.observe.birth import births
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.observe.log_end import log_end
 from logdir.observe.mounts import identity_at
 from logdir.service.broker_request import BrokerRequest, skipped_of
 from logdir.service.config import BrokerConfig, require_distinct
@@ -166,6 +167,23 @@ class BrokerPorts:
             if not isinstance(one, LogDirSuspectError):
                 found.update(one)
         return found
+
+    def log_end(self, log_dir: str, top: str, path: str) -> int | None:
+        """Return where a log ends.
+
+        Args:
+            log_dir: On whose disk it lies.
+            top: The log dir, or its work root.
+            path: Relative to that.
+
+        Returns:
+            ``None`` if that cannot be read, or the disk does not answer.
+        """
+        try:
+            return self.port(log_dir).run(log_end, top, path)
+        except LogDirSuspectError as error:
+            self.note(error)
+            return None
 
     def apart(self, path: str | None, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call that reads a metadata log, in a process of its own.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from logdir.decide.adopt import Adopt
 from logdir.decide.refusal import Refusal
 from logdir.disk.bar import BarState
 from logdir.disk.outcome import Outcome, Result
@@ -69,6 +70,30 @@ class UninstallResult(ItemsResult):
 
     bar: BarState
     """As it was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptingTopic:
+    """The topic that adopts."""
+
+    name: str
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptResult(ItemsResult):
+    """Of an adoption: the items are those of this broker."""
+
+    topic: AdoptingTopic | None
+    """``None``: the cluster names none."""
+    stop: tuple[int, ...]
+    """Node ids of the brokers of all replicas that are adopted, in the order to stop them."""
+    start: tuple[int, ...]
+    """The same in the order to start them."""
+    replicas: tuple[Adopt, ...]
+    """Of all brokers."""
+    warnings: tuple[str, ...]
+    """What is to be known before it is done."""
 
 
 def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from logdir.clock import Instant
 from logdir.decide.assignment import Assigned, assignment_of
@@ -69,6 +69,8 @@ class StagedItem:
     restore_class: str | None = field(metadata={KEY: "class"})
     assigned: Assigned | None
     """Whether it is still assigned here; ``None`` where that is not asked."""
+    log_end: int | None
+    """The offset after its last record; ``None`` where that was not asked, or cannot be read."""
     why: str
     why_shown: str = field(metadata=HIDDEN)
     """For people, who have the line of its problem."""
@@ -93,6 +95,7 @@ class StagedItem:
             topic_id=item.topic_id,
             partition=item.partition,
             log_bytes=item.log_bytes,
+            log_end=None,
             reason=None if marker is None else marker.reason,
             evidence=None if marker is None else marker.evidence,
             staged_at_ms=None if marker is None else marker.staged_at_ms,
@@ -114,6 +117,8 @@ class StagedListingRequest:
     source: SourceRequest
     selector: str | None = None
     """Which replicas; ``None``: all."""
+    are_ends_wanted: bool = False
+    """Whether the log end offset of each is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +133,12 @@ class StagedListing:
     """A log dir has no work root that is whole."""
     restorable: SetAside | None = field(metadata=HIDDEN)
     """The first replica that a restore takes back without an override."""
+    cluster_id: str | None
+    """Of the log dirs; ``None`` where they do not all name one."""
+    node_id: int | None
+    """Likewise."""
+    broker_runs: bool | None
+    """``None``: no lock file may be read."""
 
 
 _KINDS = Kind.STAGED, Kind.PURGING, Kind.INCOMING
@@ -154,6 +165,8 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     # Nothing staged asks nothing of the cluster.
     looked = recheck(asked.source, ports, facts, roots.used, is_past_needed=True) if items else None
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
+    if asked.are_ends_wanted:
+        lines = [replace(line, log_end=log_end_of(ports, item)) for line, item in zip(lines, items, strict=False)]
     blank = unformatted(facts)
     # A log dir without identity has no work root to open, either: that is said of it once.
     of_roots = [one for one in roots.problems if (one.slug, one.path) not in {(said.slug, said.path) for said in blank}]
@@ -173,7 +186,29 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
             for one in problems
         ),
         restorable=None if looked is None else first_restorable(items, looked.cluster, facts),
+        cluster_id=_only({one.cluster_id for one in facts}),
+        node_id=_only({one.node_id for one in facts}),
+        broker_runs=_is_running(ports),
     )
+
+
+_T = TypeVar("_T")
+
+
+def _only(found: set[_T]) -> _T | None:
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_running(ports: BrokerPorts) -> bool | None:
+    found = ports.running()
+    return None if isinstance(found, Problem) else found
+
+
+def log_end_of(ports: BrokerPorts, item: SetAside) -> int | None:
+    """Return the offset after the last record of a staged replica; ``None`` if it cannot be read."""
+    if item.kind is Kind.PURGING:
+        return None
+    return ports.log_end(item.log_dir, item.root or item.log_dir, item.path)
 
 
 class Roots(NamedTuple):

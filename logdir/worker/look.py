@@ -23,12 +23,16 @@ class Deep(NamedTuple):
     """Only these, relative to the log dir; ``None``: all."""
     selector: str | None = None
     """Only what it may find; ``None``: all."""
+    topic: str | None = None
+    """Only replicas of this topic; ``None``: of any."""
 
     def opens(self, entry: Entry) -> bool:
         """Whether an entry is opened."""
         if entry.kind not in [kind.value for kind in self.kinds]:
             return False
         if self.paths is not None and entry.name not in self.paths:
+            return False
+        if self.topic is not None and entry.topic != self.topic:
             return False
         if self.selector is None:
             return True

@@ -32,6 +32,8 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "last copy": BROKERS,
     "ways back": BROKERS,
     "renamed by hand": BROKERS,
+    "adopted": BROKERS,
+    "both adopted": BROKERS,
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

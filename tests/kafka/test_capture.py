@@ -27,6 +27,7 @@ from logdir.reasons import Reason
 from tests.kafka.client import Digest
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
+from tests.kafka.undo_rig import retention_seconds
 from tests.tools.ctl import ctl
 from tools.cli import Exit
 
@@ -41,11 +42,6 @@ PROPERTIES = {
     "log.retention.check.interval.ms": "1000",
     "offsets.topic.replication.factor": "1",
 }
-
-
-def retention_seconds(version: str) -> int:
-    """After so long a broker has looked for what is too old: 30 s after its start, up to 3.7 whatever it is told."""
-    return 34 if version.startswith(("3.6.", "3.7.")) else 4
 
 
 def instant() -> Instant:

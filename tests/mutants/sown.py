@@ -23,6 +23,7 @@ ROOT: Final = Path(__file__).parents[2]
 _CARRIED_OUT: Final = (
     "logdir/service/purge*", "logdir/service/re*", "logdir/service/stage*", "logdir/service/hold",
     "logdir/service/export", "logdir/service/unlocked", "logdir/service/layout", "logdir/service/layout_phases",
+    "logdir/service/adopt", "logdir/service/other_brokers",
 )  # fmt: skip
 """What carries out decisions."""
 _SHOWN: Final = frozenset({"add_parser", "_add", "_table", "_json", "_row", "_next", "next_line", "_print", "_says"})

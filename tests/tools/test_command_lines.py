@@ -17,7 +17,12 @@ ROOT = Path(__file__).parents[2]
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 SOURCES = sorted(path for name in ("logdir", "migrate", "scheduler", "tools") for path in (ROOT / name).rglob("*.py"))
 PAGES = sorted((ROOT / "migrate").glob("report*.*"))
-_VARIABLES = {"$K2": "--log-dirs /d", "$K": "--log-dirs /d", "$P": "plan/brokers/orders/1.jsonl"}
+_VARIABLES = {
+    "$K2": "--log-dirs /d",
+    "$K": "--log-dirs /d",
+    "$P": "plan/brokers/orders/1.jsonl",
+    "$QUORUM": "--from metadata:/d --high-watermark 1 --leader-epoch 1",
+}
 
 
 def texts_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -47,7 +52,7 @@ def typed_in(text: str) -> Iterator[str]:
             is_fenced = not is_fenced
         found = re.search(r"(?:^|\|\s)(?:\S*/)?logdirctl (.*)", line.strip())
         if found and (is_fenced or line.startswith("    ")):
-            yield re.split(r"\s+#|\s*\|\s", found[1])[0]
+            yield re.split(r"\s+#|\s*\|\s|\s>\s", found[1])[0]
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)

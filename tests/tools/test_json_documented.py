@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from logdir.decide.adopt import Adopt
 from logdir.decide.strays import Stray
 from logdir.disk.work_root_plan import Candidate
 from logdir.service.describe import DescribeResult
@@ -18,7 +19,7 @@ from logdir.service.json_form import keys_of
 from logdir.service.metadata import DirectoryItem, LeafItem, MetadataLog, ShellItem
 from logdir.service.reconcile_item import ReconcileItem
 from logdir.service.reconcile_result import AnswerItem, ReconcileResult
-from logdir.service.result import ItemResult, PurgeResult, UninstallResult
+from logdir.service.result import AdoptingTopic, AdoptResult, ItemResult, PurgeResult, UninstallResult
 from logdir.service.source_item import SourceItem
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
@@ -34,6 +35,7 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
     CHANGES: ((PurgeResult, UninstallResult), (ItemResult,)),
     "staged ls": ((StagedListing,), (StagedItem,)),
+    "staged adopt": ((AdoptResult,), (AdoptingTopic,), (Adopt,)),
     "reconcile": ((ReconcileResult,), (AnswerItem,), (ReconcileItem,)),
     "strays": ((StraysResult,), (SourceItem,), (Stray,)),
     "describe": ((DescribeResult,), (DescribedItem,), (ClusterItem,)),

@@ -26,8 +26,8 @@ from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree, two_d
 from tools.cli import Exit
 
 LS_KEYS = [
-    "assigned", "class", "delay_ms", "evidence", "log_bytes", "log_dir", "name", "partition", "reason", "staged_at_ms",
-    "state", "tiered", "topic", "topic_id", "undo_until_ms", "why",
+    "assigned", "class", "delay_ms", "evidence", "log_bytes", "log_dir", "log_end", "name", "partition", "reason",
+    "staged_at_ms", "state", "tiered", "topic", "topic_id", "undo_until_ms", "why",
 ]  # fmt: skip
 ITEM_KEYS = ["log_dir", "partition", "path", "place", "says", "state", "topic", "topic_id", "undo_until_ms"]
 Named = tuple[str, str]

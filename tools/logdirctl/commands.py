@@ -11,7 +11,7 @@ COMMANDS = {
     "reconcile": "what follows on the disks from what the cluster says",
     "stage": "set replicas aside, to be restored or purged later",
     "capture": "keep what a broker is about to remove, or calls stray",
-    "staged": "list, restore, purge, hold or export what was set aside",
+    "staged": "list, restore, adopt, purge, hold or export what is staged",
     "layout": "change between topic-name and topic-id directories",
     "uninstall": "take everything of ours back",
     "describe": "show partitions by topic, id or disk",

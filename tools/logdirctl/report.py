@@ -17,6 +17,8 @@ from logdir.text import printable, utc
 from tools.cli import Exit, Streams, envelope, say
 from tools.columns import Column, table
 
+WHERE_READ = " where the log dirs and their work roots can be read"
+"""Behind the word that nothing was found, where not all was read."""
 _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
 
 WHERE_READ = " where the log dirs and their work roots can be read"

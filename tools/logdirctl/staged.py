@@ -1,6 +1,6 @@
-"""``logdirctl staged ls | restore | purge | hold | export``: what was set aside, and what becomes of it.
+"""``logdirctl staged ls | restore | adopt | purge | hold | export``: what is staged, and what becomes of it.
 
-Not here: the changes themselves (``staged_change``).
+Not here: the changes themselves (``staged_change``, ``staged_adopt``).
 
 Spec: design §3.3, §6.
 """
@@ -18,12 +18,17 @@ from logdir.text import printable, quoted, utc
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.columns import Column, table
-from tools.logdirctl import staged_change
+from tools.logdirctl import staged_adopt, staged_change
 from tools.logdirctl.broker import add_change
+from tools.logdirctl.delay import add_delay
 from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.report import WHERE_READ, evidence_words
 from tools.logdirctl.source import add_source, named_words, source_of
 
+_ADOPTS = (
+    "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "
+    "replicas are stopped. Records written to the new topic are replaced."
+)
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 
 
@@ -51,9 +56,15 @@ def add_parser(commands: Any) -> None:
         "hold": staged_change.hold,
         "export": staged_change.export,
         "purge": staged_change.purge,
+        "adopt": staged_adopt.adopt,
     }
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
+        (
+            "adopt",
+            "give the files of a deleted topic to one that was created again",
+            _ADOPTS,
+        ),
         ("hold", "keep replicas from being purged", "Take the deadline from what is set aside."),
         ("export", "copy replicas to a place outside the log dirs", "Copy what is set aside, verified, elsewhere."),
         ("purge", "remove for good what is due", "Remove for good what was set aside and whose time has come."),
@@ -80,6 +91,8 @@ def _add_own(parser: Any, name: str) -> None:
     )
     if name == "export":
         parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to; it must be there")
+    if name == "adopt":
+        _add_adopt(parser)
     if name == "restore":
         add_source(parser)
         parser.add_argument(
@@ -114,10 +127,35 @@ def _add_own(parser: Any, name: str) -> None:
         )
 
 
+def _add_adopt(parser: Any) -> None:
+    add_source(parser)
+    parser.add_argument(
+        "--as", dest="as_topic", metavar="TOPIC", required=True, help="the topic that was created again, by its name"
+    )
+    parser.add_argument(
+        "--with",
+        dest="listings",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="what logdirctl staged ls --json printed on another broker of the replicas, once that was stopped",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the staged directory, too: its files are shared")
+    add_delay(parser)
+    parser.add_argument(
+        "--even-if-unknown",
+        action="store_true",
+        help="adopt also where it is not known that the topic still has its id; the staged directory is kept",
+    )
+
+
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged ls``; return the exit status."""
     request = StagedListingRequest(
-        broker=request_of(arguments), source=source_of(arguments), selector=arguments.selector
+        broker=request_of(arguments),
+        source=source_of(arguments),
+        selector=arguments.selector,
+        are_ends_wanted=arguments.json,
     )
     found = list_staged(request)
     status = Exit.PROBLEMS if found.problems else Exit.DONE

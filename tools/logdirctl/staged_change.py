@@ -32,8 +32,14 @@ from tools.logdirctl.report import WHERE_READ, TerminalReporter, finish, is_plan
 from tools.logdirctl.source import named_words, source_of
 
 
-def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
-    """Return the next command to type."""
+def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: str = "") -> str:
+    """Return the next command to type.
+
+    Args:
+        arguments: Of this command.
+        rows: What became of each replica.
+        more: Options of its own, each behind a blank.
+    """
     where = next_words(arguments)
     if arguments.apply or not is_planned(rows) or has_override(arguments):
         return f"logdirctl staged ls {words_of(arguments)}"
@@ -44,10 +50,11 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
         flags += f" -o {quoted(arguments.output)}"
     flags += "".join(f" --name {quoted(name)}" for name in getattr(arguments, "name", ()))
     selector = "" if arguments.selector is None else f" {quoted(arguments.selector)}"
-    return f"logdirctl {arguments.title}{selector} {where}{flags} --apply"
+    return f"logdirctl {arguments.title}{selector} {where}{flags}{more} --apply"
 
 
-def _selection(arguments: argparse.Namespace) -> Selection:
+def selection_of(arguments: argparse.Namespace) -> Selection:
+    """Return which staged replicas are meant."""
     return Selection(arguments.selector, arguments.disk, tuple(arguments.name))
 
 
@@ -62,7 +69,7 @@ def _found_nothing(
 def restore(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged restore``; return the exit status."""
     request = RestoreRequest(
-        source=source_of(arguments), selection=_selection(arguments), is_even_if_unknown=arguments.even_if_unknown
+        source=source_of(arguments), selection=selection_of(arguments), is_even_if_unknown=arguments.even_if_unknown
     )
     request.require_valid()
     with opened(request_of(arguments), changes=arguments.apply, is_skip_of_use=False) as broker:
@@ -81,7 +88,7 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def hold(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged hold``; return the exit status."""
-    selection = _selection(arguments)
+    selection = selection_of(arguments)
     selection.require_valid()
     with opened(request_of(arguments), changes=arguments.apply, needs_all=False) as broker:
         if arguments.apply:
@@ -97,7 +104,7 @@ def hold(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def export(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged export``; return the exit status."""
-    request = ExportRequest(selection=_selection(arguments), output=arguments.output)
+    request = ExportRequest(selection=selection_of(arguments), output=arguments.output)
     request.require_valid()
     with opened(request_of(arguments), changes=arguments.apply, is_copy=True, needs_all=False) as broker:
         shown = exporting.plan(broker, request)
@@ -113,7 +120,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged purge``; return the exit status."""
     request = PurgeRequest(
         source=source_of(arguments),
-        selection=_selection(arguments),
+        selection=selection_of(arguments),
         overrides=PurgeOverrides(
             is_even_if_assigned=arguments.even_if_assigned,
             is_even_if_last=arguments.even_if_last,

@@ -39,6 +39,7 @@ def named(tmp_path: Path) -> tuple[str, str]:
     [
         ("stage", NO_SELECTOR),
         ("staged", "restore", NO_SELECTOR),
+        ("staged", "adopt", NO_SELECTOR, "--as", "pay"),
         ("staged", "hold", NO_SELECTOR),
         ("staged", "export", NO_SELECTOR, "-o", "/tmp"),
         ("staged", "purge", NO_SELECTOR),

@@ -1,0 +1,357 @@
+"""What one stopped broker adopts: its own staged replicas, what the re-created topic has in their place, or why not.
+
+Three things are asked of the cluster's word: which id and which replicas the topic has that is to adopt them; whether
+that id is *known* to be still assigned here; and whether the old id is known to be gone. What is not known needs the
+operator's word, and then the staged directory is kept: a broker of 3.6 or earlier erases a log whose id is gone. A
+topic that was created again has a replica here already, with the new id: that one is replaced, and staged itself.
+
+Not here: the replicas of other brokers (``adopt``), doing it (``disk.adopt``).
+
+Spec: design §3.3 "Restore"; kafka-behaviour §10.4, §10.5; attacks A13, A16, A25, A33, A43, A47.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from logdir.clock import Instant
+from logdir.decide.adopt import Adopt, AdoptPlan, AdoptRequest, StagedFiles, plan_adopt
+from logdir.decide.assignment import Assigned, ClusterState, assignment_of, remedy
+from logdir.decide.deadline import DelayPolicy
+from logdir.decide.new_topic import NewTopic, image_naming, no_topic, topic_of
+from logdir.decide.own_marker import refuse_foreign
+from logdir.decide.refusal import (
+    FINISH_MOVE,
+    Refusal,
+    Why,
+    at,
+    refuse,
+    refuse_as,
+    refuse_closed,
+    refuse_marker,
+)
+from logdir.decide.stage import Stage, StageRequest, stage_one
+from logdir.desired.image import Image
+from logdir.errors import Problem
+from logdir.evidence import Proof, Removed
+from logdir.formats.inventory import Kind
+from logdir.formats.replica_marker import ReplicaMarker
+from logdir.ids import TopicId
+from logdir.names import DirForm, name_for
+from logdir.observe.facts import Identity, Known, LogDirFacts, Replica, SetAside
+from logdir.reasons import Reason
+
+_LAYOUTS = frozenset(("topic-name", "empty"))
+Place = tuple[str, str]
+"""Log dir, and path relative to its work root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptHereRequest:
+    """What is asked of one broker."""
+
+    selected: tuple[Place, ...]
+    as_topic: str
+    """The topic that adopts them, by its name now."""
+    cluster: ClusterState
+    node_id: int
+    now: Instant
+    log_ends: Mapping[Place, int | None]
+    """Of what is selected."""
+    others: tuple[StagedFiles, ...] = ()
+    """What the listings of other brokers name."""
+    brokers: Mapping[int, bool] = field(default_factory=dict)
+    """Node ids of those brokers, and whether each was stopped."""
+    delays: DelayPolicy = field(default_factory=DelayPolicy)
+    is_even_if_unknown: bool = False
+    """The operator adopts also where nothing says whether the new id is still assigned here, or the old one gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptHere:
+    """Make one staged replica of this broker live; what ``disk.adopt`` is given."""
+
+    log_dir: str
+    name: str
+    """Under ``deleting/``."""
+    marker: ReplicaMarker
+    topic: str
+    topic_id: TopicId
+    present: Stage
+    """The replica that the broker made for the new topic, and the marker with which it is staged."""
+    is_kept: bool
+    """The staged directory stays, because nothing shows that a broker keeps what is live."""
+    says: str
+    """What becomes of what, in words."""
+
+    @property
+    def place(self) -> Place:
+        """Return where it is staged."""
+        return self.log_dir, f"deleting/{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Return the live name."""
+        return name_for(self.topic, self.marker.partition, DirForm.CURRENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptHerePlan:
+    """What follows for this broker; each selected replica is in one of the first two once."""
+
+    actions: tuple[AdoptHere, ...]
+    """By partition."""
+    refusals: tuple[Refusal, ...]
+    whole: AdoptPlan | None
+    """Of all brokers; ``None`` where the new topic is not known."""
+    topic: NewTopic | None
+
+
+def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> AdoptHerePlan:
+    """Decide what this broker adopts.
+
+    Args:
+        request: What is asked.
+        facts: Of every log dir configured for the broker, seen under all locks; live replicas of the topic closely.
+    """
+    staged = {(item.log_dir, item.path): (one, item) for one in facts for item in one.set_aside}
+    found = [(place, *staged[place]) for place in request.selected if place in staged]
+    refusals = [_gone(place) for place in request.selected if place not in staged]
+    problem = _against_disks(facts)
+    image = image_naming(request.cluster, request.as_topic)
+    if problem is not None or image is None:
+        problem = problem or no_topic(request.cluster, request.as_topic)
+        more = [Refusal(log_dir=item.log_dir, path=item.path, why=Why.NOT_THERE, problem=problem) for *_, item in found]
+        return AdoptHerePlan(actions=(), refusals=(*refusals, *more), whole=None, topic=None)
+    topic = topic_of(image, request.as_topic)
+    known = Known(facts)
+    ready: dict[Place, tuple[SetAside, ReplicaMarker, Stage | None]] = {}
+    fit: list[StagedFiles] = []
+    for place, one, item in found:
+        decided = _decide(request, topic, known, facts, one, item)
+        if isinstance(decided, Refusal):
+            refusals.append(at(item.place, decided))
+            continue
+        marker, present = decided
+        ready[place] = item, marker, present
+        fit.append(_files(request, image, place, item, marker))
+    partitions = {one.partition for one in fit}
+    ids = {one.topic_id for one in fit}
+    others = [one for one in request.others if one.partition in partitions and one.topic_id in ids]
+    whole = plan_adopt(
+        AdoptRequest(
+            topic=topic,
+            staged=(*fit, *others),
+            brokers={**request.brokers, request.node_id: True},
+            now_ms=request.now.wall_ms,
+        )
+    )
+    refusals += [
+        at(ready[place][0].place, one) for one in whole.refusals if (place := (one.log_dir, one.path)) in ready
+    ]
+    own = [one for one in whole.actions if one.node_id == request.node_id]
+    actions = tuple(_action(request, topic, one, *ready[one.place]) for one in own)
+    return AdoptHerePlan(actions=actions, refusals=tuple(refusals), whole=whole, topic=topic)
+
+
+def _gone(place: Place) -> Refusal:
+    fix = "logdirctl staged ls lists what there is"
+    return refuse(*place, Why.NOT_THERE, "a staged replica", "none there", fix)
+
+
+def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
+    """Return what is wrong with any disk of the broker: an adoption is finished or undone over all of them."""
+    for one in facts:
+        if one.problem is not None:
+            found = f"{one.problem.path}: {one.problem.found}"
+            expected = "every configured log dir readable: one of them may hold a replica of the topic"
+            return Problem("refused", one.log_dir, expected, found, "mount or repair it first")
+        if one.closed is not None:
+            return one.closed
+    return None
+
+
+def _files(request: AdoptHereRequest, image: Image, place: Place, item: SetAside, marker: ReplicaMarker) -> StagedFiles:
+    return StagedFiles(
+        node_id=request.node_id,
+        log_dir=item.log_dir,
+        name=item.name,
+        topic=marker.topic,
+        topic_id=marker.topic_id,
+        partition=marker.partition,
+        log_end=request.log_ends.get(place),
+        is_tiered=marker.tiered or marker.topic in image.tiered,
+    )
+
+
+def _decide(
+    request: AdoptHereRequest,
+    topic: NewTopic,
+    known: Known,
+    facts: Sequence[LogDirFacts],
+    one: LogDirFacts,
+    item: SetAside,
+) -> tuple[ReplicaMarker, Stage | None] | Refusal:
+    """Return the marker of one staged replica, and how what the new topic has in its place is staged.
+
+    The latter is ``None`` where the new topic has no place for it here: the rule over all brokers says why.
+    """
+    where = item.log_dir, f"deleting/{item.name}"
+    if (closed := refuse_closed(*where, one.closed)) is not None:
+        return closed
+    if item.kind is Kind.PURGING:
+        return refuse(*where, Why.PURGING, "a staged replica", "its removal has begun: parts of it are gone")
+    if item.is_partial:
+        fix = "logdirctl staged export copies it"
+        return refuse(item.log_dir, item.path, Why.HELD, "a replica that is whole", "a part of one", fix)
+    marker = item.marker
+    if marker is None or item.problem is not None:
+        return refuse_marker(*where, item.problem)
+    refusal = (
+        refuse_foreign(one, item, marker)
+        or _against_layout(one, item)
+        or _against_twins(known, item, marker, topic)
+        or _against_old_id(request, item)
+    )
+    if refusal is not None:
+        return refusal
+    present = _present(request, topic, known, facts, item)
+    return present if isinstance(present, Refusal) else (marker, present)
+
+
+def _against_layout(one: LogDirFacts, item: SetAside) -> Refusal | None:
+    if one.layout in _LAYOUTS:
+        return None
+    fix = "logdirctl layout rollback takes its replicas to topic names first"
+    where = item.log_dir, f"deleting/{item.name}"
+    return refuse(*where, Why.OTHER_LAYOUT, "a log dir in the topic-name layout", one.layout, fix)
+
+
+def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
+    """Return why the old id still has, or will have, a live replica here, or the new topic has a ``-future``."""
+    where = item.log_dir, f"deleting/{item.name}"
+    old = Identity(topic=None, topic_id=marker.topic_id, partition=marker.partition)
+    new = Identity(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
+    if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
+        return refuse(*where, Why.LIVE_TWIN, f"no live replica of id {marker.topic_id}", _paths(live))
+    if futures := (*known.replicas(old, Kind.FUTURE), *known.replicas(new, Kind.FUTURE)):
+        return refuse(*where, Why.FUTURE, "no -future of it on any disk", _paths(futures), FINISH_MOVE)
+    return None
+
+
+def _paths(replicas: Iterable[Replica]) -> str:
+    return " and ".join(dict.fromkeys(f"{one.log_dir}/{one.path}" for one in replicas))
+
+
+def _against_old_id(request: AdoptHereRequest, item: SetAside) -> Refusal | None:
+    """Return why the old id may live on: then its records are not lost, and nothing is to be adopted."""
+    where = item.log_dir, f"deleting/{item.name}"
+    expected = "a staged replica whose topic id is known to be gone"
+    found = assignment_of(request.cluster, item)
+    match found.state:
+        case Assigned.GONE:
+            return None
+        case Assigned.HERE:
+            fix = "logdirctl staged restore renames it back"
+            return refuse(*where, Why.STILL_ASSIGNED, expected, found.why, fix)
+        case Assigned.NOT_HERE:
+            fix = "logdirctl staged export copies the files to a place outside the log dirs"
+            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+        case Assigned.UNKNOWN:
+            return _unless_unknown(request, where, expected, found.why)
+
+
+def _unless_unknown(request: AdoptHereRequest, where: tuple[str, str], expected: str, found: str) -> Refusal | None:
+    if request.is_even_if_unknown:
+        return None
+    source = remedy(request.cluster, "name a newer source with --from or --high-watermark")
+    fix = f"{source}, or adopt it all the same with --even-if-unknown, which keeps the staged directory"
+    return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found, fix)
+
+
+def _present(
+    request: AdoptHereRequest, topic: NewTopic, known: Known, facts: Sequence[LogDirFacts], item: SetAside
+) -> Stage | Refusal | None:
+    """Return how the replica is staged that the broker made for the new topic, or why it is not the one to replace."""
+    where = item.log_dir, f"deleting/{item.name}"
+    name = name_for(topic.topic, item.partition, DirForm.CURRENT)
+    if request.node_id not in topic.replicas.get(item.partition, ()):
+        return None
+    identity = Identity(topic=topic.topic, topic_id=None, partition=item.partition)
+    live = known.replicas(identity, Kind.LIVE)
+    right = [one for one in live if one.topic_id == topic.topic_id]
+    if len(live) != 1 or not right:
+        found = " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live) or "none"
+        fix = "start the broker until it has made its replica of the topic, stop it, then try again"
+        return refuse(*where, Why.NOT_THERE, f"one live {name} with id {topic.topic_id}", found, fix)
+    (replica,) = right
+    if (refusal := _against_assignment(request, where, replica)) is not None:
+        return refusal
+    asked = StageRequest(
+        selected=(),
+        reason=Reason.DUPLICATE,
+        evidence=Removed(proof=Proof.OPERATOR, as_of_ms=max(0, request.now.wall_ms)),
+        now=request.now,
+        delays=request.delays,
+    )
+    one = next(one for one in facts if one.log_dir == replica.log_dir)
+    decided = stage_one(asked, known, one, replica)
+    if isinstance(decided, Refusal):
+        # The row is that of the staged replica; the line names what is in the way.
+        return replace(decided, log_dir=where[0], path=where[1])
+    return decided
+
+
+def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], replica: Replica) -> Refusal | None:
+    """Return why the new id may be gone by now, too: a broker would erase what is adopted, or call it stray."""
+    expected = f"topic id {replica.topic_id}, known to be still assigned here"
+    asked = SetAside(
+        log_dir=replica.log_dir,
+        name=replica.path,
+        kind=Kind.STAGED,
+        topic_id=replica.topic_id,
+        topic=replica.topic,
+        partition=replica.partition,
+        inode=replica.inode,
+        marker=None,
+        problem=None,
+    )
+    found = assignment_of(request.cluster, asked)
+    match found.state:
+        case Assigned.HERE:
+            return None
+        case Assigned.UNKNOWN:
+            return _unless_unknown(request, where, expected, found.why)
+        case Assigned.GONE:
+            fix = "create the topic again, and let the broker run until it has made its replica"
+            return refuse(*where, Why.TOPIC_GONE, expected, found.why, fix)
+        case Assigned.NOT_HERE:
+            fix = f"create the topic again with partition {replica.partition} on this broker"
+            return refuse(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+
+
+def _action(
+    request: AdoptHereRequest,
+    topic: NewTopic,
+    one: Adopt,
+    item: SetAside,
+    marker: ReplicaMarker,
+    present: Stage | None,
+) -> AdoptHere:
+    if present is None:
+        raise ValueError(f"refused before: {item.place}")
+    end = "an unknown offset" if one.log_end is None else f"offset {one.log_end}"
+    says = f"adopt: its log, up to {end}, replaces that of {present.loses}"
+    if request.is_even_if_unknown:
+        says += "; the staged directory is kept: it is not known whether the topic still has this id"
+    return AdoptHere(
+        log_dir=item.log_dir,
+        name=item.name,
+        marker=marker,
+        topic=topic.topic,
+        topic_id=topic.topic_id,
+        present=present,
+        is_kept=request.is_even_if_unknown,
+        says=says,
+    )

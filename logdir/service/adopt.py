@@ -1,0 +1,259 @@
+"""Adopt staged replicas: make their files the log of a topic that was created again; in batches under every lock.
+
+The way back for what a cluster has really deleted. It is decided over all brokers of the replicas, by the listings of
+the others, and done for the broker of this host, which is stopped.
+
+Not here: what may be adopted (``logdir.decide.adopt_here``), the files themselves (``logdir.disk.adopt``).
+
+Spec: design §2 laws 1, 4, §3.3 "Restore"; kafka-behaviour §10.5, §10.6; attacks A13, A16, A22, A33, A36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from logdir.decide import adopt_here as rule
+from logdir.decide.adopt_here import AdoptHere, AdoptHerePlan, Place, plan_adopt_here
+from logdir.decide.deadline import DelayPolicy
+from logdir.disk import adopt as disk_adopt
+from logdir.disk import batch_loop
+from logdir.disk.adopt import AdoptItem
+from logdir.disk.batch_loop import Turn, nothing_decided
+from logdir.disk.kernel_clock import read_instant
+from logdir.errors import ConfigError, ForeignLogDirError, Problem, RefusedError
+from logdir.formats.inventory import Kind
+from logdir.names import is_legal_topic
+from logdir.observe.facts import LogDirFacts
+from logdir.service.broker import OpenBroker
+from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, stamp_of
+from logdir.service.os_errors import sick_disks
+from logdir.service.other_brokers import OtherBrokers, read_listings
+from logdir.service.own_log import own_log
+from logdir.service.reporter import Reporter
+from logdir.service.result import ItemResult, ItemState, after, refused
+from logdir.service.source import SourceRequest
+from logdir.service.staged import Selection, nothing_staged, selected
+from logdir.service.staged_listing import log_end_of
+from logdir.text import utc
+from logdir.worker.look import Deep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptRequest:
+    """What is asked of a broker."""
+
+    source: SourceRequest
+    selection: Selection
+    as_topic: str
+    """The topic that adopts the files; it was created again, and may have another name."""
+    listings: tuple[str, ...] = ()
+    """Files that ``staged ls --json`` printed on other brokers."""
+    delays: DelayPolicy = field(default_factory=DelayPolicy)
+    """For how long what is replaced stays staged."""
+    is_kept: bool = False
+    """The staged directories stay, their files shared with what is live."""
+    is_even_if_unknown: bool = False
+
+    def require_valid(self) -> None:
+        """Return if selector, topic and source are named right. Raises ``ConfigError``."""
+        self.selection.require_valid()
+        require_source(self.source)
+        if not is_legal_topic(self.as_topic):
+            expected = "the name of a topic: 1 to 249 of a-z A-Z 0-9 . _ -"
+            raise ConfigError((Problem("config-error", "--as", expected, self.as_topic),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptPlanned:
+    """What would be done."""
+
+    items: tuple[ItemResult, ...]
+    """Of this broker."""
+    problems: tuple[Problem, ...]
+    plan: AdoptHerePlan | None
+    """``None``: nothing was selected."""
+    request: rule.AdoptHereRequest | None
+    stamp: Stamp | None
+    """Of the broker's own metadata log, before it was read."""
+    warnings: tuple[str, ...]
+    """To be said before anything is done: what is replaced, and which brokers stop and start in which order."""
+    is_kept: bool
+
+
+def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:
+    """Look at a broker and decide; changes nothing.
+
+    Args:
+        broker: Open; for a change it is recovered.
+        asked: What is asked.
+
+    Raises:
+        ConfigError: the selector, the topic, the source or a listing is not named right.
+        LogDirError: a source that was named, or a listing, cannot be used.
+    """
+    facts = broker.look(Deep(topic=asked.as_topic))
+    staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
+    # Of a capture that is only a part it is said why it is not adopted.
+    staged = staged or tuple(one for one in selected(facts, asked.selection, Kind.INCOMING) if one.is_partial)
+    if not staged:
+        problems = nothing_staged(facts, asked.selection.text)
+        return AdoptPlanned(
+            items=(), problems=problems, plan=None, request=None, stamp=None, warnings=(), is_kept=asked.is_kept
+        )
+    stamp = stamp_of(broker, facts)
+    node_id, others = _others(asked, facts, broker)
+    request = rule.AdoptHereRequest(
+        selected=tuple((item.log_dir, item.path) for item in staged),
+        as_topic=asked.as_topic,
+        cluster=cluster_with_own_logs(asked.source, broker, facts),
+        node_id=node_id,
+        now=read_instant(),
+        log_ends={(item.log_dir, item.path): log_end_of(broker.ports, item) for item in staged},
+        others=others.staged,
+        brokers=others.is_stopped,
+        delays=asked.delays,
+        is_even_if_unknown=asked.is_even_if_unknown,
+    )
+    made = plan_adopt_here(request, facts)
+    return AdoptPlanned(
+        items=(*(_row(action, ItemState.PLANNED) for action in made.actions), *refused(made.refusals)),
+        problems=(),
+        plan=made,
+        request=request,
+        stamp=stamp,
+        warnings=_warnings(broker, made),
+        is_kept=asked.is_kept,
+    )
+
+
+def _others(asked: AdoptRequest, facts: Sequence[LogDirFacts], broker: OpenBroker) -> tuple[int, OtherBrokers]:
+    """Return the node id of this broker, and what the listings say of the others."""
+    nodes = {one.node_id for one in facts if one.node_id is not None}
+    if len(nodes) != 1:
+        found = " and ".join(map(str, sorted(nodes))) or "none"
+        where = ", ".join(broker.named.log_dirs)
+        fix = "mount the disks of this broker, or correct log.dirs"
+        raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix=fix)
+    (node_id,) = nodes
+    cluster_id = next((one.cluster_id for one in facts if one.cluster_id is not None), None)
+    return node_id, read_listings(asked.listings, cluster_id=cluster_id, node_id=node_id)
+
+
+def _warnings(broker: OpenBroker, plan: AdoptHerePlan) -> tuple[str, ...]:
+    """Return what is to be known before anything is done; reads where the replicas end that are replaced."""
+    if plan.whole is None:
+        return ()
+    lines = list(plan.whole.says)
+    # A broker writes the file of log starts anew as soon as it has renamed what it deletes (LogManager.asyncDelete).
+    unknown = [action.path for action in plan.actions if action.marker.checkpoints.log_start is None]
+    if unknown:
+        again = "records that kafka-delete-records had deleted come back; delete them again"
+        lines.append(f"the log start is not known of {', '.join(unknown)}: {again}")
+    for action in plan.actions:
+        end = broker.ports.log_end(action.present.log_dir, action.present.log_dir, action.present.path)
+        until = utc(action.present.undo_until_ms)
+        written = "records of unknown number" if end is None else f"its records up to offset {end}"
+        if end != 0:
+            lines.append(f"{action.path}: {written} are replaced; staged with reason duplicate until {until}")
+    return tuple(lines)
+
+
+def _row(action: AdoptHere, state: ItemState) -> ItemResult:
+    marker = action.marker
+    return ItemResult(
+        log_dir=action.log_dir,
+        path=f"deleting/{action.name}",
+        state=state,
+        topic=marker.topic,
+        topic_id=marker.topic_id,
+        partition=marker.partition,
+        place=action.path if state is ItemState.PLANNED else None,
+        undo_until_ms=action.present.undo_until_ms,
+        says=action.says,
+    )
+
+
+def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Adopt what was shown, in batches; each looks and decides again, under every lock.
+
+    Args:
+        broker: Opened for changes, and recovered.
+        shown: Of ``plan``; nothing else is done.
+        reporter: For progress, and what is replaced.
+
+    Returns:
+        One item per replica, and what is wrong with disks.
+
+    Raises:
+        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        RefusedError: the broker wrote its metadata log meanwhile; what was done by then is done.
+    """
+    if shown.plan is None or shown.request is None:
+        return list(shown.items), list(shown.problems)
+    for line in shown.warnings:
+        reporter.warn(line)
+    left = {action.place: action for action in shown.plan.actions}
+    work = _Adopting(broker=broker, shown=shown, request=shown.request, reporter=reporter)
+    work.rows += refused(shown.plan.refusals)
+    reporter.begin("adopting", len(left))
+    if left:
+        broker.beat(read_instant())
+
+    def undecided(place: Place) -> ItemResult:
+        path = broker.path_of(*place)
+        return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided(path))
+
+    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    reporter.end()
+    return work.rows, work.problems
+
+
+@dataclass(slots=True, kw_only=True)
+class _Adopting:
+    """Where one command stands."""
+
+    broker: OpenBroker
+    shown: AdoptPlanned
+    request: rule.AdoptHereRequest
+    reporter: Reporter
+    rows: list[ItemResult] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    sick: set[str] = field(default_factory=set)
+
+    def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
+        """Look and decide again about what is left."""
+        facts = self.broker.look(Deep(topic=self.request.as_topic))
+        if stamp_of(self.broker, facts) != self.shown.stamp:
+            expected = "the metadata log as it was read"
+            raise RefusedError(own_log(self.broker.named, facts) or "", expected=expected, found="it was written since")
+        again = replace(self.request, selected=tuple(left), now=read_instant())
+        plan = plan_adopt_here(again, facts)
+        settled = {(row.log_dir, row.path): row for row in refused(plan.refusals)}
+        return Turn(settled=settled, steps=lambda: (partial(self._adopt, action) for action in plan.actions))
+
+    def _adopt(self, action: AdoptHere) -> Mapping[Place, ItemResult]:
+        row = _row(action, ItemState.UNDONE)
+        # One disk that gave up may hold a replica that speaks against the next adoption.
+        if not self.sick:
+            site = self.broker.site_of(action.log_dir)
+            with sick_disks(self.problems, self.sick, site):
+                row = after(row, disk_adopt.adopt(site, self._item(action), self.broker.sites))
+        return {action.place: row}
+
+    def _item(self, action: AdoptHere) -> AdoptItem:
+        return AdoptItem(
+            name=action.name,
+            marker=action.marker,
+            topic=action.topic,
+            topic_id=action.topic_id,
+            present=self.broker.site_of(action.present.log_dir),
+            present_marker=action.present.marker,
+            keep=self.shown.is_kept or action.is_kept,
+        )
+
+    def report(self, rows: Sequence[ItemResult]) -> None:
+        """Note what became of some."""
+        self.rows += rows
+        self.reporter.advance(len(rows))

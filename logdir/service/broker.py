@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from logdir import clock
 from logdir.clock import Instant
@@ -24,7 +24,7 @@ from logdir.disk import heartbeat
 from logdir.disk.calls import Disk
 from logdir.disk.file_system import fs_type_at, require_supported_fs
 from logdir.disk.recovery import recover_broker
-from logdir.disk.site import Site
+from logdir.disk.site import LogDirTop, Site
 from logdir.disk.work_root import WorkRoot
 from logdir.errors import (
     DiskFullError,
@@ -45,7 +45,9 @@ from logdir.worker.look import EVERY_LIVE, Deep
 from logdir.worker.open_log_dir import require_owner_lock
 from logdir.worker.remote import gather
 
+P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound=LogDirTop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,11 @@ class OpenBroker:
             replace(one, node_id=true.get(one.log_dir, one.node_id), closed=self.closed.get(one.log_dir))
             for one in self.ports.look(deep)
         )
+
+    def run_at(self, call: Callable[Concatenate[S, P], R], site: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Make a call of one log dir where its port makes calls."""
+        asked = cast("Callable[Concatenate[Site, P], R]", call)  # an open log dir is more than its top
+        return self.ports.port(site.log_dir).run_at(asked, *args, **kwargs)
 
     def on_all(self, call: Callable[[Sequence[Site]], R]) -> R:
         """As ``BrokerPorts.on_all``, of those with a work root."""

@@ -101,7 +101,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
             found="no answer",
             fix="mend it, or take the others back with logdirctl layout rollback",
         )
-    seen = look_all(broker.sites)
+    seen = look_all(broker.sites, broker.run_at)
     decision = _decide(asked, seen)
     is_first = all(one.file is None for one in seen)
     is_idle = asked.verb is LayoutVerb.ROLLBACK and is_first and _is_untouched(broker, decision)
@@ -140,8 +140,8 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
             require_none_closed(broker.closed)  # one may have failed meanwhile
             yield held
 
-    decision = _decide(shown.request, look_all(broker.sites))
-    report = carry_out(broker.sites, decision, hold, reporter=reporter)
+    decision = _decide(shown.request, look_all(broker.sites, broker.run_at))
+    report = carry_out(broker.sites, decision, hold, reporter=reporter, run_at=broker.run_at)
     return result_of(
         shown.request.verb,
         decision,

@@ -31,6 +31,7 @@ from logdir.disk.site import Site
 from logdir.errors import LockHeldError, LogDirError, LogDirReplacedError, RefusedError
 from logdir.formats.layout_file import LayoutState
 from logdir.service.reporter import SILENT, Reporter
+from logdir.worker.port import RunAt, run_here
 
 BATCH: Final = 4096
 """Replicas moved under one hold of the locks, at most."""
@@ -59,8 +60,12 @@ class LayoutReport:
         return (*self.decision.refused, *(o.error for _, o in self.outcomes if o.error is not None))
 
 
-def look_all(sites: Sequence[Site]) -> tuple[Seen, ...]:
+def look_all(sites: Sequence[Site], run_at: RunAt = run_here) -> tuple[Seen, ...]:
     """Return what lies in every log dir.
+
+    Args:
+        sites: All log dirs of the broker.
+        run_at: Makes the calls.
 
     Raises:
         LogDirError: one cannot be looked at.
@@ -68,12 +73,18 @@ def look_all(sites: Sequence[Site]) -> tuple[Seen, ...]:
     seen = []
     for site in sites:
         with map_os_errors(site):
-            seen.append(look(site))
+            seen.append(run_at(look, site))
     return tuple(seen)
 
 
 def carry_out(
-    sites: Sequence[Site], decision: Decision, hold: Hold, *, reporter: Reporter = SILENT, batch: int = BATCH
+    sites: Sequence[Site],
+    decision: Decision,
+    hold: Hold,
+    *,
+    reporter: Reporter = SILENT,
+    batch: int = BATCH,
+    run_at: RunAt = run_here,
 ) -> LayoutReport:
     """Carry out a decision, or go on with one that was cut off.
 
@@ -83,6 +94,7 @@ def carry_out(
         hold: Holds every lock of the broker.
         reporter: For progress.
         batch: Replicas under one hold of the locks, at most; fewer where that takes long.
+        run_at: Makes the calls that move replicas.
 
     Returns:
         What was done and what was not.
@@ -99,6 +111,7 @@ def carry_out(
         batches=Batches(batch, _LONGEST_MS),
         reporter=reporter,
         report=report,
+        run_at=run_at,
     )
     reporter.begin("moving replicas", sum(len(_items(action)) for action in decision.actions))
     try:
@@ -121,6 +134,7 @@ class _Work:
     batches: Batches
     reporter: Reporter
     report: LayoutReport
+    run_at: RunAt
 
     def run(self) -> None:
         """Do phase after phase; the first in which something fails is the last."""
@@ -180,10 +194,12 @@ class _Work:
                     layout.write_state(site, action.state, self.report.decision.plan_sha256, action.for_broker)
             case TakeToIds():
                 items = {item.path: item for item in action.items}
-                self._move(site, items, lambda paths: to_ids(site, [items[path] for path in paths]))
+                self._move(site, items, lambda paths: self.run_at(to_ids, site, [items[path] for path in paths]))
             case TakeToNames():
                 back = {item.path: item for item in action.items}
-                is_well = self._move(site, back, lambda paths: to_names(site, [back[path] for path in paths]))
+                is_well = self._move(
+                    site, back, lambda paths: self.run_at(to_names, site, [back[path] for path in paths])
+                )
                 with self.hold():
                     layout.require_no_prefixes(site)
                 return is_well

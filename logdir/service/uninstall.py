@@ -303,7 +303,8 @@ def _finish_rollback(broker: OpenBroker) -> None:
     """
     if not any(_layout_state(site) is not None for site in broker.sites):
         return
-    report = carry_out(broker.sites, rollback(look_all(broker.sites)), broker.batch)
+    decision = rollback(look_all(broker.sites, broker.run_at))
+    report = carry_out(broker.sites, decision, broker.batch, run_at=broker.run_at)
     for error in (*report.failed.values(), *report.refused):
         if not isinstance(error, WorkRootInsideError):
             raise RefusedError.of(error.problem())

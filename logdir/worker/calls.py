@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NewType, get_type_hints
 
-from logdir.disk.site import Site
+from logdir.disk.site import LogDirTop, Site
 from logdir.worker import codec
 from logdir.worker.open_log_dir import OpenedLogDir
 
@@ -25,6 +25,9 @@ CALLS: Final = frozenset(
     {
         "logdir.disk.staging:stage",
         "logdir.disk.give_id:give_id",
+        "logdir.disk.look_layout:look",
+        "logdir.disk.relayout:to_ids",
+        "logdir.disk.relayout:to_names",
         "logdir.disk.staging:hold",
         "logdir.disk.staging:restore",
         "logdir.worker.operations:capture",
@@ -133,7 +136,7 @@ class Signature(NamedTuple):
         """
         hints = get_type_hints(call)
         names = list(inspect.signature(call).parameters)
-        own = hints[names[0]] if names and hints[names[0]] in (Site, OpenedLogDir) else None
+        own = hints[names[0]] if names and hints[names[0]] in (Site, LogDirTop, OpenedLogDir) else None
         sent = names if own is None else names[1:]
         return cls(
             own,

@@ -44,7 +44,7 @@ class OpenedLogDir:
         """Return the first argument of a call, by what that is (``calls.Signature``)."""
         if own is None:
             return ()
-        return (self.site,) if own is Site else (self,)
+        return (self,) if own is OpenedLogDir else (self.site,)
 
     @property
     def site(self) -> Site:

@@ -12,14 +12,27 @@ from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from logdir.disk.calls import Disk
 from logdir.disk.io import HostDisk
-from logdir.disk.site import Site
+from logdir.disk.site import LogDirTop, Site
 from logdir.disk.work_root import WorkRoot
 from logdir.worker import open_log_dir
 from logdir.worker.open_log_dir import OpenedLogDir
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound=LogDirTop)
 R_co = TypeVar("R_co", covariant=True)
+
+
+class RunAt(Protocol):
+    """Makes a call of one log dir, here or in its worker."""
+
+    def __call__(self, call: Callable[Concatenate[S, P], R], site: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Make it and return its result."""
+
+
+def run_here(call: Callable[Concatenate[S, P], R], site: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Make a call of one log dir in this process."""
+    return call(site, *args, **kwargs)
 
 
 class Pending(Protocol[R_co]):

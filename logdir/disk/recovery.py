@@ -39,7 +39,11 @@ class Recovery:
 
 
 def recover_broker(
-    sites: Sequence[Site], *, is_whole: bool, told: Callable[[str], AbstractContextManager[object]] = nullcontext
+    sites: Sequence[Site],
+    *,
+    is_whole: bool,
+    told: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    recover_one: Callable[[Site], Recovered] = recover,
 ) -> Recovery:
     """Finish or undo what an interruption left; the owner locks and every lock of the broker are held.
 
@@ -47,6 +51,7 @@ def recover_broker(
         sites: Log dirs of one broker, all open for changes.
         is_whole: Whether these are all it has.
         told: Given a log dir, says what an error of the kernel means there.
+        recover_one: Does ``recover`` in one log dir.
 
     Returns:
         What was done.
@@ -62,5 +67,5 @@ def recover_broker(
     found = []
     for site in sites:
         with told(site.log_dir):
-            found.append((site.log_dir, recover(site)))
+            found.append((site.log_dir, recover_one(site)))
     return Recovery(adoptions=adoptions, sites=tuple(found))

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from logdir import clock
@@ -23,6 +24,7 @@ from logdir.clock import Instant
 from logdir.disk import heartbeat
 from logdir.disk.calls import Disk
 from logdir.disk.file_system import fs_type_at, require_supported_fs
+from logdir.disk.recover import recover
 from logdir.disk.recovery import recover_broker
 from logdir.disk.site import LogDirTop, Site
 from logdir.disk.work_root import WorkRoot
@@ -219,7 +221,11 @@ class OpenBroker:
                         root.prove()
             # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
             is_whole = not (self.missing or self.rootless or self.closed or self.without or self.ports.suspect)
-            self.notes.extend(recover_broker(self.changeable, is_whole=is_whole, told=self._told).troubled)
+            self.notes.extend(
+                recover_broker(
+                    self.changeable, is_whole=is_whole, told=self._told, recover_one=partial(self.run_at, recover)
+                ).troubled
+            )
 
     def refill(self) -> None:
         """Put back what a full disk made us give up; what cannot be is noted."""

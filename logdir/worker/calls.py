@@ -26,6 +26,7 @@ CALLS: Final = frozenset(
         "logdir.disk.staging:stage",
         "logdir.disk.give_id:give_id",
         "logdir.disk.look_layout:look",
+        "logdir.disk.recover:recover",
         "logdir.disk.relayout:to_ids",
         "logdir.disk.relayout:to_names",
         "logdir.disk.staging:hold",

@@ -29,7 +29,7 @@ from logdir.evidence import Proof, Removed
 from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import Known, LogDirFacts, SetAside
 from logdir.reasons import Reason
 
 MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 1024, 16 << 30, 20_000
@@ -138,7 +138,8 @@ def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
         request: What is asked.
         items: What was selected, with its markers just read.
     """
-    decided = [_at_place(item, _decide(request, item)) for item in items]
+    known = Known(request.facts)
+    decided = [_at_place(item, _decide(request, item, known)) for item in items]
     waits = {}
     for item in items:
         if item.kind is Kind.STAGED and item.marker is not None and item.problem is None:
@@ -156,7 +157,7 @@ def _at_place(item: SetAside, decided: Purge | Refusal) -> Purge | Refusal:
     return at(item.place, decided) if isinstance(decided, Refusal) else decided
 
 
-def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
+def _decide(request: PurgeRequest, item: SetAside, known: Known) -> Purge | Refusal:
     where = item.log_dir, f"deleting/{item.name}"
     if (closed := refuse_closed(*where, request.closed.get(item.log_dir))) is not None:
         return closed
@@ -174,7 +175,7 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
         # "Look again before the last step": its time alone is not enough.
         if (blind := request.look.blind) is not None:
             why += f"; the cluster is not asked: {blind.path}: {blind.mismatch()}"
-        return against_purge(request.look, item, request.facts) or Purge(
+        return against_purge(request.look, item, known) or Purge(
             log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item)
         )
 
@@ -187,7 +188,7 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
         case NotYet():
             if request.is_early and was_operator:
                 return purge("before its time: an operator says so")
-            words = _words(request, item, "--even-if-early") if was_operator else None
+            words = _words(request, item, known, "--even-if-early") if was_operator else None
             fix = "wait" if words is None else f"wait, or say {words}"
             if not was_operator:
                 fix = "wait: only what an operator set aside may go early"
@@ -199,30 +200,30 @@ def _decide(request: PurgeRequest, item: SetAside) -> Purge | Refusal:
                 return purge("before its time: an operator says so")
             if marker.delay_ms is not None:
                 return refuse(*where, Why.HELD, "a deadline that has passed", why, "logdirctl init writes it anew")
-            words = _words(request, item, "--even-if-early --include-held")
-            gate = against_purge(request.look, item, request.facts) if words is None else None
+            words = _words(request, item, known, "--even-if-early --include-held")
+            gate = against_purge(request.look, item, known) if words is None else None
             fix = f"{words}, if it is to go for good"
             return gate or refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
 
 
-def _words(request: PurgeRequest, item: SetAside, flags: str) -> str | None:
-    return overrides_for(request.look, item, request.facts, flags)
+def _words(request: PurgeRequest, item: SetAside, known: Known, flags: str) -> str | None:
+    return overrides_for(request.look, item, known, flags)
 
 
-def overrides_for(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts], flags: str) -> str | None:
+def overrides_for(look: SecondLook, item: SetAside, known: Known, flags: str) -> str | None:
     """Return the overrides that lift a refusal together, ``None`` where none do.
 
     Args:
         look: What is known now.
         item: What is named.
-        facts: Of every log dir.
+        known: What lies on every log dir.
         flags: Those that lift what its deadline says.
     """
     named = replace(look, is_named=True)
-    if against_purge(named, item, facts) is None:
+    if against_purge(named, item, known) is None:
         return flags
     assigned = replace(named, is_even_if_assigned=True)
-    return f"{flags} --even-if-assigned" if against_purge(assigned, item, facts) is None else None
+    return f"{flags} --even-if-assigned" if against_purge(assigned, item, known) is None else None
 
 
 def may_go_early(marker: ReplicaMarker) -> bool:

@@ -22,15 +22,16 @@ from dataclasses import dataclass, replace
 from logdir.decide.assignment import is_kept_for_last, other_in_sync
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
 from logdir.decide.trust import YOUNGER_BY_MS
-from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted, keys_of, live_namesakes
+from logdir.decide.wanted import HAS_A_TWIN, has_live_copy, is_wanted
 from logdir.decide.wish import is_held_elsewhere, refuse_last_copy
 from logdir.desired.claim import Says, claim
 from logdir.desired.image import Image, Source
 from logdir.errors import Problem
 from logdir.evidence import Present, Proof, Removed, Unknown
 from logdir.formats.controller_file import ControllerFile
+from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import ReplicaMarker
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import Known, SetAside, identity_of
 from logdir.reasons import Reason
 from logdir.text import quoted
 
@@ -62,13 +63,13 @@ class SecondLook:
     """The operator purges also what was staged as the only in-sync replica, or with nothing known."""
 
 
-def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]) -> Refusal | None:
+def against_purge(look: SecondLook, item: SetAside, known: Known) -> Refusal | None:
     """Return why something set aside may not be purged although its time has come, ``None`` if it may.
 
     Args:
         look: What is known now.
         item: With its marker just read; one without is held anyway.
-        facts: Of every log dir configured for the broker.
+        known: What lies on every log dir configured for the broker.
     """
     where = item.log_dir, f"deleting/{item.name}"
     marker = item.marker
@@ -78,14 +79,14 @@ def against_purge(look: SecondLook, item: SetAside, facts: Sequence[LogDirFacts]
         blind = None if look.is_named else look.blind
         return None if blind is None else Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=blind)
     if is_kept_for_last(marker):
-        return None if look.is_even_if_last else _against_the_last(*where, item, facts)
+        return None if look.is_even_if_last else _against_the_last(*where, item, known)
     if look.blind is not None and not look.is_named:
-        return _against_blind(look, look.blind, item, marker, facts)
+        return _against_blind(look, look.blind, item, marker, known)
     images = [image for image in (look.image, look.aged) if image is not None]
     if marker.reason is Reason.OPERATOR:
-        return _against_deliberate(look, images, item, marker, facts)
+        return _against_deliberate(look, images, item, marker, known)
     if any(is_wanted(image, item) is not None for image in (*images, *_beyond(images, look.latest))):
-        if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, facts):
+        if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, known):
             return refuse(
                 *where, Why.WANTED, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
             )
@@ -108,20 +109,20 @@ def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
 
 
 def _against_deliberate(
-    look: SecondLook, images: Sequence[Image], item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
+    look: SecondLook, images: Sequence[Image], item: SetAside, marker: ReplicaMarker, known: Known
 ) -> Refusal | None:
     """Return why what an operator staged may not be purged, ``None`` if it may."""
     every = [*images, *_beyond(images, look.latest)]
     for image in every:
         if is_wanted(image, item) is not None:
-            refusal = _against_assigned(look, image, item, marker, facts)
+            refusal = _against_assigned(look, image, item, marker, known)
             if refusal is not None:
                 return refusal
     if any(is_wanted(image, item) is not None for image in images):
         return None
     if _was_assigned(marker) and not any(_shows_not_here(image, item, marker) for image in images):
         return _against_silence(item.log_dir, f"deleting/{item.name}", images)
-    if not _has_live_copy(item, facts):
+    if not _has_live_copy(item, known):
         for image in every:
             if (refusal := _against_last_copy(image, item)) is not None:
                 return refusal
@@ -147,15 +148,13 @@ def _was_assigned(marker: ReplicaMarker) -> bool:
     return isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE
 
 
-def _against_blind(
-    look: SecondLook, blind: Problem, item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
-) -> Refusal:
+def _against_blind(look: SecondLook, blind: Problem, item: SetAside, marker: ReplicaMarker, known: Known) -> Refusal:
     """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
     where = item.log_dir, f"deleting/{item.name}"
     if _was_assigned(marker):
         return _against_silence(*where)
     fix = blind.fix or "name another source with --from"
-    if against_purge(replace(look, blind=None), item, facts) is None:
+    if against_purge(replace(look, blind=None), item, known) is None:
         if marker.reason is not Reason.OPERATOR:
             fix += ", or, once it is due, name it with --even-if-early"
         else:
@@ -174,11 +173,11 @@ def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> R
     return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
 
 
-def _against_the_last(log_dir: str, path: str, item: SetAside, facts: Sequence[LogDirFacts]) -> Refusal:
-    known = item.marker is not None and isinstance(item.marker.evidence, Present)
-    found = "the only in-sync replica when it was staged" if known else "staged with nothing known of its assignment"
+def _against_the_last(log_dir: str, path: str, item: SetAside, known: Known) -> Refusal:
+    is_last = item.marker is not None and isinstance(item.marker.evidence, Present)
+    found = "the only in-sync replica when it was staged" if is_last else "staged with nothing known of its assignment"
     name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
-    copies = [one for disk in facts for one in disk.set_aside if not set(keys_of(one)).isdisjoint(keys_of(item))]
+    copies = known.set_aside(identity_of(item), Kind.STAGED, Kind.PURGING, Kind.INCOMING)
     # Without both all of them would go: two disks may hold a copy of one name.
     which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
     fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
@@ -186,12 +185,12 @@ def _against_the_last(log_dir: str, path: str, item: SetAside, facts: Sequence[L
 
 
 def _against_assigned(
-    look: SecondLook, image: Image, item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
+    look: SecondLook, image: Image, item: SetAside, marker: ReplicaMarker, known: Known
 ) -> Refusal | None:
     """Return why what is still assigned here may not be purged, ``None`` if it may."""
     where = item.log_dir, f"deleting/{item.name}"
     one = claim(image, item.topic, item.topic_id, item.partition).partition
-    is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, facts)
+    is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
     if is_live_here and _is_news(image, marker) and _was_assigned(marker):
         return None
     elsewhere = () if one is None else other_in_sync(image, one)
@@ -212,9 +211,8 @@ def _against_assigned(
     return refuse_as(*where, Why.STILL_ASSIGNED, expected, found, fix)
 
 
-def _has_live_copy(item: SetAside, facts: Sequence[LogDirFacts]) -> bool:
-    found = live_namesakes(facts, set(keys_of(item)))
-    return has_live_copy(item, (replica for replicas in found.values() for replica in replicas))
+def _has_live_copy(item: SetAside, known: Known) -> bool:
+    return has_live_copy(item, known.replicas(identity_of(item), Kind.LIVE))
 
 
 def _against_last_copy(image: Image, item: SetAside) -> Refusal | None:

@@ -19,7 +19,7 @@ from logdir.decide.selector import parse, select
 from logdir.errors import ConfigError
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import ReplicaMarker
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import Known, LogDirFacts, SetAside
 
 
 def selector_of(item: SetAside) -> str:
@@ -51,7 +51,7 @@ def why_listed(item: SetAside, assignment: Assignment, refusal: Refusal | None, 
 
 
 def with_words(
-    refusal: Refusal | None, look: SecondLook, item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
+    refusal: Refusal | None, look: SecondLook, item: SetAside, marker: ReplicaMarker, known: Known
 ) -> tuple[Refusal | None, str]:
     """Return what keeps one from being purged that time alone does not make due, with all that lifts it together.
 
@@ -60,7 +60,7 @@ def with_words(
         look: What is known now.
         item: The replica.
         marker: Of it, just read.
-        facts: Of every log dir.
+        known: What lies on every log dir.
 
     Returns:
         The refusal, and what lifts the deadline where there is no refusal, empty where no override does.
@@ -71,7 +71,7 @@ def with_words(
         flags = "--even-if-early"
     else:
         return refusal, ""
-    words = overrides_for(look, item, facts, flags)
+    words = overrides_for(look, item, known, flags)
     if words is None:
         return refusal, ""
     if refusal is None:
@@ -82,16 +82,14 @@ def with_words(
     return refusal, ""
 
 
-def early_words(
-    refusal: Refusal | None, look: SecondLook, item: SetAside, marker: ReplicaMarker, facts: Sequence[LogDirFacts]
-) -> str:
+def early_words(refusal: Refusal | None, look: SecondLook, item: SetAside, marker: ReplicaMarker, known: Known) -> str:
     """Return what more must be said before a deadline of what is refused for its assignment, too; else nothing.
 
     Args: as ``with_words``.
     """
     if refusal is None or refusal.why is not Why.STILL_ASSIGNED or not may_go_early(marker):
         return ""
-    words = overrides_for(look, item, facts, "--even-if-early")
+    words = overrides_for(look, item, known, "--even-if-early")
     return "" if words is None else f"before its deadline say {words}"
 
 

@@ -25,7 +25,7 @@ from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
-from logdir.observe.facts import LogDirFacts
+from logdir.observe.facts import Known, LogDirFacts
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
 from logdir.service.config import BrokerConfig
@@ -97,10 +97,11 @@ class Looking:
         if item is None:
             place = self._broker.path_of(action.log_dir, f"deleting/{action.name}")
             return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
-        refusal = against_purge(self.look, item, self.facts)
+        refusal = against_purge(self.look, item, self._known)
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
 
     def _read(self) -> None:
+        self._known = Known(self.facts)
         self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
         used = highest(self._broker.on_all(controller.read_records))
         looked = recheck(self._source, self._broker.ports, self.facts, used, overrides=self._overrides)

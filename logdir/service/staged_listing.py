@@ -5,7 +5,7 @@ Spec: design §3.3, §6.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -28,7 +28,7 @@ from logdir.formats.heartbeat_file import Heartbeat
 from logdir.formats.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.classify import WORK_ROOT_FILE
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import Known, SetAside
 from logdir.reasons import Reason
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.cluster_state import require_source
@@ -164,7 +164,8 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     roots, now = read_roots(ports, unread), read_instant()
     # Nothing staged asks nothing of the cluster.
     looked = recheck(asked.source, ports, facts, roots.used, is_past_needed=True) if items else None
-    lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, facts) for one in items]
+    known = Known(facts)
+    lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, known) for one in items]
     if asked.are_ends_wanted:
         lines = [replace(line, log_end=log_end_of(ports, item)) for line, item in zip(lines, items, strict=False)]
     blank = unformatted(facts)
@@ -263,9 +264,7 @@ def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
     return Roots(beats, highest(whole), problems, closed, len(sites) == len(named.log_dirs))
 
 
-def listed(
-    item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, facts: Sequence[LogDirFacts]
-) -> StagedItem:
+def listed(item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, known: Known) -> StagedItem:
     """Say of one staged replica until when it can be undone, and what keeps it from being purged.
 
     Args:
@@ -273,7 +272,7 @@ def listed(
         beat: Of its log dir.
         now: This moment.
         looked: What the cluster says.
-        facts: Of every log dir.
+        known: What lies on every log dir.
     """
     marker = item.marker
     if item.kind is Kind.PURGING:
@@ -286,11 +285,11 @@ def listed(
         return StagedItem.of(item, INCOMING, part if item.is_partial else "on its way in")
     assignment = assignment_of(looked.cluster, item)
     restore_class = class_of(assignment.state).value
-    gate = against_purge(looked.look, item, facts)
+    gate = against_purge(looked.look, item, known)
     when = due(marker, beat, now)
     words = ""
     if isinstance(when, Held):
-        gate, words = with_words(gate, looked.look, item, marker, facts)
+        gate, words = with_words(gate, looked.look, item, marker, known)
     about = why_listed(item, assignment, gate, looked.cluster)
     until: int | None = None
     match when:
@@ -299,7 +298,7 @@ def listed(
         case Due():
             state, why = HELD, about
         case NotYet(at_earliest_wall_ms=at_ms):
-            early = early_words(gate, looked.look, item, marker, facts)
+            early = early_words(gate, looked.look, item, marker, known)
             state, until, why = COUNTING, at_ms, "; ".join(filter(None, (about, early)))
         case Held(why=found):
             state, why = HELD, "; ".join(filter(None, (about, found, words))) if gate is None else about

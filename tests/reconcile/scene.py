@@ -12,7 +12,7 @@ from logdir.evidence import Evidence, Proof, Removed
 from logdir.formats.controller_file import ControllerFile
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import Known, LogDirFacts, Replica, SetAside
 from logdir.reasons import Reason
 from tests.logdir.desired.log_dir import (
     LogDir,
@@ -84,5 +84,5 @@ def watermark(offset: int, epoch: int, *, is_prefix_checked: bool = False) -> Wa
 def why_no_purge(
     image: Image | None, one: SetAside, facts: tuple[LogDirFacts, ...], used: ControllerFile | None = FRESH
 ) -> str | None:
-    refusal = against_purge(SecondLook(image=image, used=used), one, facts)
+    refusal = against_purge(SecondLook(image=image, used=used), one, Known(facts))
     return None if refusal is None else refusal.why.value

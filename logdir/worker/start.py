@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar, cast
 from logdir.errors import LogDirError
 from logdir.observe.share import is_alone
 from logdir.worker.calls import Signature
+from logdir.worker.child import answer_one, serve, settle
 from logdir.worker.port import LocalPort, Port
 from logdir.worker.remote import RemotePort, Waiting
 
@@ -87,8 +88,6 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
     pid = os.fork()
     if pid == 0:
         try:
-            from logdir.worker.child import answer_one, settle
-
             settle(theirs, starter)
             # A copy of this process has the arguments: they need not be sent.
             answer_one(theirs, lambda: call(*args, **kwargs), Signature.of(call))
@@ -127,8 +126,6 @@ def _forked(connection: socket.socket) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            from logdir.worker.child import serve, settle
-
             settle(connection, starter)
             serve(connection)
         finally:

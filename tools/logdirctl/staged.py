@@ -8,6 +8,7 @@ Spec: design §3.3, §6.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from logdir.decide.assignment import Assigned
@@ -18,7 +19,6 @@ from logdir.text import printable, quoted, utc
 from tools import render
 from tools.cli import Exit, Streams, envelope, say
 from tools.columns import Column, table
-from tools.logdirctl import staged_adopt, staged_change
 from tools.logdirctl.broker import add_change
 from tools.logdirctl.delay import add_delay
 from tools.logdirctl.naming import request_of, words_of
@@ -51,13 +51,6 @@ def add_parser(commands: Any) -> None:
     add_change(ls, changes=False)
     add_source(ls)
     ls.set_defaults(run=act_ls, title="staged ls")
-    acts = {
-        "restore": staged_change.restore,
-        "hold": staged_change.hold,
-        "export": staged_change.export,
-        "purge": staged_change.purge,
-        "adopt": staged_adopt.adopt,
-    }
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
         (
@@ -81,7 +74,7 @@ def add_parser(commands: Any) -> None:
         parser.add_argument("selector", metavar="SELECTOR", help=_SELECTOR + more, **optional)
         add_change(parser)
         _add_own(parser, name)
-        parser.set_defaults(run=acts[name], title=f"staged {name}")
+        parser.set_defaults(run=partial(_change, name), title=f"staged {name}")
 
 
 def _add_own(parser: Any, name: str) -> None:
@@ -147,6 +140,23 @@ def _add_adopt(parser: Any) -> None:
         action="store_true",
         help="adopt also where it is not known that the topic still has its id; the staged directory is kept",
     )
+
+
+def _change(name: str, arguments: argparse.Namespace, streams: Streams) -> int:
+    # Each reads a use case of its own, and a listing none of them.
+    if name == "adopt":
+        from tools.logdirctl import staged_adopt
+
+        return staged_adopt.adopt(arguments, streams)
+    from tools.logdirctl import staged_change
+
+    acts = {
+        "restore": staged_change.restore,
+        "hold": staged_change.hold,
+        "export": staged_change.export,
+        "purge": staged_change.purge,
+    }
+    return acts[name](arguments, streams)
 
 
 def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:

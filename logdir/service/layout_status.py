@@ -22,7 +22,9 @@ from logdir.disk.site import OpenTop
 from logdir.disk.work_root import open_log_dir
 from logdir.errors import LayoutFileMissingError, LogDirError, Problem, WorkRootInsideError
 from logdir.formats.layout_file import LayoutState
+from logdir.service.broker_request import BrokerRequest
 from logdir.service.os_errors import told
+from logdir.service.ports import connected
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """What only a rollback ends for a released Kafka."""
@@ -168,12 +170,24 @@ class LayoutStatus:
         return BrokerStart.INSIDE if any(one.is_inside for one in found) else BrokerStart.FREE
 
 
-def status(log_dirs: Sequence[str]) -> LayoutStatus:
-    """Look at the log dirs of a broker; what cannot be read is a problem in what is returned."""
-    return LayoutStatus(log_dirs=tuple(_look_at(log_dir) for log_dir in log_dirs))
+def status(request: BrokerRequest) -> LayoutStatus:
+    """Look at the log dirs of a broker; what cannot be read is a problem in what is returned.
+
+    Raises:
+        ConfigError: the broker is not named right.
+    """
+    with connected(request) as ports:
+        found = ports.each(lambda port: port.begin(look_at, port.log_dir))
+        return LayoutStatus(
+            log_dirs=tuple(
+                LogDirLayout(log_dir=port.log_dir, problem=one.problem()) if isinstance(one, LogDirError) else one
+                for port, one in zip(ports.ports, found, strict=True)
+            )
+        )
 
 
-def _look_at(log_dir: str) -> LogDirLayout:
+def look_at(log_dir: str) -> LogDirLayout:
+    """Look at one log dir."""
     with ExitStack() as stack:
         try:
             with told(log_dir):

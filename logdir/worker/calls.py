@@ -43,6 +43,7 @@ CALLS: Final = frozenset(
         "logdir.service.cluster_state:read_cluster_state",
         "logdir.service.cluster_state:read_stamp",
         "logdir.service.desired_source:read_desired",
+        "logdir.service.layout_status:look_at",
         "logdir.service.own_log:own_log",
         "logdir.service.purge_recheck:look_again",
         "logdir.worker.look:look_deep",

@@ -15,7 +15,7 @@ from logdir.errors import LogDirError, Problem
 from logdir.service.layout_status import BrokerStart, status
 from logdir.text import quoted
 from tools.cli import Exit, Streams, failed, say
-from tools.logdirctl.naming import broker_of, words_of
+from tools.logdirctl.naming import request_of, words_of
 
 SLUG = "interrupted"
 _OVERRIDES = ("--even-", "--include-held")
@@ -72,7 +72,7 @@ def _how_it_is(arguments: argparse.Namespace) -> str:
 def _layout_now(arguments: argparse.Namespace) -> str:
     """Return whether a broker can start on the log dirs, as they lie now."""
     try:
-        found = status(broker_of(arguments).log_dirs)
+        found = status(request_of(arguments))
     except LogDirError:
         return _START[BrokerStart.UNKNOWN]
     return _START[found.start]

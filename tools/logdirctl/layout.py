@@ -20,7 +20,7 @@ from logdir.text import quoted
 from tools.cli import Streams, say
 from tools.logdirctl.broker import add_change, has_override, next_words
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
-from tools.logdirctl.naming import broker_of, request_of, words_of
+from tools.logdirctl.naming import request_of, words_of
 from tools.logdirctl.report import TerminalReporter
 
 _VERBS = (
@@ -93,7 +93,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def act_status(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``layout status``; return the exit status."""
-    found = status(broker_of(arguments).log_dirs)
+    found = status(request_of(arguments))
     verb = "layout rollback" if found.next is StatusNext.ROLLBACK else found.next.value
     return print_status(arguments, streams, found, f"logdirctl {verb} {words_of(arguments)}")
 

@@ -9,6 +9,7 @@ from logdir.disk.bar import BarState
 from logdir.errors import Problem
 from logdir.formats.layout_file import LayoutFile, LayoutState
 from logdir.ids import TopicId
+from logdir.service.broker_request import BrokerRequest
 from logdir.service.layout_status import BrokerStart, LayoutStatus, LogDirLayout, StatusNext, status
 from tests.builders import TOPIC_ID
 
@@ -88,7 +89,7 @@ def test_a_plan_goes_on_only_where_every_log_dir_is_on_its_way_there(
 
 
 def test_a_log_dir_that_is_not_there_is_a_problem_and_no_error() -> None:
-    (found,) = status(["/nowhere/d1"]).log_dirs
+    (found,) = status(BrokerRequest(log_dirs="/nowhere/d1")).log_dirs
     assert (found.counts, found.layout, found.state, found.plan_sha256) == ((None, None, None), None, None, None)
     assert found.problem is not None
     assert found.problem.slug == "log-dir-offline"

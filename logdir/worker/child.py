@@ -64,9 +64,10 @@ def settle(connection: socket.socket, starter: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for standard in range(3):
         os.dup2(null, standard)
-    kept = connection.fileno()
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != connection.fileno():
+            with suppress(OSError):  # that of the listing is closed already
+                os.close(int(name))
 
 
 def serve(connection: socket.socket) -> None:

@@ -81,6 +81,9 @@ class Port(Protocol):
     def is_idle(self) -> bool:
         """Whether it can be asked, and would answer."""
 
+    def end(self) -> None:
+        """Let its worker end, without waiting for that."""
+
     def close(self) -> None:
         """Release the locks and close what is open; twice does nothing."""
 
@@ -142,6 +145,9 @@ class LocalPort:
         if self._opened.root is None:
             raise ValueError("no work root is open")
         return self._opened.root
+
+    def end(self) -> None:
+        """As ``Port.end``: there is no worker."""
 
     def close(self) -> None:
         """As ``Port.close``."""

@@ -152,6 +152,7 @@ class RemotePort:
         """When it last gave a sign of life, or was asked."""
         self._patience_ms = patience_ms
         self.connection = connection
+        connection.settimeout(patience_ms / 1000)  # a worker that was stopped reads nothing
         self._inbox = Inbox()
         self._asked: _Sent[Any] | None = None
         self._problem: LogDirSuspectError | None = None
@@ -215,7 +216,9 @@ class RemotePort:
             sent.fail(_again(self._problem))
             return sent
         if self._asked is not None:
-            raise RuntimeError(f"{self.log_dir}: {self._asked.what} is not answered yet")
+            self.give_up("it was interrupted")  # who asked left before the answer
+            sent.fail(RuntimeError() if self._problem is None else _again(self._problem))
+            return sent
         request = frame([name_of(call), signature.encode(args, kwargs)])
         self._asked = sent
         self.heard_ms = clock.monotonic_ms()
@@ -293,6 +296,11 @@ class RemotePort:
         )
         allowed = view.is_unsupported_fs_allowed
         return WorkRoot(kind=view.kind, site=site, belongs=view.belongs, opened=ExitStack(), unsupported_fs=allowed)
+
+    def end(self) -> None:
+        """As ``Port.end``."""
+        if not self._is_closed:
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """As ``Port.close``; a worker that answers has ended then."""

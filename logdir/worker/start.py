@@ -104,6 +104,9 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
 def close_all(ports: Sequence[Port]) -> None:
     """Close all; those whose workers answer have ended then."""
     for port in ports:
+        with suppress(OSError):
+            port.end()  # side by side
+    for port in ports:
         with suppress(LogDirError, OSError):
             port.close()
 

@@ -121,7 +121,8 @@ class TerminalReporter:
         if self._err.isatty() and time.monotonic() >= self._next:
             self._next = time.monotonic() + _NOTE_EVERY_S
             self._is_shown = True
-            self._err.write(f"\r{self._what}: {self._done} of {self._total}")
+            of = f" of {self._total}" if self._total else ""
+            self._err.write(f"\r{self._what}: {self._done}{of}")
             self._err.flush()
 
     def end(self) -> None:

@@ -36,8 +36,8 @@ def typed(words: Words, named: Words) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_line_of_progress_stays_on_a_terminal(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.logdirctl.report._QUIET_S", 0.0)
-    monkeypatch.setattr("tools.logdirctl.report._NOTE_EVERY_S", 0.0)
+    monkeypatch.setattr("tools.logdirctl.progress._QUIET_S", 0.0)
+    monkeypatch.setattr("tools.logdirctl.progress._NOTE_EVERY_S", 0.0)
     if command == "reconcile":
         total, named = 2, Rig(tmp_path).with_removal().named
     else:

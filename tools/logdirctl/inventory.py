@@ -18,7 +18,7 @@ from tools import render
 from tools.cli import Exit, Streams, compact, envelope, say
 from tools.columns import Column, table
 from tools.logdirctl.naming import add_broker, request_of, words_of
-from tools.logdirctl.report import TerminalReporter
+from tools.logdirctl.progress import TerminalReporter
 
 _KINDS = ("live", "future", "delete", "stray", "staged", "purging", "incoming", "unknown")
 

@@ -32,8 +32,16 @@ class KeptFree(NamedTuple):
 
 def kept_free(log_dir: str) -> tuple[KeptFree, ...]:
     """Return a log dir and the place of a work root beside it. Reads only."""
-    places = (log_dir, f"{log_dir.rstrip('/')}{BESIDE}")
-    return tuple(KeptFree(place, os.path.realpath(place), _identity(place)) for place in places)
+    return tuple(KeptFree(place, os.path.realpath(place), _identity(place)) for place in _places(log_dir))
+
+
+def kept_free_unseen(log_dir: str) -> tuple[KeptFree, ...]:
+    """As ``kept_free`` of a log dir that does not answer: by their paths alone."""
+    return tuple(KeptFree(place, os.path.abspath(place), None) for place in _places(log_dir))
+
+
+def _places(log_dir: str) -> tuple[str, str]:
+    return log_dir, f"{log_dir.rstrip('/')}{BESIDE}"
 
 
 def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:

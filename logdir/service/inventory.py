@@ -16,7 +16,7 @@ from typing import Final
 
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.inventory import Disk
-from logdir.observe.outside import KeptFree, kept_free, require_outside_of
+from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen, require_outside_of
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.inventory_files import InventoryFiles, opened_files
 from logdir.service.json_form import HIDDEN
@@ -105,7 +105,7 @@ def take(request: InventoryRequest, reporter: Reporter) -> InventoryResult:
     request.require_valid()
     with connected(request.broker) as ports:
         if request.output is not None and request.is_written:
-            _require_outside(ports, request.output)
+            require_place(ports, request.output)
         scans = _scans(ports, request)
         with opened_files(request.output, len(scans), is_written=request.is_written) as files:
             summaries = _scanned(ports, scans, files, reporter)
@@ -136,23 +136,24 @@ def _scans(ports: BrokerPorts, request: InventoryRequest) -> list[Scan]:
     ]
 
 
-def _require_outside(ports: BrokerPorts, output: str) -> None:
-    """Return if files of a directory lie in no log dir and in no work root; each disk is looked at by a worker."""
+def require_place(ports: BrokerPorts, output: str) -> None:
+    """Return if a directory lies in no log dir and in no work root. Each disk is looked at by its worker.
+
+    Raises:
+        RefusedError: it lies in one.
+        LogDirSuspectError: its own disk does not answer.
+    """
     places: list[KeptFree] = []
     for port, found in zip(ports.ports, ports.each(lambda port: port.begin(kept_free, port.log_dir)), strict=True):
-        places += [_unseen(port.log_dir)] if isinstance(found, LogDirSuspectError) else found
+        places += kept_free_unseen(port.log_dir) if isinstance(found, LogDirSuspectError) else found
     metadata = ports.named.metadata_log_dir
     if metadata is not None and metadata not in ports.named.log_dirs:
         try:
             places += ports.apart(metadata, kept_free, metadata)
         except LogDirSuspectError as error:
             ports.note(error)
-            places.append(_unseen(metadata))
+            places += kept_free_unseen(metadata)
     run_apart(output, ports.patience_ms, require_outside_of, output, tuple(places))
-
-
-def _unseen(log_dir: str) -> KeptFree:
-    return KeptFree(log_dir, os.path.abspath(log_dir), None)
 
 
 def _scanned(ports: BrokerPorts, scans: Sequence[Scan], files: InventoryFiles, reporter: Reporter) -> Sequence[Summary]:

@@ -12,15 +12,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logdir.errors import RefusedError
 from logdir.formats.inventory import Inventory, parse
 from logdir.service.broker_request import BrokerRequest
-from logdir.service.inventory import InventoryRequest, InventoryResult, take
+from logdir.service.inventory import InventoryRequest, InventoryResult, require_place, take
+from logdir.service.ports import connected
 from logdir.service.reporter import SILENT
 from logdir.worker.calls import Descriptor
 from logdir.worker.inventory import Scan, write_inventory
@@ -281,6 +284,21 @@ def test_the_only_log_dir_that_does_not_answer_is_written_down(
     (file,) = (tmp_path / "out").iterdir()
     assert file.name.startswith("unknown-")
     assert (read(file).disk.status, found.disks[0].file, found.disks[0].rows) == ("unreadable", str(file), 0)
+
+
+@pytest.mark.parametrize(("place", "is_refused"), [("d1/inv", True), ("d1.logdird/inv", True), ("out", False)])
+def test_no_inventory_is_written_into_a_log_dir_that_does_not_answer(
+    disks: tuple[Path, Path], tmp_path: Path, workers: None, place: str, is_refused: bool
+) -> None:
+    for one in disks:
+        (one / "meta.properties").unlink()  # by which a log dir is known without its name
+    broker = BrokerRequest(log_dirs=f"{disks[0]},{disks[1]}", disk_timeout_ms=700)
+    with connected(broker) as ports:
+        assert isinstance(ports.ports[0], RemotePort)
+        os.kill(ports.ports[0].pid, signal.SIGSTOP)
+        with pytest.raises(RefusedError) if is_refused else nullcontext():
+            require_place(ports, str(tmp_path / place))
+        assert [one.slug for one in ports.notes] == ["log-dir-suspect"]
 
 
 @pytest.mark.parametrize("output", ["", "a\0b"])

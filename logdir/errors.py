@@ -261,6 +261,12 @@ class WorkRootConflictError(StateError):
     code: ClassVar[str] = "work-root-conflict"
 
 
+class OutputError(LogDirError):
+    """What was to be written outside all log dirs could not be; nothing is left of it."""
+
+    code: ClassVar[str] = "output-failed"
+
+
 class ConfigError(LogDirError):
     """The operator's settings are at fault; ``problems`` holds every one of them."""
 

@@ -1,8 +1,8 @@
-"""Errors of the planning side: the plan's fault, the output's, or that of Spark and its JVM.
+"""Errors of the planning side: the plan's fault, that of a taken output, or that of Spark and its JVM.
 
 One line each, with a way out. The family is caught as ``MigrationError``; ``tools/cli.py`` maps slugs to
 exit statuses. Not here: a fleet file at fault, which is ``logdir.errors.ConfigError`` like any other
-setting.
+setting, and output that cannot be written, ``logdir.errors.OutputError``.
 
 Spec: style §5.6; design §2 law 8.
 """
@@ -36,12 +36,6 @@ class OutputExistsError(MigrationError):
     """The place for a new directory is taken; nothing was changed."""
 
     code: ClassVar[str] = "output-exists"
-
-
-class OutputError(MigrationError):
-    """What was to be written could not be; nothing is left of it."""
-
-    code: ClassVar[str] = "output-failed"
 
 
 class NoSparkError(MigrationError):

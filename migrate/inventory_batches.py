@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from logdir.errors import FormatError, MalformedFileError
+from logdir.errors import FormatError, MalformedFileError, OutputError
 from logdir.formats.inventory import (
     ENTRY_KEYS,
     Disk,
@@ -43,7 +43,6 @@ from logdir.formats.inventory import (
     parse_footer,
     render_disk,
 )
-from migrate.errors import OutputError
 from migrate.fleet_values import is_uri
 
 _BLOCK_BYTES = 4 * 1024 * 1024

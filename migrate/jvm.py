@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate.errors import OutputError, SessionError
+from logdir.errors import OutputError
+from migrate.errors import SessionError
 from migrate.publish import write_file
 
 MINIMUM = 17

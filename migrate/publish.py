@@ -22,8 +22,9 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from logdir.errors import OutputError
 from logdir.observe.outside import require_outside
-from migrate.errors import OutputError, OutputExistsError
+from migrate.errors import OutputExistsError
 
 _EXISTS_FIX = "name a directory that does not exist; nothing is ever replaced"
 

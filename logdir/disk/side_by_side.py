@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import Thread
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from logdir.observe.awaited import awaiting
 
 _T = TypeVar("_T")
+_HANDLERS_RUN_S: Final = 0.1
 
 
 def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> None:
@@ -59,6 +60,7 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
 def _join(thread: Thread, errors: list[BaseException]) -> None:
     while thread.is_alive():
         try:
-            thread.join()
+            # Without a limit no handler of a signal runs until the end where signals restart calls, as in a worker.
+            thread.join(_HANDLERS_RUN_S)
         except KeyboardInterrupt as error:
             errors.append(error)

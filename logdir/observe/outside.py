@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from logdir.errors import RefusedError
 from logdir.observe.classify import META_PROPERTIES, WORK_ROOT_FILE
@@ -17,6 +18,30 @@ _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
 """Files by which a log dir, or a work root, of any broker is known."""
 BESIDE = ".logdird"
 """What is added to the path of a log dir for the work root beside it."""
+
+
+class KeptFree(NamedTuple):
+    """A log dir or work root, as far as it is known without another look at it."""
+
+    path: str
+    real: str
+    """Without links."""
+    identity: tuple[int, int] | None
+    """Device and inode; ``None``: not known."""
+
+
+def kept_free(log_dir: str) -> tuple[KeptFree, ...]:
+    """Return a log dir and the place of a work root beside it. Reads only."""
+    return tuple(KeptFree(place, os.path.realpath(place), _identity(place)) for place in _places(log_dir))
+
+
+def kept_free_unseen(log_dir: str) -> tuple[KeptFree, ...]:
+    """As ``kept_free`` of a log dir that does not answer: by their paths alone."""
+    return tuple(KeptFree(place, os.path.abspath(place), None) for place in _places(log_dir))
+
+
+def _places(log_dir: str) -> tuple[str, str]:
+    return log_dir, f"{log_dir.rstrip('/')}{BESIDE}"
 
 
 def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:
@@ -29,7 +54,16 @@ def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:
     Raises:
         RefusedError: it would lie in one.
     """
-    around = _around(os.path.realpath(path), log_dirs)
+    require_outside_of(path, tuple(place for log_dir in log_dirs for place in kept_free(log_dir)))
+
+
+def require_outside_of(path: str, places: tuple[KeptFree, ...]) -> None:
+    """As ``require_outside``; looks at the path alone, not at the log dirs.
+
+    Raises:
+        RefusedError: it would lie in one.
+    """
+    around = _around(os.path.realpath(path), places)
     if around is not None:
         raise RefusedError(
             path,
@@ -39,11 +73,10 @@ def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:
         )
 
 
-def _around(real: str, log_dirs: Sequence[str]) -> str | None:
+def _around(real: str, places: Sequence[KeptFree]) -> str | None:
     """Return the log dir or work root in which a path without links lies, ``None`` if in none."""
-    known = [place for log_dir in log_dirs for place in (log_dir, f"{log_dir.rstrip('/')}{BESIDE}")]
-    by_identity = {identity: place for place in known if (identity := _identity(place)) is not None}
-    by_path = {os.path.realpath(place): place for place in known}
+    by_identity = {place.identity: place.path for place in places if place.identity is not None}
+    by_path = {place.real: place.path for place in places}
     for above in _upwards(real):
         # A bind mount has another path, a place that is not there yet has no identity.
         identity = _identity(above)

@@ -119,6 +119,30 @@ def _utf8(text: str | None) -> str | None:
     return text and text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
+def configured(
+    log_dir: str,
+    *,
+    exact: bool,
+    log_dirs: tuple[str, ...] | None,
+    rack: str | None,
+    taken_at_ms: int | None = None,
+) -> Disk:
+    """Return what is known of a log dir without a look at it; arguments as of ``scan_log_dir``."""
+    return Disk(
+        log_dir=os.fsencode(os.path.abspath(log_dir)).decode("utf-8", "replace"),
+        taken_at_ms=now_ms() if taken_at_ms is None else taken_at_ms,
+        exact=exact,
+        status="ok",
+        log_dirs=log_dirs,
+        rack=_utf8(rack),
+    )
+
+
+def unread(disk: Disk, problem: str) -> Scanned:
+    """Return a log dir that could not be read, with the problem's slug."""
+    return Scanned(disk._replace(status="unreadable", problems=(problem,)), ())
+
+
 def scan_log_dir(
     log_dir: str,
     *,
@@ -145,19 +169,12 @@ def scan_log_dir(
         problem, and no entries.
     """
     log_dir = os.path.abspath(log_dir)
-    disk = Disk(
-        log_dir=os.fsencode(log_dir).decode("utf-8", "replace"),
-        taken_at_ms=now_ms() if taken_at_ms is None else taken_at_ms,
-        exact=exact,
-        status="ok",
-        log_dirs=log_dirs,
-        rack=_utf8(rack),
-    )
+    disk = configured(log_dir, exact=exact, log_dirs=log_dirs, rack=rack, taken_at_ms=taken_at_ms)
     try:
         with opened(os.open(log_dir, _ROOT)) as directory:
             return _scan_opened(disk, log_dir, directory, processes, progress)
     except OSError as error:
-        return Scanned(disk._replace(status="unreadable", problems=(_status_of(error),)), ())
+        return unread(disk, _status_of(error))
 
 
 def _sorted(entries: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -9,6 +9,7 @@ Spec: spec/baselines.md §1 ("optional second process … for one big disk").
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,9 +25,12 @@ class Share(NamedTuple):
     def result(self) -> bytes | None:
         """Wait for its bytes; ``None`` if it failed. Reaps the process."""
         pieces = []
+        poll = select.poll()
+        poll.register(self.pipe, select.POLLIN)
         with awaiting(f"/proc/{self.pid}/schedstat"):
             try:
-                while piece := os.read(self.pipe, 1 << 20):
+                # A signal ends no read(2) where it restarts calls, and its handler would run when the half is done.
+                while poll.poll() and (piece := os.read(self.pipe, 1 << 20)):
                     pieces.append(piece)
             finally:
                 os.close(self.pipe)
@@ -48,11 +52,11 @@ def is_alone() -> bool:
         return False
 
 
-def send(pipe: int, data: bytes) -> None:
-    """Write all of this to a pipe."""
+def send(descriptor: int, data: bytes) -> None:
+    """Write all of this to a descriptor. Raises ``OSError``."""
     left = memoryview(data)
     while left:
-        left = left[os.write(pipe, left) :]
+        left = left[os.write(descriptor, left) :]
 
 
 def begin(work: Callable[[], bytes]) -> Share | None:

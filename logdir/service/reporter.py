@@ -12,7 +12,7 @@ class Reporter(Protocol):
     """Hears progress and warnings; may do nothing with them."""
 
     def begin(self, what: str, total: int) -> None:
-        """Work on ``total`` items begins; ``what`` names it, as in *restoring*."""
+        """Work on ``total`` items begins, 0: as many as there are; ``what`` names it, as in *restoring*."""
 
     def advance(self, count: int) -> None:
         """So many more items are through."""

@@ -19,7 +19,7 @@ from logdir.worker import codec
 from logdir.worker.open_log_dir import OpenedLogDir
 
 Descriptor = NewType("Descriptor", int)
-"""An open file of the starter, of which the worker gets one of its own; the call closes it."""
+"""An open file of the starter, of which the worker gets one of its own for the length of the call."""
 
 CALLS: Final = frozenset(
     {
@@ -34,10 +34,13 @@ CALLS: Final = frozenset(
         "logdir.worker.operations:capture",
         "logdir.worker.operations:export_copy",
         "logdir.worker.operations:purge",
+        "logdir.worker.inventory:write_inventory",
         "logdir.observe.birth:births",
         "logdir.observe.log_end:log_end",
         "logdir.disk.lock_holder:is_locked",
         "logdir.observe.mounts:identity_at",
+        "logdir.observe.outside:kept_free",
+        "logdir.observe.outside:require_outside_of",
         "logdir.desired.topic_detail:read_details",
         "logdir.disk.file_system:fs_type_at",
         "logdir.service.cluster_state:read_cluster_state",

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from logdir.disk.kernel_process import end_with_starter
 from logdir.errors import LogDirError
@@ -103,7 +103,12 @@ def _answer(opened: OpenedLogDir, value: list[Any]) -> list[object]:
     def make() -> object:
         call = called(name)
         signature = Signature.of(call)
-        result = call(*opened.bound(signature.own), **signature.decode(arguments, opened.received))
+        decoded = signature.decode(arguments, opened.received)
+        try:
+            result = call(*opened.bound(signature.own), **decoded)
+        finally:
+            for parameter in signature.descriptors & decoded.keys():
+                os.close(cast(int, decoded[parameter]))
         return signature.encode_result(result)
 
     return _answered(make)

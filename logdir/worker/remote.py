@@ -355,6 +355,20 @@ def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
         waiting.overdue = None
 
 
+@contextmanager
+def followed(ports: Sequence[Port], progress: Callable[[list[int]], None]) -> Iterator[None]:
+    """Let ``progress`` have now and then how far each call of several ports of a broker is, in their order."""
+    waiting = next((port.waiting for port in ports if isinstance(port, RemotePort)), None)
+    if waiting is None:
+        yield
+        return
+    waiting.progress = progress
+    try:
+        yield
+    finally:
+        waiting.progress = None
+
+
 def gather(pendings: Iterable[Pending[object]]) -> None:
     """Wait until each call of several ports of one broker is over; ``result`` then does not wait."""
     sent = [one for one in pendings if isinstance(one, _Sent)]

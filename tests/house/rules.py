@@ -21,7 +21,7 @@ MOST_TOOLS_LINES = 4340
 CIRCLES: frozenset[frozenset[str]] = frozenset({
     frozenset({"logdir.disk.io", "logdir.disk.whole_path"}),
 })  # fmt: skip
-TAKES_STREAMS = frozenset({"logdir.observe.process", "migrate.inventory_batches"})
+TAKES_STREAMS = frozenset({"migrate.inventory_batches"})
 LONG = frozenset({"logdir.desired.metadata_log", "logdir.disk.io"})
 FLAT = frozenset({"logdir.decide", "logdir.disk", "logdir.formats", "logdir.service", "migrate", "tools.logdirctl"})
 

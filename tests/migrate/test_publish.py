@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.errors import RefusedError
-from migrate.errors import OutputError, OutputExistsError
+from logdir.errors import OutputError, RefusedError
+from migrate.errors import OutputExistsError
 from migrate.publish import new_directory, write_file
 
 

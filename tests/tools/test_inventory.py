@@ -7,18 +7,28 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logdir.errors import RefusedError
 from logdir.formats.inventory import Inventory, parse
-from logdir.observe.process import Request, Summary
-from logdir.observe.process import run as scan_one
+from logdir.service.broker_request import BrokerRequest
+from logdir.service.inventory import InventoryRequest, InventoryResult, require_place, take
+from logdir.service.ports import connected
+from logdir.service.reporter import SILENT
+from logdir.worker.calls import Descriptor
+from logdir.worker.inventory import Scan, write_inventory
+from logdir.worker.remote import RemotePort
+from logdir.worker.start import start
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import tree
 from tools.cli import Exit
@@ -141,55 +151,179 @@ def test_server_properties_names_the_disks_and_the_rack(disks: tuple[Path, Path]
 
 
 _SCANS = """
-import io, json, os, sys
-from logdir.observe.process import Request
-from tools.cli import Streams
-from tools.logdirctl import inventory_disks
+import json, os, sys, threading, time
+from logdir.service.broker_request import BrokerRequest
+from logdir.service.inventory import InventoryRequest, take
 
-is_alone, *paths = json.loads(sys.argv[1])
-if not is_alone:
-    inventory_disks.is_alone = lambda: False
-start, started = inventory_disks._spawned, []
-inventory_disks._spawned = lambda *given: (started.append(given), start(*given))[1]
-def fresh():
-    return [os.fdopen(os.memfd_create("x"), "w+b") for _ in paths]
-with inventory_disks._started([Request(path) for path in paths], fresh()) as children:
-    pids = [child.pid for child in children]
-streams, files = Streams(io.StringIO(), io.StringIO()), fresh()
-try:
-    heard = inventory_disks.scan([Request(path) for path in paths], files, streams)
-except RuntimeError as error:
-    print(json.dumps({"error": str(error)}))
-else:
-    for file in files:
-        file.seek(0)
-    found = [[summary.sha256, file.read().decode()] for summary, file in zip(heard, files)]
-    print(json.dumps({"pids": pids, "interpreters": len(started), "found": found}))
-with open(f"/proc/self/task/{os.getpid()}/children") as file:
-    assert not file.read()
+def children():
+    return [int(pid) for thread in os.listdir("/proc/self/task")
+            for pid in open(f"/proc/self/task/{thread}/children").read().split()]
+
+class Watching:
+    def begin(self, what, total):
+        self.pids = children()
+        self.commands = [open(f"/proc/{pid}/cmdline").read() for pid in self.pids]
+        self.total = 0
+    def advance(self, count): self.total += count
+    def end(self): pass
+
+has_thread, *paths = json.loads(sys.argv[1])
+if has_thread:
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+own, seen = open("/proc/self/cmdline").read(), Watching()
+found = take(InventoryRequest(broker=BrokerRequest(log_dirs=",".join(paths))), seen)
+texts = [[one.sha256, one.content.decode()] for one in found.disks]
+assert not children()
+said = {"pids": seen.pids, "copies": seen.commands.count(own), "total": seen.total, "found": texts}
+print(json.dumps(said), flush=True)
+os._exit(0)
 """
 
 
-def _scans(is_alone: bool, *paths: str) -> Any:
-    """Scan in a process without threads, which this one is not."""
-    command = [sys.executable, "-c", _SCANS, json.dumps([is_alone, *paths])]
+def _scans(has_thread: bool, *paths: str) -> Any:
+    """Scan in a process of its own: a copy of this one has threads."""
+    command = [sys.executable, "-c", _SCANS, json.dumps([has_thread, *paths])]
     return json.loads(subprocess.run(command, cwd=HOME, stdout=subprocess.PIPE, check=True).stdout)
 
 
-@pytest.mark.parametrize("is_alone", [True, False])
-def test_each_of_two_disks_has_a_process_of_its_own(disks: tuple[Path, Path], is_alone: bool) -> None:
-    said = _scans(is_alone, *map(str, disks))
-    assert len(set(said["pids"])) == 2
-    assert said["interpreters"] == (0 if is_alone else 4)
+@pytest.mark.parametrize("has_thread", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_each_log_dir_has_a_worker_process(disks: tuple[Path, Path], has_thread: bool, count: int) -> None:
+    said = _scans(has_thread, *map(str, disks[:count]))
+    assert len(set(said["pids"])) == count
+    # A process with threads starts new interpreters: a copy of it may stand still for ever.
+    assert said["copies"] == (0 if has_thread else count)
+    assert said["total"] == 3 * count
     for digest, text in said["found"]:
         found = parse(io.BytesIO(text.encode()), "x")
         assert (found.sha256, len(found.entries)) == (digest, 3)
 
 
-@pytest.mark.parametrize("is_alone", [True, False])
-def test_child_that_dies_is_an_internal_error_of_one_line(disks: tuple[Path, Path], is_alone: bool) -> None:
-    # No path at all: our own fault, whoever asks so.
-    assert "ended with 1: ValueError: embedded null byte" in _scans(is_alone, str(disks[0]), "\0")["error"]
+def test_fault_of_a_worker_is_the_commands(tmp_path: Path, workers: None) -> None:
+    (port,) = start([str(tmp_path)], 10_000)
+    try:
+        with open(os.devnull, "wb") as nowhere, pytest.raises(RuntimeError, match="embedded null byte"):
+            # No path at all: our own fault, whoever asks so.
+            port.run_opened(write_inventory, Scan("\0"), Descriptor(nowhere.fileno()))
+    finally:
+        port.close()
+
+
+def test_a_worker_keeps_no_file_that_it_was_sent(tmp_path: Path, workers: None) -> None:
+    (port,) = start([str(log_dir(tmp_path / "d"))], 10_000)
+    assert isinstance(port, RemotePort)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            counts = set()
+            for _ in range(3):
+                port.run_opened(write_inventory, Scan(port.log_dir), Descriptor(nowhere.fileno()))
+                counts.add(len(os.listdir(f"/proc/{port.pid}/fd")))
+            assert len(counts) == 1
+            nowhere.write(b"still open here")
+    finally:
+        port.close()
+
+
+class Stopping:
+    """Stops some of the workers as their scans begin; what they might have written before stands in their files."""
+
+    def __init__(self, log_dirs: int, *stopped: int, output: Path | None = None) -> None:
+        self._log_dirs, self._stopped, self._output = log_dirs, stopped, output
+        self.pids: list[int] = []
+
+    def begin(self, what: str, total: int) -> None:
+        pids = [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+        self.pids = sorted(pids)[-self._log_dirs :]
+        for number in self._stopped:
+            os.kill(self.pids[number], signal.SIGSTOP)
+            for partial in () if self._output is None else self._output.glob(f".{number}-*.partial"):
+                partial.write_text("half a line")
+
+    def advance(self, count: int) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+    def warn(self, line: str) -> None:
+        """Do nothing."""
+
+
+def _taken(disks: Sequence[Path], stopping: Stopping, output: Path | None) -> InventoryResult:
+    broker = BrokerRequest(log_dirs=",".join(map(str, disks)), disk_timeout_ms=700)
+    began = time.monotonic()
+    found = take(InventoryRequest(broker=broker, output=None if output is None else str(output)), stopping)
+    assert time.monotonic() - began < 8
+    assert not any(Path(f"/proc/{pid}").exists() for pid in stopping.pids)
+    return found
+
+
+@pytest.mark.parametrize("is_in_files", [True, False])
+def test_log_dir_that_does_not_answer_is_written_down(
+    disks: tuple[Path, Path], tmp_path: Path, workers: None, is_in_files: bool
+) -> None:
+    output = tmp_path / "out" if is_in_files else None
+    found = _taken(disks, Stopping(2, 0, output=output), output)
+    assert not found.is_sound
+    ((slug, path, _, _, _),) = found.problems
+    assert (slug, path) == ("log-dir-suspect", str(disks[0]))
+    texts = []
+    for one in found.disks:
+        texts.append(Path(str(one.file)).read_bytes() if one.content is None else one.content)
+    silent, other = (parse(io.BytesIO(text), "x") for text in texts)
+    assert (silent.disk.status, silent.disk.problems, silent.entries) == ("unreadable", ("io-error",), ())
+    assert (silent.disk.log_dir, silent.disk.log_dirs) == (str(disks[0]), tuple(map(str, disks)))
+    assert (other.disk.status, len(other.entries)) == ("ok", 3)
+    assert output is None or len(os.listdir(output)) == 2
+
+
+def test_the_only_log_dir_that_does_not_answer_is_written_down(
+    disks: tuple[Path, Path], tmp_path: Path, workers: None
+) -> None:
+    found = _taken(disks[:1], Stopping(1, 0), tmp_path / "out")
+    (file,) = (tmp_path / "out").iterdir()
+    assert file.name.startswith("unknown-")
+    assert (read(file).disk.status, found.disks[0].file, found.disks[0].rows) == ("unreadable", str(file), 0)
+
+
+@pytest.mark.parametrize(("place", "is_refused"), [("d1/inv", True), ("d1.logdird/inv", True), ("out", False)])
+def test_no_inventory_is_written_into_a_log_dir_that_does_not_answer(
+    disks: tuple[Path, Path], tmp_path: Path, workers: None, place: str, is_refused: bool
+) -> None:
+    for one in disks:
+        (one / "meta.properties").unlink()  # by which a log dir is known without its name
+    broker = BrokerRequest(log_dirs=f"{disks[0]},{disks[1]}", disk_timeout_ms=700)
+    with connected(broker) as ports:
+        assert isinstance(ports.ports[0], RemotePort)
+        os.kill(ports.ports[0].pid, signal.SIGSTOP)
+        with pytest.raises(RefusedError) if is_refused else nullcontext():
+            require_place(ports, str(tmp_path / place))
+        assert [one.slug for one in ports.notes] == ["log-dir-suspect"]
+
+
+@pytest.mark.parametrize("output", ["", "a\0b"])
+def test_output_that_is_no_path_is_refused(disks: tuple[Path, Path], output: str) -> None:
+    status, value, _ = run_json("--log-dirs", disks[0], "-o", output)
+    assert status == Exit.USAGE
+    assert [(p["slug"], p["path"]) for p in value["problems"]] == [("config-error", "--output")]
+
+
+_HALF = """
+import os, signal, sys, time
+from logdir.observe import share
+woken = []
+signal.signal(signal.SIGALRM, lambda *_: woken.append(1))
+signal.siginterrupt(signal.SIGALRM, False)
+half = share.begin(lambda: time.sleep(1) or b"x")
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+assert half.result() == b"x"
+print(len(woken) > 3)
+"""
+
+
+def test_a_worker_that_waits_for_its_half_still_gives_signs_of_life() -> None:
+    done = subprocess.run([sys.executable, "-c", _HALF], cwd=HOME, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -372,10 +506,9 @@ def test_second_process_sees_what_one_sees(tmp_path: Path) -> None:
 
 
 def test_summary_has_no_digest_where_nothing_was_written(disks: tuple[Path, Path]) -> None:
-    with open(os.devnull, "wb") as nowhere:
-        summary = scan_one(Request(str(disks[0]), is_written=False), nowhere, lambda _: None)
-    assert isinstance(summary, Summary)
-    assert (summary.sha256, summary.rows) == (None, 3)
+    broker = BrokerRequest(log_dirs=str(disks[0]))
+    (found,) = take(InventoryRequest(broker=broker, is_written=False), SILENT).disks
+    assert (found.sha256, found.rows, found.content, found.file) == (None, 3, None, None)
 
 
 @pytest.mark.parametrize(

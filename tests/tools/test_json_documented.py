@@ -15,6 +15,7 @@ from logdir.service.describe import DescribeResult
 from logdir.service.describe_item import ClusterItem, DescribedItem
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
+from logdir.service.inventory import InventoryDisk, InventoryResult
 from logdir.service.json_form import keys_of
 from logdir.service.metadata import DirectoryItem, LeafItem, MetadataLog, ShellItem
 from logdir.service.reconcile_item import ReconcileItem
@@ -23,6 +24,7 @@ from logdir.service.result import AdoptingTopic, AdoptResult, ItemResult, PurgeR
 from logdir.service.source_item import SourceItem
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
+from logdir.worker.inventory import KindFigures
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, two_disks
@@ -32,6 +34,7 @@ CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged exp
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     "explain": ((ExplainResult,), (Entry,)),
+    "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
     CHANGES: ((PurgeResult, UninstallResult), (ItemResult,)),
     "staged ls": ((StagedListing,), (StagedItem,)),
@@ -43,7 +46,6 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
 }
 """Of each section the objects of its tables, in their order; the keys of several types stand in one table."""
 NOT_YET = {
-    "inventory",
     "layout check, layout apply, layout verify, layout rollback, layout finalize",
     "layout status",
     "metadata dump",
@@ -87,6 +89,11 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     one, two = two_disks(tmp_path)
     broker = ["--log-dirs", f"{one},{two}"]
     source = list(elsewhere(tmp_path))
+    _, found = ctl_json("inventory", *broker, "-o", tmp_path / "inventories")
+    disk = found["disks"][0]
+    assert [keys(found), keys(disk), keys(disk["kinds"]["live"])] == SECTIONS["inventory"]
+    _, found = ctl_json("inventory", *broker)
+    assert keys(found["disks"][0]) == SECTIONS["inventory"][1] | {"entries"}
     _, made = ctl_json("init", *broker, "--apply")
     assert [keys(made), keys(made["work_roots"][0])] == SECTIONS["init"][:2]
     _, staged = ctl_json("stage", "other", *source, *broker, "--apply")

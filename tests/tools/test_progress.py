@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from logdir.observe.log_end import log_end
+from logdir.worker.channel import frame
+from logdir.worker.remote import RemotePort, Waiting, followed, gather
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import Rig
 from tools.cli import Exit
@@ -36,8 +42,8 @@ def typed(words: Words, named: Words) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_line_of_progress_stays_on_a_terminal(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.logdirctl.report._QUIET_S", 0.0)
-    monkeypatch.setattr("tools.logdirctl.report._NOTE_EVERY_S", 0.0)
+    monkeypatch.setattr("tools.logdirctl.progress._QUIET_S", 0.0)
+    monkeypatch.setattr("tools.logdirctl.progress._NOTE_EVERY_S", 0.0)
     if command == "reconcile":
         total, named = 2, Rig(tmp_path).with_removal().named
     else:
@@ -50,3 +56,36 @@ def test_no_line_of_progress_stays_on_a_terminal(command: str, tmp_path: Path, m
     shown, _, after = written.rpartition(f": {total} of {total}")
     assert shown, written
     assert after.startswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("log_dirs", [1, 2])
+def test_an_inventory_counts_entries_and_leaves_no_line(
+    log_dirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.logdirctl.progress._QUIET_S", 0.0)
+    named = ",".join(map(str, two_disks(tmp_path)[:log_dirs]))
+    out, err = io.StringIO(), Terminal()
+    assert main(["inventory", "--log-dirs", named, "--json"], out, err) == Exit.DONE
+    rows = sum(one["rows"] for one in json.loads(out.getvalue())["result"]["disks"])
+    assert err.getvalue() == f"\rentries of {log_dirs} log dirs: {rows}\r\x1b[K"
+
+
+def test_how_far_each_worker_is_comes_with_its_signs_of_life() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, subprocess.Popen(["sleep", "600"]) as worker:
+        port = RemotePort("/d", worker.pid, ours, 10_000, Waiting())
+        said: list[object] = [["alive", 9], ["result", 7]]
+        heard = []
+
+        def progress(counts: list[int]) -> None:
+            heard.append(counts)
+            if said:
+                theirs.sendall(frame(said.pop(0)))
+
+        pending = port.begin(log_end, "/d", "t-0")
+        theirs.sendall(frame(["alive", 4]))
+        with followed([port], progress):
+            gather([pending])
+        assert (pending.result(), heard) == (7, [[4], [9], [9]])
+        worker.kill()
+        port.close()

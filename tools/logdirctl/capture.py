@@ -20,7 +20,8 @@ from tools.cli import Exit, Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
 from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import TerminalReporter, finish, is_planned
+from tools.logdirctl.progress import TerminalReporter
+from tools.logdirctl.report import finish, is_planned
 
 
 def add_parser(commands: Any) -> None:

@@ -21,7 +21,7 @@ from tools.cli import Streams, say
 from tools.logdirctl.broker import add_change, has_override, next_words
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
 from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import TerminalReporter
+from tools.logdirctl.progress import TerminalReporter
 
 _VERBS = (
     ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),

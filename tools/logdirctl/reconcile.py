@@ -22,9 +22,9 @@ from tools.cli import Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.delay import add_delay, delay_problems, delay_words
 from tools.logdirctl.naming import request_of, words_of
+from tools.logdirctl.progress import TerminalReporter
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
 from tools.logdirctl.reconcile_report import report, rests_on
-from tools.logdirctl.report import TerminalReporter
 from tools.logdirctl.source import add_source, source_of, source_words
 from tools.logdirctl.usage import duration_of
 

@@ -19,8 +19,9 @@ from tools.cli import Exit, Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
 from tools.logdirctl.naming import request_of, words_of
+from tools.logdirctl.progress import TerminalReporter
 from tools.logdirctl.protection import add_protection, protected_of, protection_words
-from tools.logdirctl.report import TerminalReporter, finish, is_planned
+from tools.logdirctl.report import finish, is_planned
 from tools.logdirctl.source import add_source, named_words, source_of
 
 

@@ -19,7 +19,8 @@ from tools.cli import Exit, Streams
 from tools.logdirctl.broker import said_of_override
 from tools.logdirctl.delay import delay_of, delay_words
 from tools.logdirctl.naming import request_of
-from tools.logdirctl.report import TerminalReporter, finish, is_planned
+from tools.logdirctl.progress import TerminalReporter
+from tools.logdirctl.report import finish, is_planned
 from tools.logdirctl.source import source_of
 from tools.logdirctl.staged_change import next_line, selection_of
 

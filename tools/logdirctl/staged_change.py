@@ -28,7 +28,8 @@ from logdir.text import quoted, utc
 from tools.cli import Exit, Streams
 from tools.logdirctl.broker import has_override, next_words, said_of_override
 from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import WHERE_READ, TerminalReporter, finish, is_planned
+from tools.logdirctl.progress import TerminalReporter
+from tools.logdirctl.report import WHERE_READ, finish, is_planned
 from tools.logdirctl.source import named_words, source_of
 
 

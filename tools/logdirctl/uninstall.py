@@ -23,7 +23,8 @@ from logdir.service.uninstall import UninstallRequest
 from tools.cli import Streams
 from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
 from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import TerminalReporter, finish, is_planned
+from tools.logdirctl.progress import TerminalReporter
+from tools.logdirctl.report import finish, is_planned
 from tools.logdirctl.source import add_source, named_words, source_of
 
 

@@ -53,7 +53,7 @@ MODULES = frozenset({"shutil", "tempfile", "ctypes", "mmap", "fileinput", "sqlit
 OF_PATHS = frozenset({"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "rmdir"})
 WRITERS = {
     "logdir/disk/elsewhere.py": "exports, outside all log dirs: it refuses to write into one",
-    "tools/logdirctl/inventory_output.py": "the inventory file, wherever the operator wants it",
+    "logdir/service/inventory_files.py": "the inventory file, wherever the operator wants it",
     "migrate/publish.py": "plans and reports, wherever the operator wants them",
     "migrate/snapshot.py": "hands inventories to the writer of inventories",
 }
@@ -64,7 +64,7 @@ ELSEWHERE = {
     ("tools/render.py", "import shutil"): "get_terminal_size: asks how wide the terminal is, changes nothing",
     ("tools/streams.py", "os.O_RDWR"): "the null device, in place of a standard stream that is closed",
     ("tools/streams.py", "os.O_WRONLY"): "the null device, when the reader of the output is gone",
-    ("logdir/observe/share.py", "os.write"): "a pipe to another process of this program",
+    ("logdir/observe/share.py", "os.write"): "a pipe to another process of this program, or a file that it opened",
 }
 """What looks like a change and is none of a disk."""
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from logdir.disk.side_by_side import for_each
+from logdir.observe.awaited import is_getting_on
+
+HOME = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +60,62 @@ def test_the_first_error_ends_it_for_all(at_once: int, kind: type[BaseException]
         for_each(range(50), call, at_once)
     assert begun == list(range(len(begun)))
     assert 5 <= len(begun) <= 4 + 2 * at_once
+
+
+_AWAITED = """
+import signal, threading, time
+from logdir.disk.side_by_side import for_each
+from logdir.observe.awaited import is_getting_on
+woken = []
+signal.signal(signal.SIGALRM, lambda *_: woken.append(1))
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+begun = threading.Event()
+
+def call(item):
+    if threading.current_thread() is threading.main_thread():
+        begun.wait()
+    else:
+        begun.set()
+        time.sleep(1.5)
+
+for_each(range(2), call, 2)
+print(len(woken) >= 5)
+"""
+
+
+def test_who_waits_for_a_thread_still_handles_signals() -> None:
+    """A worker gives its signs of life so, and restarts interrupted calls."""
+    done = subprocess.run([sys.executable, "-c", _AWAITED], cwd=HOME, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_a_thread_that_hangs_is_no_work() -> None:
+    """A worker whose helper hangs in the kernel must not pass for one that is at work."""
+    begun, ended = threading.Event(), threading.Event()
+    found: list[bool] = []
+
+    def look() -> None:
+        begun.wait()
+        time.sleep(0.5)
+        is_getting_on()
+        time.sleep(0.3)
+        found.append(is_getting_on())
+        ended.set()
+
+    def call(item: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait()
+        else:
+            begun.set()
+            ended.wait()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for_each(range(2), call, 2)
+    looking.join()
+    assert found == [False]
+    assert is_getting_on()
 
 
 def test_of_nothing_nothing_is_called() -> None:

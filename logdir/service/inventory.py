@@ -1,0 +1,205 @@
+"""Scan every log dir of one broker, side by side, into one inventory each. Reads the log dirs, and needs no work root.
+
+A log dir that does not answer has an inventory too: unreadable, and without entries.
+
+Not here: the scan (``worker.inventory``), where inventories go (``inventory_files``).
+
+Spec: design §2 law 6, §6, §7.1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from logdir.errors import ConfigError, LogDirSuspectError, Problem
+from logdir.formats.inventory import Disk
+from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen, require_outside_of
+from logdir.service.broker_request import BrokerRequest
+from logdir.service.inventory_files import InventoryFiles, opened_files
+from logdir.service.json_form import HIDDEN
+from logdir.service.ports import BrokerPorts, connected
+from logdir.service.reporter import Reporter
+from logdir.text import utf8
+from logdir.worker.calls import Descriptor
+from logdir.worker.inventory import KindFigures, Scan, Summary, write_inventory, write_unanswered
+from logdir.worker.remote import followed
+from logdir.worker.start import run_apart
+
+_FIXES: Final = {
+    "absent": "mount it or take it out of log.dirs",
+    "no-permission": "run as the broker's user",
+    "io-error": "look at the kernel's log; do not restart the broker before you know more",
+    "meta-properties-missing": "no broker starts on it: format it, or mount the right disk",
+    "meta-properties-malformed": "a broker takes it for offline, or will not start on it; see docs/errors.md",
+}
+_ORDINARY: Final = ("plain-file", "partition-metadata-missing", "name-truncated")
+"""Problems of entries of which the figures are enough."""
+_NO_RACK: Final = "the inventories hold no broker.rack: name it in the fleet file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryRequest:
+    """What is asked of a broker."""
+
+    broker: BrokerRequest
+    is_exact: bool = False
+    """Size every file, not only segments."""
+    output: str | None = None
+    """The directory of the files; ``None``: the inventories stay in memory."""
+    is_written: bool = True
+    """Whether the inventories are wanted, or their figures alone."""
+
+    def require_valid(self) -> None:
+        """Return if a directory is named where one is asked for. Raises ``ConfigError``."""
+        if self.output is not None and (not self.output or "\0" in self.output):
+            raise ConfigError((Problem("config-error", "--output", "a directory to write to", "no path"),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryDisk:
+    """One scanned log dir."""
+
+    disk: Disk
+    """Line 1 of its inventory."""
+    file: str | None
+    """``None`` where it is in no file."""
+    kinds: Mapping[str, KindFigures]
+    problems: Mapping[str, int]
+    """Problem of entries to their number."""
+    rows: int
+    sha256: str | None
+    """``None`` where no inventory was written."""
+    content: bytes | None = field(default=None, metadata=HIDDEN)
+    """The inventory, where it was wanted and is in no file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryResult:
+    """What was found on a broker."""
+
+    disks: tuple[InventoryDisk, ...]
+    """In the order of the broker's configuration."""
+    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every log dir was read and is formatted."""
+        return all(one.disk.status == "ok" and not one.disk.problems for one in self.disks)
+
+
+def take(request: InventoryRequest, reporter: Reporter) -> InventoryResult:
+    """Scan every log dir of a broker, and write the inventories that are wanted.
+
+    Returns:
+        The figures of every log dir. All files are whole and synced.
+
+    Raises:
+        ConfigError: the broker is not named right, or no file can be made in the output's directory.
+        RefusedError: the output's directory lies in a log dir or a work root; nothing was made.
+        OutputError: an inventory could not be written; no file was left.
+        LogDirSuspectError: the disk of the output's directory does not answer.
+    """
+    request.require_valid()
+    with connected(request.broker) as ports:
+        if request.output is not None and request.is_written:
+            require_place(ports, request.output)
+        scans = _scans(ports, request)
+        with opened_files(request.output, len(scans), is_written=request.is_written) as files:
+            summaries = _scanned(ports, scans, files, reporter)
+            paths = files.publish(summaries)
+            disks = tuple(
+                InventoryDisk(
+                    disk=one.disk,
+                    file=paths[at],
+                    kinds=one.kinds,
+                    problems=one.problems,
+                    rows=one.rows,
+                    sha256=one.sha256,
+                    content=files.content(at),
+                )
+                for at, one in enumerate(summaries)
+            )
+        return InventoryResult(disks=disks, problems=(*ports.notes, *_problems(ports, request, disks)))
+
+
+def _scans(ports: BrokerPorts, request: InventoryRequest) -> list[Scan]:
+    named = ports.named
+    # What was configured, as other inventories of this broker will say it too.
+    configured = tuple(map(utf8, named.log_dirs))
+    processes = 2 if len(named.log_dirs) == 1 and len(os.sched_getaffinity(0)) > 1 else 1
+    return [
+        Scan(log_dir, request.is_exact, configured, named.rack, processes, request.is_written)
+        for log_dir in named.log_dirs
+    ]
+
+
+def require_place(ports: BrokerPorts, output: str) -> None:
+    """Return if a directory lies in no log dir and in no work root. Each disk is looked at by its worker.
+
+    Raises:
+        RefusedError: it lies in one.
+        LogDirSuspectError: its own disk does not answer.
+    """
+    places: list[KeptFree] = []
+    for port, found in zip(ports.ports, ports.each(lambda port: port.begin(kept_free, port.log_dir)), strict=True):
+        places += kept_free_unseen(port.log_dir) if isinstance(found, LogDirSuspectError) else found
+    metadata = ports.named.metadata_log_dir
+    if metadata is not None and metadata not in ports.named.log_dirs:
+        try:
+            places += ports.apart(metadata, kept_free, metadata)
+        except LogDirSuspectError as error:
+            ports.note(error)
+            places += kept_free_unseen(metadata)
+    run_apart(output, ports.patience_ms, require_outside_of, output, tuple(places))
+
+
+def _scanned(ports: BrokerPorts, scans: Sequence[Scan], files: InventoryFiles, reporter: Reporter) -> Sequence[Summary]:
+    numbers = {scan.log_dir: number for number, scan in enumerate(scans)}
+    reported = 0
+
+    def report(count: int) -> None:
+        nonlocal reported
+        if count > reported:
+            reporter.advance(count - reported)
+            reported = count
+
+    reporter.begin(f"entries of {len(scans)} log dirs", 0)
+    try:
+        with followed(ports.ports, lambda counts: report(sum(counts))):
+            found = ports.each(
+                lambda port: port.begin_opened(
+                    write_inventory,
+                    scans[numbers[port.log_dir]],
+                    Descriptor(files.descriptor(numbers[port.log_dir])),
+                )
+            )
+        summaries = [
+            write_unanswered(scans[number], files.replace(number)) if isinstance(one, LogDirSuspectError) else one
+            for number, one in enumerate(found)
+        ]
+        report(sum(one.rows for one in summaries))
+        return summaries
+    finally:
+        reporter.end()
+
+
+def _problems(ports: BrokerPorts, request: InventoryRequest, disks: Sequence[InventoryDisk]) -> Iterator[Problem]:
+    for log_dir, one in zip(ports.named.log_dirs, disks, strict=True):
+        if log_dir not in ports.suspect:
+            yield from _disk_problems(one.disk)
+        for slug, count in one.problems.items():
+            if slug not in _ORDINARY:
+                fix = f"see logdirctl explain {slug}"
+                yield Problem(slug, one.disk.log_dir, "none such entry", f"{count} of them", fix)
+    if "broker.rack" in ports.named.unknown:
+        where = str(request.broker.server_properties)
+        yield Problem("config-error", where, "a value", "a variable of config.providers", _NO_RACK)
+
+
+def _disk_problems(disk: Disk) -> Iterator[Problem]:
+    expected = "a log dir that can be read" if disk.status != "ok" else "a whole meta.properties"
+    for slug in disk.problems:
+        yield Problem(slug, disk.log_dir, expected, slug.replace("-", " "), _FIXES.get(slug, ""))

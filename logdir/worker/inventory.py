@@ -1,0 +1,127 @@
+"""The scan of one log dir into an inventory file that its starter opened, and the figures of what was found.
+
+Not here: looking at a disk (``observe.scan``), the files and their names (``service.inventory_files``).
+
+Spec: design §2 law 6, §5 "A port per log dir", §7.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from logdir.errors import OutputError
+from logdir.formats.inventory import Disk, render
+from logdir.observe.scan import Scanned, configured, scan_log_dir, unread
+from logdir.observe.share import send
+from logdir.worker.calls import Descriptor
+from logdir.worker.open_log_dir import OpenedLogDir
+
+
+class Scan(NamedTuple):
+    """What to scan, and how."""
+
+    log_dir: str
+    is_exact: bool = False
+    """Sizes every file, not only segments."""
+    log_dirs: tuple[str, ...] | None = None
+    """All log dirs configured for the broker, as an inventory shows them."""
+    rack: str | None = None
+    processes: int = 1
+    """2: a second process looks at half of a big log dir."""
+    is_written: bool = True
+    """Whether the inventory itself is wanted, or its figures alone."""
+
+
+class KindFigures(NamedTuple):
+    """The entries of one kind."""
+
+    entries: int
+    log_bytes: int
+    bytes: int
+
+
+class Summary(NamedTuple):
+    """The figures of one inventory."""
+
+    disk: Disk
+    rows: int
+    sha256: str | None
+    """``None`` where no inventory was written."""
+    kinds: Mapping[str, KindFigures]
+    """By kind, sorted."""
+    problems: Mapping[str, int]
+    """Problem of entries to their number, sorted."""
+
+
+def write_inventory(opened: OpenedLogDir, scan: Scan, file: Descriptor) -> Summary:
+    """Scan a log dir and write its inventory.
+
+    Args:
+        opened: Its progress counts entries.
+        scan: What to scan.
+        file: Empty; where the inventory goes.
+
+    Raises:
+        OutputError: the inventory could not be written. What the disk does is in the inventory, never an error.
+    """
+    opened.progress = 0
+
+    def progress(count: int) -> None:
+        opened.progress = count
+
+    scanned = scan_log_dir(
+        scan.log_dir,
+        exact=scan.is_exact,
+        log_dirs=scan.log_dirs,
+        rack=scan.rack,
+        processes=scan.processes,
+        progress=progress,
+    )
+    return _written(scan, scanned, file)
+
+
+def write_unanswered(scan: Scan, file: int) -> Summary:
+    """Write the inventory of a log dir that does not answer: unreadable, and without entries; looks at nothing.
+
+    Raises:
+        OutputError: the inventory could not be written.
+    """
+    disk = configured(scan.log_dir, exact=scan.is_exact, log_dirs=scan.log_dirs, rack=scan.rack)
+    return _written(scan, unread(disk, "io-error"), file)
+
+
+def unwritten(path: str, reason: str | None) -> OutputError:
+    """Return the error of an inventory that could not be written."""
+    return OutputError(
+        path,
+        expected="room and rights to write its inventory",
+        found=reason or "an error",
+        fix="no file was left; make room or name another directory with -o",
+    )
+
+
+def _written(scan: Scan, scanned: Scanned, file: int) -> Summary:
+    if not scan.is_written:
+        return _summary(scanned, None)
+    last = b""
+    try:
+        for piece in render(scanned.disk, scanned.entries):
+            send(file, piece)
+            last = piece
+    except OSError as error:
+        raise unwritten(scan.log_dir, error.strerror) from error
+    return _summary(scanned, json.loads(last)["sha256"])
+
+
+def _summary(scanned: Scanned, sha256: str | None) -> Summary:
+    kinds: dict[str, tuple[int, int, int]] = {}
+    problems: dict[str, int] = {}
+    for entry in scanned.entries:
+        count, log_bytes, total = kinds.get(entry.kind, (0, 0, 0))
+        kinds[entry.kind] = (count + 1, log_bytes + (entry.log_bytes or 0), total + (entry.bytes or 0))
+        for problem in entry.problems:
+            problems[problem] = problems.get(problem, 0) + 1
+    figures = {kind: KindFigures(*found) for kind, found in sorted(kinds.items())}
+    return Summary(scanned.disk, len(scanned.entries), sha256, figures, dict(sorted(problems.items())))

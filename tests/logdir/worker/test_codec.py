@@ -186,5 +186,3 @@ def test_what_cannot_be_sent_is_refused_before_it_is_and_each_time(kind: Any) ->
     for _ in range(2):
         with pytest.raises(TypeError, match="cannot be sent"):
             encoded(kind, None)
-
-

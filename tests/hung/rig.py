@@ -196,7 +196,8 @@ class Broker:
 
     def begin(self, *words: str) -> Running:
         """Type a command."""
-        return Running((*words, *self.named, "--disk-timeout", str(TIMEOUT_S), "--json"))
+        timeout = () if "--disk-timeout" in words else ("--disk-timeout", str(TIMEOUT_S))
+        return Running((*words, *self.named, *timeout, "--json"))
 
     def sees(self, *words: str) -> Answer:
         """Type a command and wait for its answer."""
@@ -213,6 +214,8 @@ class Sick(NamedTuple):
     broker: Broker
     hang: Callable[..., None]
     go_on: Callable[[], None]
+    before: dict[str, tuple[object, ...]]
+    """What lay on the sick disk."""
 
 
 @contextmanager
@@ -222,7 +225,7 @@ def on_fuse(folder: Path) -> Iterator[Sick]:
     server = Answering(folder / "backing", folder / "sick", folder / "control")
     try:
         broker.moved(folder / "sick")
-        yield Sick(broker, server.hang, server.go_on)
+        yield Sick(broker, server.hang, server.go_on, broker.seen())
     finally:
         server.close()
 
@@ -240,9 +243,10 @@ def on_loop(images: Images, folder: Path) -> Iterator[Sick]:
     try:
         mounted.append(Mounted(folder / "served" / "image", folder / "sick", "ext4"))
         broker = Broker(folder, folder / "sick")
+        before = broker.seen()
         mounted.pop().unmount()
         mounted.append(Mounted(folder / "served" / "image", folder / "sick", "ext4"))
-        yield Sick(broker, server.hang, server.go_on)
+        yield Sick(broker, server.hang, server.go_on, before)
     finally:
         server.go_on()
         for one in mounted:
@@ -268,7 +272,8 @@ def on_frozen(images: Images, folder: Path) -> Iterator[Sick]:
         is_frozen = False
 
     try:
-        yield Sick(Broker(folder, mounted.path), hang, go_on)
+        broker = Broker(folder, mounted.path)
+        yield Sick(broker, hang, go_on, broker.seen())
     finally:
         go_on()
         _unmounted(mounted)

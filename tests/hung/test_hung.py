@@ -6,6 +6,7 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir", §6 (exit status).
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import struct
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hung.rig import Answer, Broker, Sick, all_ended, on_frozen, on_fuse, on_loop, processes_of
+from tests.hung.rig import Answer, Broker, Running, Sick, all_ended, on_frozen, on_fuse, on_loop, processes_of
 from tests.kernel.images import Images
 
 pytestmark = pytest.mark.root
@@ -66,3 +67,161 @@ def test_a_command_that_reads_answers_for_the_others(
         assert all_ended(answer.session)
         after = broker.sees(*words)
         assert (after.status, after.suspects, rows_of(after)) == (0, [], rows_of(before))
+
+
+CHANGING = {"stage": STAGE, "staged purge": PURGE}
+EVERY = {
+    **{name: (words, False) for name, words in READING.items()},
+    **{f"{name}, planned": (words, False) for name, words in CHANGING.items()},
+    **{f"{name}, applied": ((*words, "--apply"), True) for name, words in CHANGING.items()},
+}
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_a_command_beside_a_disk_on_which_no_signal_ends_a_process(
+    command: str, images: Images, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    words, is_applied = EVERY[command]
+    with on_loop(images, tmp_path) as sick:
+        broker = sick.broker
+        sick.hang("READ")
+        answer = broker.sees(*asked(broker, words))
+        require_others(answer, broker, words, request)
+        # Its worker was killed, and sleeps on: the command did not wait for that.
+        assert "D" in processes_of(answer.session).values(), "no worker sleeps for good: the test shows nothing"
+        if is_applied:
+            assert states(answer) == {str(disk): {"done"} for disk in (broker.disks[0], broker.disks[2])}
+        sick.go_on()
+        assert all_ended(answer.session)
+        assert broker.seen() == sick.before, "it was changed after all"
+        require_works_again(broker, words)
+
+
+@pytest.mark.parametrize("command", CHANGING)
+def test_a_change_whose_writes_hang_is_made_on_the_others_and_nothing_follows_it(
+    command: str, images: Images, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with on_loop(images, tmp_path) as sick:
+        broker = sick.broker
+        assert broker.seen() == sick.before  # what is read from now on is in memory
+        sick.hang("WRITE", "FSYNC")
+        answer = broker.sees(*asked(broker, CHANGING[command]), "--apply")
+        require_others(answer, broker, CHANGING[command], request)
+        assert "D" in processes_of(answer.session).values(), "no worker sleeps for good: the test shows nothing"
+        assert {str(disk): states(answer).get(str(disk)) for disk in (broker.disks[0], broker.disks[2])} == {
+            str(broker.disks[0]): {"done"},
+            str(broker.disks[2]): {"done"},
+        }
+        require_nothing_follows(sick, answer)
+        require_works_again(broker, CHANGING[command])
+
+
+@pytest.mark.parametrize("command", CHANGING)
+def test_a_change_on_a_frozen_disk_is_made_on_the_others(
+    command: str, images: Images, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The locks hang already: taking one makes its file."""
+    with on_frozen(images, tmp_path) as sick:
+        broker = sick.broker
+        sick.hang()
+        answer = broker.sees(*asked(broker, CHANGING[command]), "--apply")
+        require_others(answer, broker, CHANGING[command], request)
+        assert "D" in processes_of(answer.session).values(), "no worker sleeps for good: the test shows nothing"
+        assert states(answer)[str(broker.disks[0])] == states(answer)[str(broker.disks[2])] == {"done"}
+        require_nothing_follows(sick, answer)
+        require_works_again(broker, CHANGING[command])
+
+
+@pytest.mark.parametrize("command", [name for name, (_, is_applied) in EVERY.items() if not is_applied])
+def test_what_only_reads_is_not_hindered_by_a_frozen_disk(command: str, images: Images, tmp_path: Path) -> None:
+    with on_frozen(images, tmp_path) as sick:
+        broker = sick.broker
+        sick.hang()
+        answer = broker.sees(*asked(broker, EVERY[command][0]))
+        assert (answer.status, answer.suspects) == (0, []), answer
+        assert str(broker.sick) in {log_dir for log_dir, _ in rows_of(answer)}
+
+
+@pytest.mark.parametrize("rig", ["writes hang", "frozen"])
+def test_the_locks_of_the_others_are_free_in_time(rig: str, images: Images, tmp_path: Path) -> None:
+    """A broker could start on the others, though the command still waits for the one that hangs."""
+    with on_frozen(images, tmp_path) if rig == "frozen" else on_loop(images, tmp_path) as sick:
+        broker = sick.broker
+        broker.seen()
+        others = (broker.disks[0], broker.disks[2])
+        sick.hang(*(() if rig == "frozen" else ("WRITE", "FSYNC")))
+        running = broker.begin(*asked(broker, STAGE), "--apply", "--disk-timeout", "8")
+        longest = longest_held(running, others)
+        answer = running.answer()
+        print(rig, "held for", {path.name: round(seconds, 2) for path, seconds in longest.items()}, "s at most")
+        assert answer.suspects == [str(broker.sick)], answer
+        assert answer.seconds > 8, "it did not wait for the one that hangs: the test shows nothing"
+        assert all(longest.values()), "no lock was ever seen: the test shows nothing"
+        assert max(longest.values()) < WITHIN_S + SLACK_S
+        sick.go_on()
+        assert all_ended(answer.session)
+
+
+def longest_held(running: Running, log_dirs: Sequence[Path]) -> dict[Path, float]:
+    """Return for how long at a time Kafka's lock of each log dir was held, while a command runs."""
+    since: dict[Path, float] = {}
+    longest = dict.fromkeys(log_dirs, 0.0)
+    while not running.is_over:
+        for path in log_dirs:
+            now = time.monotonic()
+            if is_held(path):
+                longest[path] = max(longest[path], now - since.setdefault(path, now))
+            else:
+                since.pop(path, None)
+        time.sleep(0.01)
+    return longest
+
+
+def is_held(log_dir: Path) -> bool:
+    """Whether a broker could not take Kafka's lock now; takes none itself."""
+    try:
+        descriptor = os.open(log_dir / ".lock", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        asks = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind: int = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asks))[0]
+    finally:
+        os.close(descriptor)
+    return kind != fcntl.F_UNLCK
+
+
+def require_nothing_follows(sick: Sick, answer: Answer) -> None:
+    """Assert that the call that hung is the last that is made: its worker ends, and the disk stays as it is then."""
+    sick.go_on()
+    assert all_ended(answer.session)
+    then = sick.broker.seen()
+    assert names_in(sick.broker) == (["keep-1", "meta.properties", "pay-1"], ["old"])
+    time.sleep(0.5)
+    assert sick.broker.seen() == then
+
+
+def states(answer: Answer) -> dict[str, set[str]]:
+    """Return the states of a command's rows, by log dir."""
+    found: dict[str, set[str]] = {}
+    for row in answer.result["items"]:
+        found.setdefault(row["log_dir"], set()).add(row["state"])
+    return found
+
+
+def names_in(broker: Broker) -> tuple[list[str], list[str]]:
+    """Return what lies in the log dir on the sick disk but for Kafka's lock, and the topics staged there."""
+    markers = Path(f"{broker.sick}.logdird", "deleting").glob("*/replica.json")
+    topics = sorted(json.loads(path.read_text("utf-8"))["topic"] for path in markers)
+    return sorted(name for name in os.listdir(broker.sick) if name != ".lock"), topics
+
+
+def require_works_again(broker: Broker, words: Sequence[str]) -> None:
+    """Assert that commands do all of their work as soon as the disk answers."""
+    listed = broker.sees("staged", "ls")
+    assert (listed.status, listed.suspects) == (0, []), listed
+    for name, changing in CHANGING.items():
+        if words[0] == changing[0] and "ls" not in words:
+            again = broker.sees(*asked(broker, changing), "--apply")
+            assert (again.status, again.suspects) == (0, []), (name, again)
+            assert states(again)[str(broker.sick)] == {"done"}

@@ -1,8 +1,8 @@
 """A broker of three log dirs, the second on a disk that can be let hang, and commands in processes of their own.
 
-Three sick disks: a FUSE server that leaves requests unanswered; ext4 on a loop device whose image lies on such a server,
-where a process sleeps so that no signal ends it; ext4 that is frozen. All mounts are made in the mount namespace of this
-process, and the server ends with it; nothing is left, also where a test fails.
+Three sick disks: a FUSE server that leaves requests unanswered; ext4 on a loop device whose image lies on such a
+server, where a process sleeps so that no signal ends it; ext4 that is frozen. All mounts are made in the mount
+namespace of this process, and the server ends with it; nothing is left, also where a test fails.
 
 Not here: the server (``fuse``), what must hold.
 

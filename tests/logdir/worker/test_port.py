@@ -307,10 +307,11 @@ def test_a_worker_has_no_file_of_its_starter_open(beside: str, tmp_path: Path) -
     with ports(*tops) as started:
         for port in started:
             port.run(identity_at, port.log_dir)
-            found = {int(one): os.readlink(f"/proc/{port.pid}/fd/{one}") for one in os.listdir(f"/proc/{port.pid}/fd")}
+            descriptors = Path(f"/proc/{port.pid}/fd")
+            found = {int(one.name): str(one.readlink()) for one in descriptors.iterdir()}
             assert [found.pop(number) for number in range(3)] == ["/dev/null"] * 3
-            (connection,) = found.values()
-            assert stat.S_ISSOCK(os.stat(f"/proc/{port.pid}/fd/{next(iter(found))}").st_mode), connection
+            (connection,) = found
+            assert stat.S_ISSOCK((descriptors / str(connection)).stat().st_mode)
         os.close(writer)
         os.close(high)
         assert os.read(reader, 1) == b""
@@ -344,9 +345,8 @@ def test_locks_that_should_be_free_are_released_while_one_worker_is_silent(tmp_p
             healthy.run_opened(release_kafka_lock)
             freed.append((is_free(tops[0]), is_free(tops[1])))
 
-        with overdue((silent, healthy), Overdue(clock.monotonic_ms(), act)):
-            with pytest.raises(LogDirSuspectError):
-                silent.run(identity_at, str(tops[0]))
+        with overdue((silent, healthy), Overdue(clock.monotonic_ms(), act)), pytest.raises(LogDirSuspectError):
+            silent.run(identity_at, str(tops[0]))
         assert freed == [(False, True)]  # once, and the silent one keeps its own
 
 

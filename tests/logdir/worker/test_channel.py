@@ -18,7 +18,8 @@ _VALUES = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.l
 @given(st.lists(_VALUES, max_size=4), st.lists(st.integers(1, 9), min_size=1, max_size=9))
 def test_values_come_out_in_order_however_the_bytes_are_cut(values: list[Any], cuts: list[int]) -> None:
     data = b"".join(map(frame, values))
-    inbox, found, at, number = Inbox(), [], 0, 0
+    inbox, at, number = Inbox(), 0, 0
+    found: list[object] = []
     while at < len(data):
         size = cuts[number % len(cuts)]
         found += inbox.add(data[at : at + size])

@@ -126,6 +126,15 @@ class Running:
         """Whether it has ended."""
         return self._process.poll() is not None
 
+    def end(self, number: signal.Signals) -> None:
+        """End the command, not its workers, and wait for the end of its output."""
+        self._process.send_signal(number)
+        try:
+            self._process.communicate(timeout=AT_MOST_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.session, signal.SIGKILL)
+            raise
+
     def answer(self) -> Answer:
         """Wait for its end. Raises ``subprocess.TimeoutExpired``."""
         try:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,55 @@ def test_the_locks_of_the_others_are_free_in_time(images: Images, tmp_path: Path
         assert max(longest.values()) < WITHIN_S + SLACK_S
         sick.go_on()
         assert all_ended(answer.session)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_command_that_is_ended_while_one_hangs_lets_the_others_go(
+    end: signal.Signals, images: Images, tmp_path: Path
+) -> None:
+    with on_loop(images, tmp_path) as sick:
+        broker = sick.broker
+        broker.seen()
+        sick.hang("WRITE", "FSYNC")
+        running = broker.begin(*asked(broker, STAGE), "--apply", "--disk-timeout", "60")
+        require(lambda: is_held(broker.disks[0]), "no lock was ever seen: the test shows nothing")
+        require(lambda: "D" in processes_of(running.session).values(), "no worker sleeps: the test shows nothing")
+        running.end(end)  # and its output ends with it
+        require(lambda: not any(map(is_held, (broker.disks[0], broker.disks[2]))), "the locks of the others are held")
+        assert set(processes_of(running.session).values()) <= {"D"}
+        # Whoever comes next while it hangs goes on without it.
+        next_one = broker.sees("staged", "ls")
+        assert next_one.status in (0, 1)
+        assert {str(broker.disks[0]), str(broker.disks[2])} <= {log_dir for log_dir, _ in rows_of(next_one)}
+        sick.go_on()
+        assert all_ended(running.session, next_one.session)
+        require_works_again(broker, STAGE)
+
+
+@pytest.mark.parametrize("command", ["staged ls", "stage, planned", "staged purge, applied"])
+def test_a_second_command_while_the_worker_of_the_first_still_hangs(
+    command: str, images: Images, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    words, _ = EVERY[command]
+    with on_loop(images, tmp_path) as sick:
+        broker = sick.broker
+        sick.hang("READ")
+        first = broker.sees(*asked(broker, STAGE), "--apply")
+        assert first.suspects == [str(broker.sick)], first
+        second = broker.sees(*asked(broker, words))
+        assert second.suspects == [str(broker.sick)], second
+        sick.go_on()
+        assert all_ended(first.session, second.session)
+        assert broker.seen() == sick.before
+        require_works_again(broker, words)
+
+
+def require(is_so: Callable[[], bool], otherwise: str) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + AT_MOST_S
+    while not is_so():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.005)
 
 
 def longest_held(running: Running, log_dirs: Sequence[Path]) -> dict[Path, float]:

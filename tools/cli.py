@@ -16,6 +16,7 @@ from logdir.errors import (
     FormatError,
     LockHeldError,
     LogDirError,
+    LogDirSuspectError,
     NoPermissionError,
     Problem,
     RefusedError,
@@ -81,7 +82,7 @@ def exit_for(error: LogDirError) -> Exit:
     match error:
         case ConfigError():
             return Exit.USAGE
-        case WorkRootOwnedError() | RefusedError() | NoPermissionError():
+        case WorkRootOwnedError() | RefusedError() | NoPermissionError() | LogDirSuspectError():
             return Exit.REFUSED
         case LockHeldError():
             return Exit.BROKER_RUNS

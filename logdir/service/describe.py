@@ -106,7 +106,8 @@ def _describe(
 ) -> DescribeResult:
     disks = _disks_of(asked, ports.named)
     host = look_at_host(ports)
-    problems = [*host.problems, *(one.problem for one in host.facts if one.problem is not None)]
+    # One that does not answer is found out twice: as its facts are asked for, and its work root.
+    problems = list(dict.fromkeys((*host.problems, *(one.problem for one in host.facts if one.problem is not None))))
     problems += unformatted(host.facts)
     notes: list[Problem] = []
     # kafka-log-dirs asks brokers, and no cluster.

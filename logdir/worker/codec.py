@@ -231,14 +231,16 @@ def encoded_error(error: LogDirError) -> list[object]:
 
 
 def decoded_error(value: list[Any]) -> LogDirError:
-    """Return what ``encoded_error`` made of an error, in the same words."""
+    """Return what ``encoded_error`` made of an error, in the same words; what else it knew is not sent."""
     name, found = value
     kind = _error_classes().get(name, LogDirError)
     problems = tuple(Problem(*one) for one in found)
     if issubclass(kind, ConfigError):
         return kind(problems)
     (problem,) = problems
-    error = kind(problem.path, expected=problem.expected, found="", fix=problem.fix)
+    # Not by its own __init__: some classes make their words of other arguments.
+    error = kind.__new__(kind)
+    LogDirError.__init__(error, problem.path, expected=problem.expected, found="", fix=problem.fix)
     error.found = problem.found  # shortened already
     error.args = (problem.line(),)
     return error

@@ -19,6 +19,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from logdir.disk.kernel_process import end_with_starter
+
 _IN: Final = Struct("<IIQQIIII")
 _OUT: Final = Struct("<IiQ")
 _ATTR: Final = Struct("<6Q10I")
@@ -198,6 +200,8 @@ def mount(backing: Path, at: Path, control: Path) -> Server:
 
 
 if __name__ == "__main__":
+    # A server that ends breaks the connection: what hangs then has an error, and the machine is as before.
+    end_with_starter(os.getppid())
     _backing, _at, _control = map(Path, sys.argv[1:])
     server = mount(_backing, _at, _control)
     print("mounted", flush=True)

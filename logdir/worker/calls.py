@@ -121,6 +121,10 @@ def called(name: str) -> Callable[..., Any]:
     return found
 
 
+_OWN: Final[Mapping[object, type]] = {Site: Site, LogDirTop: Site, OpenedLogDir: OpenedLogDir}
+"""What a worker gives of its own, by the type of a first parameter: an open log dir is more than its top."""
+
+
 class Signature(NamedTuple):
     """How arguments and result of a call are sent."""
 
@@ -141,7 +145,7 @@ class Signature(NamedTuple):
         """
         hints = get_type_hints(call)
         names = list(inspect.signature(call).parameters)
-        own = hints[names[0]] if names and hints[names[0]] in (Site, LogDirTop, OpenedLogDir) else None
+        own = _OWN.get(hints[names[0]]) if names else None
         sent = names if own is None else names[1:]
         return cls(
             own,

@@ -146,13 +146,13 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the record of the staging limit is not written by stage",
         f"{_SERVICE}/stage.py", "_Work.decide",
-        "brake.write_record(self.broker.changeable, plan.record)", "None",
+        "self.broker.write_all(partial(brake.write_record, record=plan.record))", "None",
         "tests/tools/test_stage_limit.py::test_a38_no_staging_goes_uncounted_in_any_work_root",
     ),
     Bug(
         "the record of the staging limit is read as empty by stage",
         f"{_SERVICE}/stage.py", "plan",
-        "brake_rule.highest(brake.read_records(broker.sites))", "()",
+        "brake_rule.highest(broker.on_all(brake.read_records))", "()",
         "tests/tools/test_stage_limit.py::test_a38_no_staging_is_forgotten_by_the_next",
     ),
     Bug(

@@ -173,15 +173,16 @@ def test_a_fault_of_ours_in_a_worker_is_reported_here_and_the_worker_goes_on(bes
         assert port.run(identity_at, str(top)) is not None
 
 
-def test_a_call_is_begun_only_when_the_one_before_was_answered(tmp_path: Path) -> None:
+def test_a_log_dir_that_is_asked_before_it_has_answered_is_given_up(tmp_path: Path) -> None:
     top = log_dir(tmp_path / "d1")
     with ports(top) as (port,):
         first = port.begin(identity_at, str(top))
         assert not port.is_idle
-        with pytest.raises(RuntimeError, match="identity_at is not answered yet"):
-            port.begin(identity_at, str(top))
-        assert first.result() is not None
-        assert port.is_idle
+        second = port.begin(identity_at, str(top))  # who asked first was interrupted
+        for pending in (first, second):
+            with pytest.raises(LogDirSuspectError, match="it was interrupted"):
+                pending.result()
+        assert port.is_suspect
 
 
 @pytest.mark.parametrize("when", ["idle", "asked"])

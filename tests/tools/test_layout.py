@@ -19,7 +19,7 @@ from tests.oracle.oracle import answer
 from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree
 from tests.tools.layout_fleet import CLEAN, OTHER, Planned, apply, at, big, fleet_of, rollback
 from tools.cli import Exit
-from tools.logdirctl import report
+from tools.logdirctl import progress
 from tools.logdirctl.main import main
 
 BROKERS = [f"{member.cluster}/{member.node_id}" for member in demo.FLEET if member.cluster in CLEAN]
@@ -415,8 +415,8 @@ class _Terminal(io.StringIO):
 
 
 def test_progress_is_for_a_terminal_only(broker: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "_QUIET_S", 0.0)
-    monkeypatch.setattr(report, "_NOTE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "_QUIET_S", 0.0)
+    monkeypatch.setattr(progress, "_NOTE_EVERY_S", 0.0)
     err = _Terminal()
     assert main(["layout", "apply", str(broker.plan), *broker.words, "--apply", "--json"], io.StringIO(), err) == 0
     count = len(broker.steps)

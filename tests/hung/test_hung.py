@@ -66,7 +66,7 @@ def require_others(answer: Answer, broker: Broker, words: Sequence[str], request
 
 @pytest.mark.parametrize("hung", ["LOOKUP GETATTR", "OPENDIR", "READDIR", "READ"])
 @pytest.mark.parametrize("command", READING)
-def test_a_command_that_reads_answers_for_the_others(
+def test_a49_a_command_that_reads_answers_for_the_others(
     command: str, hung: str, images: Images, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     with on_fuse(tmp_path) as sick:
@@ -157,7 +157,7 @@ def test_what_only_reads_is_not_hindered_by_a_frozen_disk(command: str, images: 
         assert str(broker.sick) in {log_dir for log_dir, _ in rows_of(answer)}
 
 
-def test_the_locks_of_the_others_are_free_in_time(images: Images, tmp_path: Path) -> None:
+def test_a49_the_locks_of_the_others_are_free_in_time(images: Images, tmp_path: Path) -> None:
     """A broker could start on the others, though the command still waits for the one that hangs."""
     with on_loop(images, tmp_path) as sick:
         broker = sick.broker
@@ -273,7 +273,7 @@ NEEDS_ALL = {
 
 
 @pytest.mark.parametrize("command", NEEDS_ALL)
-def test_what_needs_every_disk_is_refused_by_the_name_of_the_one_that_hangs(
+def test_a49_what_needs_every_disk_is_refused_by_the_name_of_the_one_that_hangs(
     command: str, images: Images, tmp_path: Path
 ) -> None:
     with on_loop(images, tmp_path) as sick:

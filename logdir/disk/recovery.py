@@ -38,12 +38,16 @@ class Recovery:
         return (*self.adoptions.troubled, *found)
 
 
+def _here(call: Callable[[Site], Recovered], site: Site) -> Recovered:
+    return call(site)
+
+
 def recover_broker(
     sites: Sequence[Site],
     *,
     is_whole: bool,
     told: Callable[[str], AbstractContextManager[object]] = nullcontext,
-    recover_one: Callable[[Site], Recovered] = recover,
+    run_at: Callable[[Callable[[Site], Recovered], Site], Recovered] = _here,
 ) -> Recovery:
     """Finish or undo what an interruption left; the owner locks and every lock of the broker are held.
 
@@ -51,7 +55,7 @@ def recover_broker(
         sites: Log dirs of one broker, all open for changes.
         is_whole: Whether these are all it has.
         told: Given a log dir, says what an error of the kernel means there.
-        recover_one: Does ``recover`` in one log dir.
+        run_at: Makes the call that recovers one log dir.
 
     Returns:
         What was done.
@@ -67,5 +71,5 @@ def recover_broker(
     found = []
     for site in sites:
         with told(site.log_dir):
-            found.append((site.log_dir, recover_one(site)))
+            found.append((site.log_dir, run_at(recover, site)))
     return Recovery(adoptions=adoptions, sites=tuple(found))

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from logdir import clock
@@ -24,7 +23,6 @@ from logdir.clock import Instant
 from logdir.disk import heartbeat
 from logdir.disk.calls import Disk
 from logdir.disk.file_system import fs_type_at, require_supported_fs
-from logdir.disk.recover import recover
 from logdir.disk.recovery import recover_broker
 from logdir.disk.site import LogDirTop, Site
 from logdir.disk.work_root import WorkRoot
@@ -222,9 +220,7 @@ class OpenBroker:
             # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
             is_whole = not (self.missing or self.rootless or self.closed or self.without or self.ports.suspect)
             self.notes.extend(
-                recover_broker(
-                    self.changeable, is_whole=is_whole, told=self._told, recover_one=partial(self.run_at, recover)
-                ).troubled
+                recover_broker(self.changeable, is_whole=is_whole, told=self._told, run_at=self.run_at).troubled
             )
 
     def refill(self) -> None:

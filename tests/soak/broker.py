@@ -7,6 +7,7 @@ import fcntl
 import os
 import random
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,7 @@ class Broker:
             for log_dir in self.model.log_dirs:
                 descriptor = os.open(log_dir / ".lock", os.O_RDWR | os.O_CREAT)
                 descriptors.append(descriptor)
-                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(descriptor)
             yield
         finally:
             for descriptor in descriptors:
@@ -175,3 +176,15 @@ class Broker:
                 for path in sorted(log_dir.iterdir())
                 if path.is_file() and path.name != ".lock"
             }
+
+
+def _lock(descriptor: int) -> None:
+    """Take a lock; a worker that was killed with its command may hold it a moment longer."""
+    until = time.monotonic() + 5
+    while True:
+        try:
+            return fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.005)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -50,6 +51,25 @@ class Ended:
     @property
     def was_killed(self) -> bool:
         return self.status == -signal.SIGKILL
+
+
+def _children(pid: int) -> list[int]:
+    """Return the worker processes of a command."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _await_end(workers: Sequence[int]) -> None:
+    """Wait until workers are gone: the kernel kills them with their command, and they let their locks go a moment later."""
+    for worker in workers:
+        with suppress(OSError):
+            descriptor = os.pidfd_open(worker)
+            try:
+                select.select([descriptor], [], [], _LONGEST_S)
+            finally:
+                os.close(descriptor)
 
 
 class Host:
@@ -133,8 +153,10 @@ class Host:
                 kill.after_s is not None and passed >= kill.after_s
             )
             if not is_killed and (is_due or passed >= _LONGEST_S):
+                workers = _children(pid)
                 os.kill(pid, signal.SIGKILL)
                 is_killed = True
+                _await_end(workers)
 
     def close(self) -> None:
         """End the launcher."""

@@ -183,8 +183,10 @@ def _lock(descriptor: int) -> None:
     until = time.monotonic() + 5
     while True:
         try:
-            return fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until:
                 raise
             time.sleep(0.005)
+        else:
+            return

@@ -62,7 +62,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _await_end(workers: Sequence[int]) -> None:
-    """Wait until workers are gone: the kernel kills them with their command, and they let their locks go a moment later."""
+    """Wait until workers are gone: killed with their command, they release their locks a moment later."""
     for worker in workers:
         with suppress(OSError):
             descriptor = os.pidfd_open(worker)

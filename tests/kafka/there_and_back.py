@@ -33,8 +33,9 @@ _FUTURE: Final = re.compile(r"(.+)\.[0-9a-f]{32}-future")
 _OUR_HOST_DISK: Final = "logdir.worker.open_log_dir.HostDisk"
 _KILLED: Final = """
 import os, signal, sys
-import logdir.service.broker as broker
 from logdir.disk.io import HostDisk
+from logdir.worker import open_log_dir
+from logdir.worker.start import placed
 from tools.logdirctl.main import main
 left = int(sys.argv[1])
 def tell(call):
@@ -42,8 +43,9 @@ def tell(call):
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-broker.HostDisk = lambda: HostDisk(tell)
-sys.exit(main(sys.argv[2:], sys.stdout, sys.stderr))
+open_log_dir.HostDisk = lambda: HostDisk(tell)
+with placed(is_here=True):
+    sys.exit(main(sys.argv[2:], sys.stdout, sys.stderr))
 """
 Tree = dict[str, tuple[object, ...]]
 

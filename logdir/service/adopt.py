@@ -22,15 +22,14 @@ from logdir.disk import batch_loop
 from logdir.disk.adopt import AdoptItem
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, ForeignLogDirError, Problem, RefusedError
+from logdir.errors import ConfigError, ForeignLogDirError, Problem
 from logdir.formats.inventory import Kind
 from logdir.names import is_legal_topic
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, stamp_of
+from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, require_unwritten, stamp_of
 from logdir.service.os_errors import sick_disks
 from logdir.service.other_brokers import OtherBrokers, read_listings
-from logdir.service.own_log import own_log
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after, refused
 from logdir.service.source import SourceRequest
@@ -225,9 +224,7 @@ class _Adopting:
     def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
         """Look and decide again about what is left."""
         facts = self.broker.look(Deep(topic=self.request.as_topic))
-        if stamp_of(self.broker, facts) != self.shown.stamp:
-            expected = "the metadata log as it was read"
-            raise RefusedError(own_log(self.broker.named, facts) or "", expected=expected, found="it was written since")
+        require_unwritten(self.broker, facts, self.shown.stamp)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         plan = plan_adopt_here(again, facts)
         settled = {(row.log_dir, row.path): row for row in refused(plan.refusals)}

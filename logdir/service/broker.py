@@ -56,7 +56,6 @@ class OpenBroker:
 
     ports: BrokerPorts
     request: BrokerRequest
-    without: frozenset[str]
     all_roots: tuple[WorkRoot, ...]
     missing: tuple[str, ...]
     """Of ``without``: those that did not answer."""
@@ -71,6 +70,11 @@ class OpenBroker:
     def named(self) -> BrokerConfig:
         """Return the broker's configuration."""
         return self.ports.named
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Return the log dirs that are said to have failed."""
+        return self.ports.skipped
 
     @property
     def notes(self) -> list[Problem]:

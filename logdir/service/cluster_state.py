@@ -20,7 +20,7 @@ from logdir.decide.trust import ANY_AGE_MS, check_image, is_of_cluster
 from logdir.desired.image import Source
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
+from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
@@ -145,6 +145,22 @@ def stamp_of(broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> Stamp | None
         return broker.ports.apart(path, read_stamp, broker.named, facts)
     except LogDirSuspectError:
         return None
+
+
+def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp: Stamp | None) -> None:
+    """Return if the broker's own metadata log is as it was read: what was decided on it still holds.
+
+    Args:
+        broker: Open.
+        facts: Of every log dir, just looked at.
+        stamp: Of ``stamp_of``, before the log was read.
+
+    Raises:
+        RefusedError: the broker wrote it since.
+    """
+    if stamp_of(broker, facts) != stamp:
+        path = broker.ports.apart(metadata_path(broker.named, ""), own_log, broker.named, facts)
+        raise RefusedError(path or "", expected="the metadata log as it was read", found="it was written since")
 
 
 def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | None:

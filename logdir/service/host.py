@@ -25,7 +25,6 @@ from logdir.observe.facts import LogDirFacts
 from logdir.service.os_errors import told
 from logdir.service.ports import BrokerPorts
 from logdir.service.quarantine import closed_of
-from logdir.worker.remote import gather
 
 
 class Host(NamedTuple):
@@ -61,10 +60,7 @@ def look_at_host(ports: BrokerPorts) -> Host:
     records: list[tuple[Count, ...] | None] = []
     sites: dict[str, Site] = {}
     rootless: list[str] = []
-    begun = [port.begin_root(is_start_block_allowed=True) for port in ports.ports]
-    gather(begun)
-    for port, pending in zip(ports.ports, begun, strict=True):
-        log_dir = port.log_dir
+    for log_dir, pending in ports.begin_roots(is_start_block_allowed=True):
         try:
             with told(log_dir):
                 root = pending.result()

@@ -28,14 +28,13 @@ from logdir.errors import (
 )
 from logdir.formats import brake_file
 from logdir.service.broker import OpenBroker
-from logdir.service.broker_request import BrokerRequest, accepted_of, require_log_dirs, skipped_of
+from logdir.service.broker_request import BrokerRequest, accepted_of, require_log_dirs
 from logdir.service.config import require_text
 from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told
 from logdir.service.ports import BrokerPorts, connected
 from logdir.service.quarantine import closed_of, failed_of, keep_in_mind
 from logdir.worker.open_log_dir import failed_syncs, take_owner_lock
-from logdir.worker.remote import gather
 
 
 @contextmanager
@@ -93,16 +92,13 @@ def _opened(
 ) -> Iterator[OpenBroker]:
     named = ports.named
     require_text(named)
-    without = skipped_of(request, named)
+    without = ports.skipped
     accepted = accepted_of(request, named)
     require_log_dirs("--disk", () if request.named_disk is None else (request.named_disk,), named)
     roots: list[WorkRoot] = []
     missing: list[str] = []
     rootless: list[str] = []
-    begun = [port.begin_root(is_start_block_allowed=is_start_block_allowed) for port in ports.ports]
-    gather(begun)
-    for port, pending in zip(ports.ports, begun, strict=True):
-        log_dir = port.log_dir
+    for log_dir, pending in ports.begin_roots(is_start_block_allowed=is_start_block_allowed):
         try:
             with told(log_dir):
                 root = pending.result()
@@ -156,7 +152,6 @@ def _opened(
     broker = OpenBroker(
         ports=ports,
         request=request,
-        without=without,
         all_roots=tuple(roots),
         missing=tuple(missing),
         rootless=tuple(rootless),

@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 
 from logdir.disk.lock_holder import is_locked
 from logdir.disk.site import Site
+from logdir.disk.work_root import WorkRoot
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
 from logdir.observe.birth import births
 from logdir.observe.facts import LogDirFacts, Replica
@@ -95,6 +96,12 @@ class BrokerPorts:
         if failed is not None:
             raise failed
         return results
+
+    def begin_roots(self, *, is_start_block_allowed: bool) -> Iterator[tuple[str, Pending[WorkRoot]]]:
+        """Open the work root of every log dir, side by side; yield each log dir and what came of it."""
+        begun = [port.begin_root(is_start_block_allowed=is_start_block_allowed) for port in self.ports]
+        gather(begun)
+        yield from zip((port.log_dir for port in self.ports), begun, strict=True)
 
     def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
         """Look at every log dir; opens no lock and no work root."""

@@ -16,12 +16,11 @@ from logdir.decide.restore import Restore, RestorePlan, plan_restore
 from logdir.disk import batch_loop, staging
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import Problem, RefusedError
+from logdir.errors import Problem
 from logdir.formats.inventory import Kind
 from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, stamp_of
+from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, require_unwritten, stamp_of
 from logdir.service.os_errors import sick_disks
-from logdir.service.own_log import own_log
 from logdir.service.reporter import Reporter
 from logdir.service.result import ItemResult, ItemState, after, refused
 from logdir.service.source import SourceRequest
@@ -174,9 +173,7 @@ class _Restoring:
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left."""
         facts = self.broker.look(NOTHING)
-        if stamp_of(self.broker, facts) != self.stamp:
-            expected = "the metadata log as it was read"
-            raise RefusedError(own_log(self.broker.named, facts) or "", expected=expected, found="it was written since")
+        require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
         settled = {(row.log_dir, row.path.removeprefix("deleting/")): row for row in refused(plan.refusals)}
         return Turn(settled=settled, steps=lambda: (partial(self._restore, action) for action in plan.actions))

@@ -42,7 +42,6 @@ from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest
 from logdir.service.staged import set_aside
 from logdir.worker.look import NOTHING
-from logdir.worker.remote import gather
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
 
@@ -239,10 +238,7 @@ def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
     closed: dict[str, Problem] = {}
     sites: dict[str, Site] = {}
     used: list[ControllerFile | None] = []
-    begun = [port.begin_root(is_start_block_allowed=True) for port in ports.ports]
-    gather(begun)
-    for port, pending in zip(ports.ports, begun, strict=True):
-        log_dir = port.log_dir
+    for log_dir, pending in ports.begin_roots(is_start_block_allowed=True):
         beats[log_dir] = None
         try:
             with told(log_dir):

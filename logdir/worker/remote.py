@@ -212,12 +212,10 @@ class RemotePort:
             return result if then is None else then(result)
 
         sent: _Sent[Any] = _Sent(self, call.__qualname__, decode)
-        if self._problem is not None:
-            sent.fail(_again(self._problem))
-            return sent
         if self._asked is not None:
             self.give_up("it was interrupted")  # who asked left before the answer
-            sent.fail(RuntimeError() if self._problem is None else _again(self._problem))
+        if self._problem is not None:
+            sent.fail(_again(self._problem))
             return sent
         request = frame([name_of(call), signature.encode(args, kwargs)])
         self._asked = sent
@@ -265,7 +263,7 @@ class RemotePort:
         """Kill the worker: the log dir is suspect from now on."""
         if self._problem is None:
             self.is_suspect = True
-            doing = "" if self._asked is None else f" (asked to {self._asked.what.replace('_', ' ')})"
+            doing = "" if self._asked is None else f" (while {self._asked.what} was called)"
             self._problem = LogDirSuspectError(
                 self.log_dir,
                 expected=f"an answer within {self._patience_ms / 1000:g} s",
@@ -341,13 +339,15 @@ def _has_ended(pid: int, wait_ms: int) -> bool:
             os.close(descriptor)
 
 
+def _waiting_of(ports: Sequence[Port]) -> Waiting:
+    """Return what the ports of one broker wait for together; in this process none waits."""
+    return next((port.waiting for port in ports if isinstance(port, RemotePort)), Waiting())
+
+
 @contextmanager
 def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
     """Do something once, where one of several ports of a broker gives no sign of life as a moment has passed."""
-    waiting = next((port.waiting for port in ports if isinstance(port, RemotePort)), None)
-    if waiting is None:
-        yield
-        return
+    waiting = _waiting_of(ports)
     waiting.overdue = what
     try:
         yield
@@ -358,10 +358,7 @@ def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
 @contextmanager
 def followed(ports: Sequence[Port], progress: Callable[[list[int]], None]) -> Iterator[None]:
     """Let ``progress`` have now and then how far each call of several ports of a broker is, in their order."""
-    waiting = next((port.waiting for port in ports if isinstance(port, RemotePort)), None)
-    if waiting is None:
-        yield
-        return
+    waiting = _waiting_of(ports)
     waiting.progress = progress
     try:
         yield

@@ -224,16 +224,22 @@ def test_a_worker_keeps_no_file_that_it_was_sent(tmp_path: Path, workers: None) 
         port.close()
 
 
+def _children() -> list[int]:
+    """Return the children of this process, in the order in which each thread made its own."""
+    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+
+
 class Stopping:
     """Stops some of the workers as their scans begin; what they might have written before stands in their files."""
 
     def __init__(self, log_dirs: int, *stopped: int, output: Path | None = None) -> None:
         self._log_dirs, self._stopped, self._output = log_dirs, stopped, output
+        self._before = set(_children())  # among them Spark's JVM, where its tests ran in this process
         self.pids: list[int] = []
 
     def begin(self, what: str, total: int) -> None:
-        pids = [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
-        self.pids = sorted(pids)[-self._log_dirs :]
+        self.pids = [pid for pid in _children() if pid not in self._before]
+        assert len(self.pids) == self._log_dirs
         for number in self._stopped:
             os.kill(self.pids[number], signal.SIGSTOP)
             for partial in () if self._output is None else self._output.glob(f".{number}-*.partial"):

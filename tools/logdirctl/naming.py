@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logdir.observe.mounts import identity_at
-from logdir.service.config import BrokerConfig, read_config, require_distinct
 from logdir.text import quoted
 
 if TYPE_CHECKING:
@@ -52,18 +50,6 @@ def words_of(arguments: argparse.Namespace) -> str:
     if arguments.server_properties is not None:
         return f"--server-properties {quoted(arguments.server_properties)}{timeout}"
     return f"--log-dirs {quoted(arguments.log_dirs)}{timeout}"
-
-
-def broker_of(arguments: argparse.Namespace) -> BrokerConfig:
-    """Find out which log dirs are meant. Reads the broker's configuration.
-
-    Raises:
-        ConfigError: the file cannot be read or names nothing usable.
-    """
-    config = read_config(arguments.server_properties, arguments.log_dirs)
-    found = {path: identity for path in config.log_dirs if (identity := identity_at(path)) is not None}
-    require_distinct(found, arguments.server_properties or "--log-dirs")
-    return config
 
 
 def request_of(arguments: argparse.Namespace) -> BrokerRequest:

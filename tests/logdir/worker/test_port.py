@@ -201,7 +201,7 @@ def test_a_worker_that_is_killed_leaves_its_log_dir_suspect(beside: str, when: s
             pending.result()
         assert caught.value.path == str(top)
         assert "its worker" in caught.value.found
-        assert "identity at" in caught.value.found
+        assert "identity_at" in caught.value.found
         assert port.is_suspect
         with pytest.raises(LogDirSuspectError) as again:
             port.run(identity_at, str(top))

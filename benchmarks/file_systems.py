@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from benchmarks.measure import Row
-from logdir.disk.file_system import fs_type_at
+from logdir.disk.kernel.file_system import fs_type_at
 from tests.kernel.images import leave_mounts, missing
 
 KINDS = ("ext4", "xfs")

@@ -23,14 +23,14 @@ from typing import NamedTuple
 from benchmarks.measure import HOME, Row, in_turn, rows_of, show
 from benchmarks.metadata_records import PARTITIONS_OF_A_TOPIC, RECORDS, stock_decoder, write_log
 from logdir.clock import Instant
-from logdir.decide.deadline import DelayPolicy
+from logdir.cluster.image import Broker, Image, Partition, Source, Topic
+from logdir.decide.image.trust import Standing
 from logdir.decide.reconcile import ReconcileRequest, plan_reconcile
-from logdir.decide.trust import Standing
-from logdir.desired.image import Broker, Image, Partition, Source, Topic
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.evidence import Proof, Removed
-from logdir.formats.controller_file import begin
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints
+from logdir.formats.own.controller_file import begin
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
 
@@ -50,8 +50,8 @@ def memory(key):
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
 bare = memory("VmRSS:")
 import gc, time
-from logdir.desired import metadata_log
-from logdir.desired.metadata_log import Watermark
+from logdir.cluster import metadata_log
+from logdir.cluster.metadata_log import Watermark
 loaded = memory("VmRSS:")
 directory, records, tail, rounds = sys.argv[1], *map(int, sys.argv[2:5])
 def read(end, known=None):

@@ -24,17 +24,17 @@ from benchmarks.neighbour import neighbour
 from benchmarks.stage import items_of
 from benchmarks.trees import META
 from benchmarks.unsynced import default_dir, opened, timed, topic_id
-from logdir.decide.purge import Room, room_of
-from logdir.disk import staging
-from logdir.disk.in_use import in_use
-from logdir.disk.io import HostDisk
-from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
-from logdir.disk.purge import Listing, claim_all, remove_all
-from logdir.disk.replica_dir import require_marker
-from logdir.disk.site import Site
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.decide.staged.purge import Room, room_of
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.kernel.in_use import in_use
+from logdir.disk.replica import staging
+from logdir.disk.replica.purge import Listing, claim_all, remove_all
+from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
+from logdir.disk.replica.replica_dir import require_marker
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.formats.own.replica_marker import ReplicaMarker
 
 PARTITIONS = 600
 FILES = 30

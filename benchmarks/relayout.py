@@ -18,13 +18,13 @@ from contextlib import AbstractContextManager
 from benchmarks.measure import ROUNDS, Row, show
 from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
 from logdir import clock
-from logdir.decide import relayout
-from logdir.disk.io import HostDisk
+from logdir.decide.layout import relayout
+from logdir.disk.kernel.host import HostDisk
 from logdir.disk.locks import Batch, hold_all
-from logdir.disk.site import Site
-from logdir.formats import plan_document
-from logdir.formats.plan_document import PlanDocument
-from logdir.service.layout_phases import LayoutReport, carry_out, look_all
+from logdir.disk.root.open_log_dir import Site
+from logdir.formats.own import plan_document
+from logdir.formats.own.plan_document import PlanDocument
+from logdir.service.batch.layout_phases import LayoutReport, carry_out, look_all
 
 _SHARE = 0.5
 

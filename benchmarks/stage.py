@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from benchmarks.measure import ROUNDS, Row, show
 from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
 from logdir import clock
-from logdir.disk import staging
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.host import HostDisk
 from logdir.disk.locks import hold_all
-from logdir.disk.outcome import Outcome
-from logdir.disk.site import Site
-from logdir.disk.staging import StageItem
+from logdir.disk.replica import staging
+from logdir.disk.replica.outcome import Outcome
+from logdir.disk.replica.staging import StageItem
+from logdir.disk.root.open_log_dir import Site
 from logdir.evidence import Proof, Removed
-from logdir.formats.replica_marker import FILE_NAME, Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.reasons import Reason
 

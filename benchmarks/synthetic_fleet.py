@@ -19,7 +19,7 @@ from hashlib import sha256
 from multiprocessing import get_context
 from operator import itemgetter
 
-from logdir.formats.inventory import Disk, Entry, render
+from logdir.formats.own.inventory import Disk, Entry, render
 from logdir.ids import TopicId
 
 BROKERS, DISKS, REPLICAS, RACKS = 100, 10, 3, 5

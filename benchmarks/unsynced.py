@@ -14,11 +14,11 @@ from contextlib import ExitStack, contextmanager
 
 from benchmarks.measure import ROUNDS, Row
 from benchmarks.trees import META
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.site import Site
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 
 PARTITIONS = 10_000
 LOG_DIRS = 2

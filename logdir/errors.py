@@ -1,7 +1,8 @@
 """Every error the storage layer raises, by whose fault it is.
 
 One line each: what, where, expected, found, what to do (law 8). ``code`` is a stable slug; each is explained in
-``docs/errors.md``. This module raises nothing itself and knows no exit status: ``tools/cli.py`` maps slugs to those.
+``docs/errors.md``. This module raises nothing itself and knows no exit status: ``tools/cli/arguments.py`` maps slugs to
+those.
 
 Spec: design §2 law 8, style §5.6.
 """

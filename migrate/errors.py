@@ -1,6 +1,6 @@
 """Errors of the planning side: the plan's fault, that of a taken output, or that of Spark and its JVM.
 
-One line each, with a way out. The family is caught as ``MigrationError``; ``tools/cli.py`` maps slugs to
+One line each, with a way out. The family is caught as ``MigrationError``; ``tools/cli/arguments.py`` maps slugs to
 exit statuses. Not here: a fleet file at fault, which is ``logdir.errors.ConfigError`` like any other
 setting, and output that cannot be written, ``logdir.errors.OutputError``.
 

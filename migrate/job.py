@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from logdir.errors import Problem
 from logdir.observe.outside import require_outside
 from migrate.errors import PlanFormatError
-from migrate.publish import is_partial, require_absent, write_file
+from migrate.plan.publish import is_partial, require_absent, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from migrate.plan import Summary
-    from migrate.snapshot import Scan
+    from migrate.plan.build import Summary
+    from migrate.source.snapshot import Scan
 
 Progress = Callable[[str], None]
 
@@ -54,7 +54,7 @@ def scan(
         ConfigError: the fleet file.
         MigrationError: the output, or log dirs listed on a cluster.
     """
-    from migrate.snapshot import write_snapshot
+    from migrate.source.snapshot import write_snapshot
 
     progress("reading inventories")
     return write_snapshot(spark, str(fleet_file), output, shared_paths=shared_paths)
@@ -88,9 +88,9 @@ def plan(
         ConfigError: the fleet file.
         MigrationError: the snapshot, the former plan, the output, or log dirs listed on a cluster.
     """
-    from migrate.entries import COLUMNS
-    from migrate.plan import plan_fleet
-    from migrate.snapshot import open_frame
+    from migrate.plan.build import plan_fleet
+    from migrate.plan.entries import COLUMNS
+    from migrate.source.snapshot import open_frame
 
     require_absent(output)
     if former is not None:
@@ -115,7 +115,7 @@ def report(plan_dir: Path, output: Path | None = None) -> Path:
         OutputError: the page could not be written.
         RefusedError: it would lie in a log dir or work root of this host.
     """
-    from migrate.report import render_report
+    from migrate.report.page import render_report
 
     _require_final(plan_dir)
     if output is not None:

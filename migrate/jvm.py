@@ -24,7 +24,7 @@ from pathlib import Path
 
 from logdir.errors import OutputError
 from migrate.errors import SessionError
-from migrate.publish import write_file
+from migrate.plan.publish import write_file
 
 MINIMUM = 17
 """The oldest major version Spark 4 runs on."""

@@ -50,7 +50,7 @@ def all_slugs() -> set[str]:
             slugs |= set(re.findall(r'(?:Problem\(\s*|\bslug=|\bSLUG\w* = |\bproblem = )"([a-z]+(?:-[a-z]+)*)"', text))
             for group in re.findall(r"problems=\(([^)]*)\)", text):
                 slugs |= set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', group))
-    fleet = (ROOT / "migrate" / "fleet.py").read_text()
+    fleet = (ROOT / "migrate/source/fleet.py").read_text()
     slugs |= {f"fleet-{slug}" for slug in re.findall(r'self\.problem\(\s*"([a-z-]+)"', fleet)}
     return slugs
 
@@ -63,7 +63,7 @@ def test_every_problem_slug_in_the_code_is_documented() -> None:
 
 def test_every_conflict_is_documented() -> None:
     pytest.importorskip("pyspark", reason="needs pyspark: pip install 'logdird[fleet]'")
-    from migrate.conflicts import SLUGS
+    from migrate.plan.conflicts import SLUGS
 
     assert len(SLUGS) == 14
     assert set(SLUGS) <= DOCUMENTED

@@ -16,7 +16,7 @@ from examples import demo
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json
 from tests.tools.test_command_lines import blocks_of
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from tools import guard, streams
+from tools import guard
+from tools.cli import streams
 from tools.logdirctl.commands import help_text
 from tools.version import VERSION
 

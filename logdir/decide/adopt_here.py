@@ -16,11 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
+from logdir.cluster.image import Image
 from logdir.decide.adopt import Adopt, AdoptPlan, AdoptRequest, StagedFiles, plan_adopt
-from logdir.decide.assignment import Assigned, ClusterState, assignment_of, remedy
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide.image.assignment import Assigned, ClusterState, assignment_of, remedy
 from logdir.decide.new_topic import NewTopic, image_naming, no_topic, topic_of
-from logdir.decide.own_marker import refuse_foreign
 from logdir.decide.refusal import (
     FINISH_MOVE,
     Refusal,
@@ -32,11 +31,12 @@ from logdir.decide.refusal import (
     refuse_marker,
 )
 from logdir.decide.stage import Stage, StageRequest, stage_one
-from logdir.desired.image import Image
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.decide.staged.own_marker import refuse_foreign
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import Identity, Known, LogDirFacts, Replica, SetAside

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from logdir.decide.deadline import DelayPolicy
 from logdir.decide.refusal import (
     Refusal,
     Why,
@@ -24,7 +23,8 @@ from logdir.decide.refusal import (
     refuse_closed,
     refuse_untouched,
 )
-from logdir.formats.inventory import Kind
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.formats.own.inventory import Kind
 from logdir.names import METADATA_TOPIC, parse_partition_dir
 from logdir.observe.facts import LogDirFacts, Replica
 

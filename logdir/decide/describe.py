@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
+from logdir.cluster.assignment import Says, claim
+from logdir.cluster.image import Image, Partition, Topic
 from logdir.decide.refusal import UNTOUCHED, untouched_problem
 from logdir.decide.selector import Reading, Selectable, Selector, select
-from logdir.desired.claim import Says, claim
-from logdir.desired.image import Image, Partition, Topic
 from logdir.errors import ConfigError, Problem
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.ids import DirectoryId, TopicId
 from logdir.observe.facts import LogDirFacts, Replica, SetAside
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from logdir.decide.assignment import ClusterState, remedy
+from logdir.cluster.image import Image
+from logdir.decide.image.assignment import ClusterState, remedy
 from logdir.decide.refusal import Why
-from logdir.desired.image import Image
 from logdir.errors import Problem
 from logdir.ids import TopicId
 

@@ -20,15 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
-from logdir.decide import brake
-from logdir.decide.deadline import DelayPolicy
-from logdir.decide.position import after_image
-from logdir.decide.reconcile_action import Action, GiveId, StageReplica
-from logdir.decide.refusal import Refusal, Why, refuse, refuse_untouched
-from logdir.decide.stage import StageRequest, stage_one
-from logdir.decide.trust import Standing, check_image
-from logdir.decide.wanted import hold_what_is_wanted
-from logdir.decide.wish import (
+from logdir.cluster.assignment import Claim, Says, claim
+from logdir.cluster.image import Image
+from logdir.decide import staging_limit
+from logdir.decide.candidate import (
     BROKEN_ID,
     Wish,
     against_age,
@@ -37,13 +32,18 @@ from logdir.decide.wish import (
     against_wish,
     wish_for,
 )
-from logdir.desired.claim import Claim, Says, claim
-from logdir.desired.image import Image
+from logdir.decide.image.position import after_image
+from logdir.decide.image.trust import Standing, check_image
+from logdir.decide.reconcile_action import Action, GiveId, StageReplica
+from logdir.decide.refusal import Refusal, Why, refuse, refuse_untouched
+from logdir.decide.stage import StageRequest, stage_one
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.decide.staged.wanted import hold_what_is_wanted
 from logdir.errors import Problem
 from logdir.evidence import Absent
-from logdir.formats.brake_file import Count
-from logdir.formats.controller_file import ControllerFile
-from logdir.formats.inventory import Kind
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import Known, LogDirFacts, Replica, SetAside, identity_of
@@ -66,7 +66,7 @@ class ReconcileRequest:
     """Topic globs."""
     record: tuple[Count, ...] | None = None
     """Of ``brake.highest``; ``None`` holds."""
-    percent: int = brake.DEFAULT_PERCENT
+    percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
     """An operator has seen what the brake said."""
     ahead: frozenset[tuple[str, str]] = frozenset()
@@ -131,14 +131,14 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
     gives = _give_ids(request, known, nameless, refusals)
     holds = hold_what_is_wanted(image, facts, usable, refusals)
     stages = _stages(request, known, wishes, refusals)
-    verdict = brake.judge(
+    verdict = staging_limit.judge(
         _what_goes(facts, stages),
         request.record,
         request.now,
         percent=request.percent,
         is_confirmed=request.is_confirmed,
     )
-    braked = verdict.problem if isinstance(verdict, brake.Braked) else None
+    braked = verdict.problem if isinstance(verdict, staging_limit.Braked) else None
     return ReconcilePlan(
         actions=(*gives, *holds, *(() if braked else stages)),
         refusals=tuple(refusals),
@@ -295,11 +295,11 @@ def _asked(request: ReconcileRequest, wish: Wish) -> StageRequest:
     )
 
 
-def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> brake.Wish:
+def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> staging_limit.Wish:
     """Return all stagings as one wish, so that no part of them slips by the brake (A38)."""
     going = {(action.log_dir, action.path) for action in stages}
     topics = {action.stage.marker.topic for action in stages}
-    weak = {action.stage.marker.topic for action in stages if not brake.is_strong(action.evidence)}
+    weak = {action.stage.marker.topic for action in stages if not staging_limit.is_strong(action.evidence)}
     live = 0
     staying = set()
     for one in facts:
@@ -308,7 +308,7 @@ def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> 
                 live += 1
                 if replica.topic in weak and (replica.log_dir, replica.path) not in going:
                     staying.add(replica.topic)
-    return brake.Wish(
+    return staging_limit.Wish(
         partitions=len(stages),
         topics=len(topics),
         live=live,

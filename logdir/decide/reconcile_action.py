@@ -14,7 +14,7 @@ from enum import Enum
 
 from logdir.decide.stage import Stage
 from logdir.evidence import Evidence
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.ids import TopicId
 from logdir.reasons import Reason
 

@@ -11,7 +11,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from logdir.errors import Problem
-from logdir.formats.replica_marker import BY_HAND
+from logdir.formats.own.replica_marker import BY_HAND
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
 

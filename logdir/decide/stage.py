@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
-from logdir.decide import brake
-from logdir.decide.assignment import ClusterState, Shared, Sharing, evidence_of, remedy, sharing_of
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide import staging_limit
+from logdir.decide.image.assignment import ClusterState, Shared, Sharing, evidence_of, remedy, sharing_of
 from logdir.decide.refusal import (
     FINISH_MOVE,
     Refusal,
@@ -30,11 +29,12 @@ from logdir.decide.refusal import (
     refuse_protected,
     refuse_untouched,
 )
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Present, Removed, Unknown
-from logdir.formats.brake_file import Count
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.staging_limit_file import Count
 from logdir.names import METADATA_TOPIC, fits_set_aside
 from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
 from logdir.reasons import Reason
@@ -68,7 +68,7 @@ class StageRequest:
     """Of which the cluster says that they have remote storage."""
     record: tuple[Count, ...] | None = None
     """Of ``brake.highest``; ``None`` holds."""
-    percent: int = brake.DEFAULT_PERCENT
+    percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
     """An operator has seen what the brake said."""
     cluster: ClusterState = field(default_factory=ClusterState)
@@ -141,7 +141,7 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
         else:
             actions.append(decided)
     unseen = tuple(one.problem for one in facts if one.problem is not None)
-    verdict = brake.judge(
+    verdict = staging_limit.judge(
         _wish(request, facts, actions),
         request.record,
         request.now,
@@ -149,14 +149,14 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
         is_confirmed=request.is_confirmed,
     )
     match verdict:
-        case brake.Released():
+        case staging_limit.Released():
             return StagePlan(
                 actions=tuple(actions),
                 refusals=tuple(refusals),
                 record=verdict.record if actions else None,
                 unseen=unseen,
             )
-        case brake.Braked():
+        case staging_limit.Braked():
             return StagePlan(
                 actions=(),
                 refusals=tuple(refusals),
@@ -167,12 +167,12 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
             )
 
 
-def _wish(request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence[Stage]) -> brake.Wish:
+def _wish(request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence[Stage]) -> staging_limit.Wish:
     going = {(action.log_dir, action.path) for action in actions}
     live = [replica for one in facts for replica in one.replicas if replica.kind is Kind.LIVE]
     staying = {replica.topic for replica in live if (replica.log_dir, replica.path) not in going}
     topics = {action.marker.topic for action in actions}
-    return brake.Wish(
+    return staging_limit.Wish(
         partitions=len(actions),
         topics=len(topics),
         live=len(live),
@@ -335,7 +335,7 @@ def _starts_elsewhere(replica: Replica) -> bool:
 def _delay_ms(request: StageRequest, topic: str) -> int | None:
     if request.is_held or not isinstance(request.evidence, Removed):
         return None
-    if request.reason is Reason.TOPIC_ID_MISMATCH and not brake.is_strong(request.evidence):
+    if request.reason is Reason.TOPIC_ID_MISMATCH and not staging_limit.is_strong(request.evidence):
         return None  # old tools re-mint a live topic's id: another id is no proof that the old one is gone (A4)
     return request.delays.delay_ms(topic)
 

@@ -18,16 +18,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+from logdir.cluster.assignment import Claim, Says, claim
+from logdir.cluster.image import Certainty, Image
+from logdir.decide.candidate import against_age, against_claim, against_log_dir, against_wish, wish_for
+from logdir.decide.image.trust import check_image
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import Rule, StageReplica
 from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, is_protected, refuse, refuse_protected
-from logdir.decide.trust import check_image
-from logdir.decide.wish import against_age, against_claim, against_log_dir, against_wish, wish_for
-from logdir.desired.claim import Claim, Says, claim
-from logdir.desired.image import Certainty, Image
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of

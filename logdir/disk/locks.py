@@ -23,11 +23,11 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from logdir import clock
-from logdir.disk.calls import Directory
-from logdir.disk.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
-from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
+from logdir.disk.kernel.host import HostDirectory, HostDisk, note_in_lock
 from logdir.disk.lock_holder import KAFKA_LOCK, OUTSIDE, holder, is_ending, named, whole_file
-from logdir.disk.work_root import OWNER_LOCK_TEXT
+from logdir.disk.root.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
     LockHeldError,
     LogDirOfflineError,

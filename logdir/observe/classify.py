@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from logdir import names
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.names import DirForm
 
 DELETING = "deleting"

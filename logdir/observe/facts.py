@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logdir.errors import Problem
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from logdir.errors import FormatError
-from logdir.formats import partition_metadata
+from logdir.formats.kafka import partition_metadata
 from logdir.names import is_legal_topic
 from logdir.observe.classify import MARKER_FILE, METADATA_FILE
 

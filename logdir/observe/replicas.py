@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from logdir.errors import FormatError, MalformedFileError, Problem
-from logdir.formats import meta_properties, offset_checkpoint, own_json, replica_marker
-from logdir.formats.inventory import Disk, Entry, Kind, Root
-from logdir.formats.offset_checkpoint import NAMES, TopicPartition
-from logdir.formats.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
+from logdir.formats.kafka import meta_properties, offset_checkpoint
+from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
+from logdir.formats.own import own_json, replica_marker
+from logdir.formats.own.inventory import Disk, Entry, Kind, Root
+from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import HIDDEN_WORK_ROOT, DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
 from logdir.observe import replica as contents

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from logdir import names
 from logdir.clock import now_ms
 from logdir.errors import FormatError
-from logdir.formats import meta_properties
-from logdir.formats.inventory import Disk, Entry, Kind, Root, sort_key
+from logdir.formats.kafka import meta_properties
+from logdir.formats.own.inventory import Disk, Entry, Kind, Root, sort_key
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica
 from logdir.observe.classify import META_PROPERTIES, Place
@@ -103,11 +103,11 @@ def _true_identity(
     barred: meta_properties.MetaProperties, directory: int
 ) -> tuple[meta_properties.MetaProperties, tuple[str, ...]]:
     """Return the identity of a log dir as it is without its bar; without node id where that cannot be told."""
-    from logdir.formats import bar_file
+    from logdir.formats.own import start_block_file
 
     try:
-        file = bar_file.parse(replica.read_small(bar_file.FILE_NAME, directory))
-        if bar_file.barred(file.original) == replica.read_small(META_PROPERTIES, directory):
+        file = start_block_file.parse(replica.read_small(start_block_file.FILE_NAME, directory))
+        if start_block_file.barred(file.original) == replica.read_small(META_PROPERTIES, directory):
             return meta_properties.parse(file.original), ()
     except (OSError, FormatError):
         pass

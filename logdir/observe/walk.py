@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from logdir.formats.inventory import Entry, Kind, Root
+from logdir.formats.own.inventory import Entry, Kind, Root
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica, share
 from logdir.observe.classify import Inside, Named, Place, Type, classify

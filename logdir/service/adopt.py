@@ -3,7 +3,7 @@
 The way back for what a cluster has really deleted. It is decided over all brokers of the replicas, by the listings of
 the others, and done for the broker of this host, which is stopped.
 
-Not here: what may be adopted (``logdir.decide.adopt_here``), the files themselves (``logdir.disk.adopt``).
+Not here: what may be adopted (``logdir.decide.adopt_here``), the files themselves (``logdir.disk.replica.adopt``).
 
 Spec: design §2 laws 1, 4, §3.3 "Restore"; kafka-behaviour §10.5, §10.6; attacks A13, A16, A22, A33, A36.
 """
@@ -16,24 +16,30 @@ from functools import partial
 
 from logdir.decide import adopt_here as rule
 from logdir.decide.adopt_here import AdoptHere, AdoptHerePlan, Place, plan_adopt_here
-from logdir.decide.deadline import DelayPolicy
-from logdir.disk import adopt as disk_adopt
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk import batch_loop
-from logdir.disk.adopt import AdoptItem
 from logdir.disk.batch_loop import Turn, nothing_decided
-from logdir.disk.kernel_clock import read_instant
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.replica import adopt as disk_adopt
+from logdir.disk.replica.adopt import AdoptItem
 from logdir.errors import ConfigError, ForeignLogDirError, Problem
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.names import is_legal_topic
 from logdir.observe.facts import LogDirFacts
-from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, require_unwritten, stamp_of
-from logdir.service.os_errors import sick_disks
-from logdir.service.other_brokers import OtherBrokers, read_listings
-from logdir.service.reporter import Reporter
-from logdir.service.result import ItemResult, ItemState, after, refused
-from logdir.service.source import SourceRequest
-from logdir.service.staged import Selection, nothing_staged, selected
+from logdir.service.cluster.cluster_state import (
+    Stamp,
+    cluster_with_own_logs,
+    require_source,
+    require_unwritten,
+    stamp_of,
+)
+from logdir.service.cluster.other_brokers import OtherBrokers, read_listings
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import sick_disks
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, after, refused
+from logdir.service.report.staged import Selection, nothing_staged, selected
 from logdir.service.staged_listing import log_end_of
 from logdir.text import utc
 from logdir.worker.look import Deep

@@ -2,7 +2,7 @@
 
 Works beside a running broker: its files do not change, and Kafka's locks are not taken.
 
-Not here: what may be captured (``logdir.decide.capture``), the links (``logdir.disk.capture``).
+Not here: what may be captured (``logdir.decide.capture``), the links (``logdir.disk.replica.capture``).
 
 Spec: design §3.3, §6; attacks A17, A33.
 """
@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 
 from logdir.decide import capture as rule
 from logdir.decide.capture import CAPTURABLE, Capture, CapturePlan, Room, plan_capture
-from logdir.decide.deadline import DelayPolicy
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
-from logdir.disk.capture import CaptureItem
-from logdir.disk.kernel_clock import read_instant
-from logdir.disk.outcome import Outcome
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.replica.capture import CaptureItem
+from logdir.disk.replica.outcome import Outcome
 from logdir.errors import LogDirSuspectError, Problem
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.service.broker import OpenBroker
-from logdir.service.os_errors import told
-from logdir.service.reporter import Reporter
-from logdir.service.result import ItemResult, ItemState, refused
-from logdir.service.selection import nothing_selected
-from logdir.service.staged import set_aside
-from logdir.service.unlocked import each
+from logdir.service.batch.unlocked import each
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, refused
+from logdir.service.report.selection import nothing_selected
+from logdir.service.report.staged import set_aside
 from logdir.worker import operations
 from logdir.worker.look import NOTHING, Deep
 from logdir.worker.port import Port

@@ -15,24 +15,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from logdir.cluster.image import Image
 from logdir.decide import describe as rule
 from logdir.decide.describe import Described, State, choose, missing_problem, unusable_problem
+from logdir.decide.image.trust import ANY_AGE_MS, check_image
 from logdir.decide.selector import EVERYTHING, Selector, parse
-from logdir.decide.trust import ANY_AGE_MS, check_image
-from logdir.desired.image import Image
-from logdir.disk.kernel_clock import read_instant
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, refused_by
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.config import BrokerConfig
-from logdir.service.describe_item import DescribedItem
-from logdir.service.desired_source import against_blank, read_desired
-from logdir.service.host import Host, look_at_host, unformatted
-from logdir.service.json_form import HIDDEN
-from logdir.service.own_log import own_log
-from logdir.service.ports import BrokerPorts, connected, metadata_path
-from logdir.service.selection import nothing_selected
-from logdir.service.source import SourceRequest, parse_uri
-from logdir.service.source_item import SourceItem
+from logdir.service.cluster.image_source import against_blank, read_desired
+from logdir.service.cluster.own_log import own_log
+from logdir.service.cluster.source import SourceRequest, parse_uri
+from logdir.service.log_dirs.config import BrokerConfig
+from logdir.service.log_dirs.host import Host, look_at_host, unformatted
+from logdir.service.log_dirs.ports import BrokerPorts, connected, metadata_path
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.describe_item import DescribedItem
+from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.selection import nothing_selected
+from logdir.service.report.source_item import SourceItem
 from logdir.text import printable
 
 
@@ -153,7 +153,7 @@ def _lines(
     disks: frozenset[str] | None,
     problems: list[Problem],
 ) -> tuple[str, ...]:
-    from logdir.service import describe_stock
+    from logdir.service.report import describe_stock
 
     if asked.form is Form.KAFKA_LOG_DIRS:
         found = describe_stock.log_dirs(ports, host.facts, selector, disks)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logdir.errors import ConfigError, Problem
-from logdir.service.json_form import HIDDEN
+from logdir.service.report.json_form import HIDDEN
 from logdir.suggestion import did_you_mean
 
 _SLUG = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")

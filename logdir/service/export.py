@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from logdir.decide.refusal import Why, at, refuse
-from logdir.disk.outcome import Outcome
+from logdir.disk.replica.outcome import Outcome
 from logdir.errors import ConfigError, Problem
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import BY_HAND
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import BY_HAND
 from logdir.observe.facts import SetAside
-from logdir.service.broker import OpenBroker
-from logdir.service.reporter import Reporter
-from logdir.service.result import ItemResult, ItemState, refused
-from logdir.service.staged import Selection, item_of, nothing_staged, selected
-from logdir.service.unlocked import each
+from logdir.service.batch.unlocked import each
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, refused
+from logdir.service.report.staged import Selection, item_of, nothing_staged, selected
 from logdir.worker.look import NOTHING
 from logdir.worker.operations import export_copy, place_problem
 from logdir.worker.port import Port

@@ -15,29 +15,30 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from logdir import clock
-from logdir.disk import brake, controller, heartbeat, work_root_init
-from logdir.disk.file_system import fs_type_at
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.kernel_clock import read_instant
+from logdir.disk.kernel.file_system import fs_type_at
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.kernel.small_file import read_file
 from logdir.disk.locks import OwnerLock, hold_all
-from logdir.disk.reserve import RESERVE_BYTES
-from logdir.disk.site import Site
-from logdir.disk.small_file import read_file
-from logdir.disk.work_root import open_log_dir, open_root, open_work_root
-from logdir.disk.work_root_plan import Candidate, InitPlan, plan_init, require_no_stock_broker
+from logdir.disk.record import controller, heartbeat, staging_limit
+from logdir.disk.root import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import Candidate, InitPlan, plan_init, require_no_stock_broker
+from logdir.disk.root.reserve import RESERVE_BYTES
+from logdir.disk.root.work_root import open_log_dir, open_root, open_work_root
 from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
-from logdir.formats import brake_file, controller_file, heartbeat_file
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own import controller_file, heartbeat_file, staging_limit_file
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import OWNER_LOCK
 from logdir.observe.mounts import identity_at
-from logdir.service.broker_request import BrokerRequest, accepted_of, skipped_of
-from logdir.service.config import require_distinct, require_text
-from logdir.service.json_form import HIDDEN
-from logdir.service.one_broker import require_one_broker
-from logdir.service.os_errors import told, told_or_closed
-from logdir.service.quarantine import closed_of, keep_in_mind, require_none_closed
-from logdir.service.refill import refill
-from logdir.service.result import ItemState
+from logdir.service.log_dirs.config import require_distinct, require_text
+from logdir.service.log_dirs.one_broker import require_one_broker
+from logdir.service.log_dirs.os_errors import told, told_or_closed
+from logdir.service.log_dirs.quarantine import closed_of, keep_in_mind, require_none_closed
+from logdir.service.log_dirs.refill import refill
+from logdir.service.log_dirs.request import BrokerRequest, accepted_of, skipped_of
+from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.result import ItemState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +232,7 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, 
 
 
 def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> WorkRootItem:
-    done = work_root_init.init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
+    done = init.init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
     if plan.log_dir not in owned:
         owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
     _begin(owned[plan.log_dir])
@@ -267,17 +268,17 @@ def _put_back(stack: ExitStack, disk: HostDisk, plan: InitPlan) -> Site:
         works = {plan.log_dir: work}
         held.enter_context(hold_all(disk, [plan.log_dir], works=works, now_boottime_ms=clock.boottime_ms()))
         with told(work.path):
-            work_root_init.put_back_missing(work, top.own_stat().owner)
+            init.put_back_missing(work, top.own_stat().owner)
         return _own(stack, disk, plan.log_dir)
 
 
 def _begin(site: Site) -> None:
     """Write what is first of each file, or fold the heartbeat forward; that comes last, and the brake before it."""
-    has_counted = read_file(site.work, brake_file.FILE_NAME) is not None
+    has_counted = read_file(site.work, staging_limit_file.FILE_NAME) is not None
     has_lived = read_file(site.work, heartbeat_file.FILE_NAME) is not None
     # What is lost from a root that has been used stays lost: it holds until an operator confirms.
     if not has_counted and not has_lived and not site.deleting.names():
         if read_file(site.work, controller_file.FILE_NAME) is None:
             controller.begin(site)
-        brake.begin(site)
+        staging_limit.begin(site)
     heartbeat.begin(site, read_instant())

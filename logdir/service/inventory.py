@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
-from logdir.formats.inventory import Disk
+from logdir.formats.own.inventory import Disk
 from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen, require_outside_of
-from logdir.service.broker_request import BrokerRequest
 from logdir.service.inventory_files import InventoryFiles, opened_files
-from logdir.service.json_form import HIDDEN
-from logdir.service.ports import BrokerPorts, connected
-from logdir.service.reporter import Reporter
+from logdir.service.log_dirs.ports import BrokerPorts, connected
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.reporter import Reporter
 from logdir.text import utf8
 from logdir.worker.calls import Descriptor
 from logdir.worker.inventory import KindFigures, Scan, Summary, write_inventory, write_unanswered

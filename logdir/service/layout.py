@@ -3,8 +3,8 @@
 ``plan`` looks and decides; ``apply`` looks and decides again, then does it in batches under the broker's own locks, and
 goes on with whatever a former run left. Steps of a plan that no longer fit are refused by name, the others are done.
 
-Not here: which verb is allowed (``logdir.decide.relayout``), the phases (``layout_phases``), a look beside any broker
-(``layout_status``).
+Not here: which verb is allowed (``logdir.decide.layout.relayout``), the phases (``layout_phases``), a look beside
+any broker (``layout_status``).
 
 Spec: design §3.1, §6, §7.7, §8; attacks A21, A22, A37.
 """
@@ -16,21 +16,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from logdir.decide import relayout as rule
-from logdir.decide.layout_action import Decision, Seen, TakeToNames
-from logdir.disk import bar
-from logdir.disk.bar import BarState
+from logdir.decide.layout import relayout as rule
+from logdir.decide.layout.action import Decision, Seen, TakeToNames
 from logdir.disk.batch_loop import Held
+from logdir.disk.record import start_block
+from logdir.disk.record.start_block import BarState
 from logdir.errors import RefusedError
-from logdir.formats import plan_document
-from logdir.formats.plan_document import PlanDocument
+from logdir.formats.own import plan_document
+from logdir.formats.own.plan_document import PlanDocument
 from logdir.observe.named_file import read_named
-from logdir.service.broker import OpenBroker
-from logdir.service.layout_phases import carry_out, look_all
-from logdir.service.layout_result import LayoutResult, LayoutVerb, result_of
-from logdir.service.os_errors import told
-from logdir.service.quarantine import require_none_closed
-from logdir.service.reporter import Reporter
+from logdir.service.batch.layout_phases import carry_out, look_all
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.quarantine import require_none_closed
+from logdir.service.report.layout_result import LayoutResult, LayoutVerb, result_of
+from logdir.service.report.reporter import Reporter
 
 KEPT: Final = """\
 What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
@@ -180,4 +180,4 @@ def _is_untouched(broker: OpenBroker, decision: Decision) -> bool:
     if any(isinstance(action, TakeToNames) for action in decision.actions):
         return False
     with told(broker.named.log_dirs[0]):
-        return bar.state(broker.sites) is BarState.OPEN
+        return start_block.state(broker.sites) is BarState.OPEN

@@ -13,18 +13,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
-from logdir.decide.layout_action import Seen
-from logdir.disk import bar
-from logdir.disk.bar import BarState
-from logdir.disk.io import HostDisk
-from logdir.disk.look_layout import look
-from logdir.disk.site import OpenTop
-from logdir.disk.work_root import open_log_dir
+from logdir.decide.layout.action import Seen
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.record import start_block
+from logdir.disk.record.start_block import BarState
+from logdir.disk.replica.layout_view import look
+from logdir.disk.root.open_log_dir import OpenTop
+from logdir.disk.root.work_root import open_log_dir
 from logdir.errors import LayoutFileMissingError, LogDirError, Problem, WorkRootInsideError
-from logdir.formats.layout_file import LayoutState
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.os_errors import told
-from logdir.service.ports import connected
+from logdir.formats.own.layout_file import LayoutState
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.ports import connected
+from logdir.service.log_dirs.request import BrokerRequest
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """What only a rollback ends for a released Kafka."""
@@ -192,7 +192,7 @@ def look_at(log_dir: str) -> LogDirLayout:
         try:
             with told(log_dir):
                 one = OpenTop(log_dir, stack.enter_context(open_log_dir(HostDisk(), log_dir)))
-                return LogDirLayout(log_dir=log_dir, seen=look(one), bar=bar.state([one]))
+                return LogDirLayout(log_dir=log_dir, seen=look(one), bar=start_block.state([one]))
         except LogDirError as error:
             return LogDirLayout(log_dir=log_dir, problem=error.problem())
 

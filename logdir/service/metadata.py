@@ -1,7 +1,7 @@
 """Read the metadata log of a KRaft node as a tree, and describe its nodes. Reads only.
 
-Takes no lock, so it works beside a running broker too. Not here: reading the log (``logdir.desired``), printing records
-(``metadata_dump``).
+Takes no lock, so it works beside a running broker too. Not here: reading the log (``logdir.metadata``), printing
+records (``metadata_dump``).
 
 Spec: design §6; KIP-631, "metadata.log.dir"; kafka-formats §8; docs/json.md.
 """
@@ -18,12 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from logdir.desired.metadata_log import newest
-from logdir.desired.metadata_nodes import Missed, Place, chosen
-from logdir.desired.metadata_paths import path_of
-from logdir.desired.metadata_shell import Shell
-from logdir.desired.metadata_source import Look, read_directory, read_file
-from logdir.desired.metadata_tree import Directory, Found, Leaf, build, children
+from logdir.cluster.metadata_log import newest
 from logdir.errors import (
     ConfigError,
     LogDirError,
@@ -32,9 +27,14 @@ from logdir.errors import (
     Problem,
     RefusedError,
 )
-from logdir.formats import meta_properties
+from logdir.formats.kafka import meta_properties
+from logdir.metadata.nodes import Missed, Place, chosen
+from logdir.metadata.paths import path_of
+from logdir.metadata.shell import Shell
+from logdir.metadata.source import Look, read_directory, read_file
+from logdir.metadata.tree import Directory, Found, Leaf, build, children
 from logdir.names import METADATA_DIR
-from logdir.service.config import read_config
+from logdir.service.log_dirs.config import read_config
 
 NO_LOG = "only a KRaft node has one, in its metadata.log.dir"
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)

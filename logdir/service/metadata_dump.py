@@ -1,6 +1,6 @@
 """Print every batch and record of metadata files as Kafka's own decoder does. Reads only.
 
-Not here: the lines (``logdir.desired.metadata_dump``), which log is meant (``metadata``).
+Not here: the lines (``logdir.metadata.dump``), which log is meant (``metadata``).
 
 Spec: design §6; KIP-631, "kafka-dump-log.sh"; docs/json.md.
 """
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from logdir.desired.metadata_dump import RELEASES, Dump, form_of
-from logdir.desired.metadata_file import opened
+from logdir.cluster.metadata_file import opened
 from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.metadata.dump import RELEASES, Dump, form_of
 from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, files_of, reading
 
 _SUFFIXES = (".log", ".checkpoint")

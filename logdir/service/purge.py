@@ -11,24 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logdir.clock import Instant
-from logdir.decide import purge as rule
-from logdir.decide.purge import Purge, PurgePlan, plan_purge
 from logdir.decide.selector import EVERYTHING
-from logdir.decide.staged_listing import reason_of
-from logdir.disk import heartbeat
-from logdir.disk.pace import BYTES_PER_SECOND, FILES_PER_SECOND
+from logdir.decide.staged import purge as rule
+from logdir.decide.staged.listing import reason_of
+from logdir.decide.staged.purge import Purge, PurgePlan, plan_purge
+from logdir.disk.record import heartbeat
+from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import SetAside
-from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import require_source
-from logdir.service.os_errors import told
-from logdir.service.purge_batches import purge_all
-from logdir.service.purge_recheck import NO_OVERRIDES, Looking, PurgeOverrides
-from logdir.service.reporter import Reporter
-from logdir.service.result import ItemResult, ItemState, refused
-from logdir.service.source import SourceRequest
-from logdir.service.staged import ALL, Selection, item_of, nothing_staged, selected
+from logdir.service.batch.purge_batches import purge_all
+from logdir.service.batch.purge_recheck import NO_OVERRIDES, Looking, PurgeOverrides
+from logdir.service.cluster.cluster_state import require_source
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, refused
+from logdir.service.report.staged import ALL, Selection, item_of, nothing_staged, selected
 from logdir.text import utc
 from logdir.worker.look import NOTHING
 

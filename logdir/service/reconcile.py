@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logdir.decide import brake as brake_rule
-from logdir.decide.deadline import DelayPolicy
-from logdir.decide.document import DocumentPlan, plan_document
-from logdir.decide.position import highest
+from logdir.decide import staging_limit as brake_rule
+from logdir.decide.image.document import DocumentPlan, plan_document
+from logdir.decide.image.position import highest
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
-from logdir.disk import brake, controller
-from logdir.disk.kernel_clock import read_instant
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import controller, staging_limit
 from logdir.errors import ConfigError, Problem
 from logdir.observe.facts import LogDirFacts
-from logdir.service.broker import OpenBroker
-from logdir.service.desired_source import Desired, against_blank, in_doubt, read_desired
-from logdir.service.ports import metadata_path
-from logdir.service.source import SourceRequest, parse_uri
+from logdir.service.cluster.image_source import Desired, against_blank, in_doubt, read_desired
+from logdir.service.cluster.source import SourceRequest, parse_uri
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.ports import metadata_path
 from logdir.worker.look import NOTHING, Deep
 
 
@@ -123,7 +123,7 @@ def decide(
         births=broker.ports.births_of(in_doubt(desired.image, facts)),
         delays=policy.delays,
         protected=policy.protected,
-        record=brake_rule.highest(broker.on_all(brake.read_records)),
+        record=brake_rule.highest(broker.on_all(staging_limit.read_records)),
         percent=policy.percent,
         is_confirmed=policy.is_confirmed or is_counted,
     )

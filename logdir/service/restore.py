@@ -1,6 +1,6 @@
 """Restore staged replicas of a stopped broker, in batches under every lock.
 
-Not here: what may be restored (``logdir.decide.restore``).
+Not here: what may be restored (``logdir.decide.staged.restore``).
 
 Spec: design §2 law 4, §3.3; attacks A15, A22.
 """
@@ -11,20 +11,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from logdir.decide import restore as rule
-from logdir.decide.restore import Restore, RestorePlan, plan_restore
-from logdir.disk import batch_loop, staging
+from logdir.decide.staged import restore as rule
+from logdir.decide.staged.restore import Restore, RestorePlan, plan_restore
+from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
-from logdir.disk.kernel_clock import read_instant
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.replica import staging
 from logdir.errors import Problem
-from logdir.formats.inventory import Kind
-from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_with_own_logs, require_source, require_unwritten, stamp_of
-from logdir.service.os_errors import sick_disks
-from logdir.service.reporter import Reporter
-from logdir.service.result import ItemResult, ItemState, after, refused
-from logdir.service.source import SourceRequest
-from logdir.service.staged import Selection, nothing_staged, selected
+from logdir.formats.own.inventory import Kind
+from logdir.service.cluster.cluster_state import (
+    Stamp,
+    cluster_with_own_logs,
+    require_source,
+    require_unwritten,
+    stamp_of,
+)
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import sick_disks
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, after, refused
+from logdir.service.report.staged import Selection, nothing_staged, selected
 from logdir.worker.look import NOTHING
 
 _Place = tuple[str, str]

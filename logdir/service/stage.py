@@ -15,28 +15,30 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from logdir.decide import brake as brake_rule
 from logdir.decide import stage as rule
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide import staging_limit as brake_rule
 from logdir.decide.selector import Selector, parse, select
 from logdir.decide.stage import Stage, StagePlan, plan_stage
-from logdir.disk import batch_loop, brake, staging
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
-from logdir.disk.batches import Batches
-from logdir.disk.kernel_clock import read_instant
-from logdir.disk.outcome import Outcome
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import staging_limit
+from logdir.disk.replica import staging
+from logdir.disk.replica.batches import Batches
+from logdir.disk.replica.outcome import Outcome
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
-from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import cluster_with_own_logs, require_source
-from logdir.service.os_errors import sick_disks, told
-from logdir.service.reporter import Reporter
-from logdir.service.result import ItemResult, ItemState, after, refused
-from logdir.service.selection import nothing_selected
-from logdir.service.source import SourceRequest
+from logdir.service.cluster.cluster_state import cluster_with_own_logs, require_source
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import sick_disks, told
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, after, refused
+from logdir.service.report.selection import nothing_selected
 from logdir.worker.look import Deep
 
 _CONFIRMS: Final = "--even-over-limit"
@@ -104,7 +106,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
         delays=asked.delays,
         is_held=asked.is_held,
         protected=asked.protected,
-        record=brake_rule.highest(broker.on_all(brake.read_records)),
+        record=brake_rule.highest(broker.on_all(staging_limit.read_records)),
         is_confirmed=asked.is_even_over_limit,
         cluster=cluster_with_own_logs(asked.source, broker, facts),
         births=broker.ports.births_of(chosen),
@@ -178,7 +180,7 @@ class _Work:
         if not self.is_counted:
             if plan.record is not None:
                 with told("brake.json of every work root"):
-                    self.broker.write_all(partial(brake.write_record, record=plan.record))
+                    self.broker.write_all(partial(staging_limit.write_record, record=plan.record))
             if plan.braked is not None:
                 self.braked = plan
                 return Turn(is_over=True)

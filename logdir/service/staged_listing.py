@@ -10,37 +10,37 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from logdir.clock import Instant
-from logdir.decide.assignment import Assigned, assignment_of
-from logdir.decide.deadline import Due, Held, NotYet, due
-from logdir.decide.position import highest
+from logdir.decide.image.assignment import Assigned, assignment_of
+from logdir.decide.image.position import highest
 from logdir.decide.refusal import refuse_marker
-from logdir.decide.restore import class_of
-from logdir.decide.second_look import against_purge
 from logdir.decide.selector import Selector, parse
-from logdir.decide.staged_listing import early_words, first_restorable, why_listed, with_words
-from logdir.disk import controller, heartbeat
-from logdir.disk.kernel_clock import read_instant
-from logdir.disk.site import Site
+from logdir.decide.staged.deadline import Due, Held, NotYet, due
+from logdir.decide.staged.listing import early_words, first_restorable, why_listed, with_words
+from logdir.decide.staged.purge_recheck import against_purge
+from logdir.decide.staged.restore import class_of
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import controller, heartbeat
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import ForeignLogDirError, LogDirError, NoWorkRootError, Problem
 from logdir.evidence import Evidence
-from logdir.formats.controller_file import ControllerFile
-from logdir.formats.heartbeat_file import Heartbeat
-from logdir.formats.inventory import Kind
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.heartbeat_file import Heartbeat
+from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import Known, SetAside
 from logdir.reasons import Reason
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.cluster_state import require_source
-from logdir.service.host import unformatted
-from logdir.service.json_form import HIDDEN, KEY
-from logdir.service.os_errors import told
-from logdir.service.ports import BrokerPorts, connected
-from logdir.service.purge_recheck import Looked, recheck
-from logdir.service.quarantine import closed_of
-from logdir.service.selection import nothing_selected
-from logdir.service.source import SourceRequest
-from logdir.service.staged import set_aside
+from logdir.service.batch.purge_recheck import Looked, recheck
+from logdir.service.cluster.cluster_state import require_source
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.host import unformatted
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.ports import BrokerPorts, connected
+from logdir.service.log_dirs.quarantine import closed_of
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.json_form import HIDDEN, KEY
+from logdir.service.report.selection import nothing_selected
+from logdir.service.report.staged import set_aside
 from logdir.worker.look import NOTHING
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"

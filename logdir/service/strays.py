@@ -13,23 +13,23 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from logdir.clock import Instant
-from logdir.decide.document import plan_document
+from logdir.cluster.image import Certainty, Image, Silence, Source
+from logdir.decide.image.document import plan_document
+from logdir.decide.image.trust import Standing
 from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.selector import EVERYTHING, parse, select
 from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays, view_unsaid
-from logdir.decide.trust import Standing
-from logdir.desired.image import Certainty, Image, Silence, Source
-from logdir.disk.kernel_clock import read_instant
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError, refused_by
 from logdir.observe.facts import LogDirFacts
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.desired_source import Desired, against_blank, read_desired
-from logdir.service.host import Host, look_at_host
-from logdir.service.json_form import HIDDEN
-from logdir.service.ports import BrokerPorts, connected, metadata_path
-from logdir.service.selection import nothing_selected
-from logdir.service.source import SourceRequest, parse_uri
-from logdir.service.source_item import SourceItem
+from logdir.service.cluster.image_source import Desired, against_blank, read_desired
+from logdir.service.cluster.source import SourceRequest, parse_uri
+from logdir.service.log_dirs.host import Host, look_at_host
+from logdir.service.log_dirs.ports import BrokerPorts, connected, metadata_path
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.selection import nothing_selected
+from logdir.service.report.source_item import SourceItem
 
 _UNREAD: Final = Image(
     source=Source.METADATA_LOG,

@@ -13,34 +13,34 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from logdir.decide import brake as brake_rule
-from logdir.decide.relayout import rollback
-from logdir.decide.restore import RestorePlan, RestoreRequest, plan_restore
-from logdir.disk import bar, brake, layout
-from logdir.disk.bar import BarState
-from logdir.disk.kernel_clock import read_instant
-from logdir.disk.look_layout import inside
-from logdir.disk.site import LogDirTop, OpenTop
-from logdir.disk.small_file import read_file
-from logdir.disk.work_root import open_log_dir, path_of
-from logdir.disk.work_root_removal import remove_root, require_ours, require_removable, require_rights
+from logdir.decide import staging_limit as brake_rule
+from logdir.decide.layout.relayout import rollback
+from logdir.decide.staged.restore import RestorePlan, RestoreRequest, plan_restore
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.kernel.small_file import read_file
+from logdir.disk.record import layout, staging_limit, start_block
+from logdir.disk.record.start_block import BarState
+from logdir.disk.replica.layout_view import inside
+from logdir.disk.root.open_log_dir import LogDirTop, OpenTop
+from logdir.disk.root.removal import remove_root, require_ours, require_removable, require_rights
+from logdir.disk.root.work_root import open_log_dir, path_of
 from logdir.errors import LogDirError, Problem, RefusedError, WorkRootInsideError
-from logdir.formats import bar_file, layout_file
-from logdir.formats.inventory import Kind
-from logdir.formats.layout_file import LayoutState
-from logdir.formats.replica_marker import BY_HAND
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own import layout_file, start_block_file
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.layout_file import LayoutState
+from logdir.formats.own.replica_marker import BY_HAND
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.facts import LogDirFacts, SetAside
-from logdir.service.broker import OpenBroker
-from logdir.service.cluster_state import Stamp, cluster_with_own_logs, stamp_of
-from logdir.service.layout_phases import carry_out, look_all
-from logdir.service.os_errors import told
-from logdir.service.quarantine import require_none_closed
-from logdir.service.reporter import Reporter
+from logdir.service.batch.layout_phases import carry_out, look_all
+from logdir.service.cluster.cluster_state import Stamp, cluster_with_own_logs, stamp_of
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.quarantine import require_none_closed
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, refused
+from logdir.service.report.staged import set_aside
 from logdir.service.restore import planned_restore, restore_all, warn_of_kinds
-from logdir.service.result import ItemResult, ItemState, refused
-from logdir.service.source import SourceRequest
-from logdir.service.staged import set_aside
 from logdir.worker.look import NOTHING
 
 _KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
@@ -100,7 +100,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
     with _seen(broker) as tops:
         _require_names(facts, tops)
         with told(broker.named.log_dirs[0]):
-            barred = bar.state(tops) if tops else BarState.OPEN
+            barred = start_block.state(tops) if tops else BarState.OPEN
     if barred is not BarState.OPEN and (broker.missing or broker.rootless):
         raise RefusedError(
             ", ".join((*broker.missing, *broker.rootless)),
@@ -287,7 +287,7 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
 
 def _forgotten(broker: OpenBroker) -> tuple[str, ...]:
     """Return that what the staging limit counted goes with the work roots, if it counted anything."""
-    record = brake_rule.highest(broker.on_all(brake.read_records))
+    record = brake_rule.highest(broker.on_all(staging_limit.read_records))
     counted = sum(count.partitions for count in brake_rule.recent(record or (), read_instant()))
     if not counted:
         return ()
@@ -316,9 +316,9 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarSt
     if blocked:
         if barred is BarState.OPEN or within:
             return _root_rows(broker, blocked)
-        bar.unbar(broker.sites)
+        start_block.unbar(broker.sites)
         lifted = [
-            ItemResult(log_dir=site.log_dir, path=bar_file.FILE_NAME, state=ItemState.DONE, says="bar, lifted")
+            ItemResult(log_dir=site.log_dir, path=start_block_file.FILE_NAME, state=ItemState.DONE, says="bar, lifted")
             for site in broker.sites
         ]
         return [*lifted, *_root_rows(broker, blocked)]
@@ -326,7 +326,7 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarSt
     if any(row.state is not ItemState.DONE for row in rows):
         return rows  # the bar stays: a stock broker would stop over what is left
     if barred is not BarState.OPEN:
-        bar.unbar(broker.sites)
+        start_block.unbar(broker.sites)
     for site in broker.sites:
         with told(site.log_dir):
             layout.remove_state(site)

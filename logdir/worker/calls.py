@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NewType, get_type_hints
 
-from logdir.disk.site import LogDirTop, Site
+from logdir.disk.root.open_log_dir import LogDirTop, Site
 from logdir.worker import codec
 from logdir.worker.open_log_dir import OpenedLogDir
 
@@ -23,14 +23,14 @@ Descriptor = NewType("Descriptor", int)
 
 CALLS: Final = frozenset(
     {
-        "logdir.disk.staging:stage",
-        "logdir.disk.give_id:give_id",
-        "logdir.disk.look_layout:look",
-        "logdir.disk.recover:recover",
-        "logdir.disk.relayout:to_ids",
-        "logdir.disk.relayout:to_names",
-        "logdir.disk.staging:hold",
-        "logdir.disk.staging:restore",
+        "logdir.disk.replica.staging:stage",
+        "logdir.disk.replica.give_id:give_id",
+        "logdir.disk.replica.layout_view:look",
+        "logdir.disk.recover_log_dir:recover",
+        "logdir.disk.replica.relayout:to_ids",
+        "logdir.disk.replica.relayout:to_names",
+        "logdir.disk.replica.staging:hold",
+        "logdir.disk.replica.staging:restore",
         "logdir.worker.operations:capture",
         "logdir.worker.operations:export_copy",
         "logdir.worker.operations:purge",
@@ -41,14 +41,14 @@ CALLS: Final = frozenset(
         "logdir.observe.mounts:identity_at",
         "logdir.observe.outside:kept_free",
         "logdir.observe.outside:require_outside_of",
-        "logdir.desired.topic_detail:read_details",
-        "logdir.disk.file_system:fs_type_at",
-        "logdir.service.cluster_state:read_cluster_state",
-        "logdir.service.cluster_state:read_stamp",
-        "logdir.service.desired_source:read_desired",
+        "logdir.metadata.topic_detail:read_details",
+        "logdir.disk.kernel.file_system:fs_type_at",
+        "logdir.service.cluster.cluster_state:read_cluster_state",
+        "logdir.service.cluster.cluster_state:read_stamp",
+        "logdir.service.cluster.image_source:read_desired",
         "logdir.service.layout_status:look_at",
-        "logdir.service.own_log:own_log",
-        "logdir.service.purge_recheck:look_again",
+        "logdir.service.cluster.own_log:own_log",
+        "logdir.service.batch.purge_recheck:look_again",
         "logdir.worker.look:look_deep",
         *(
             f"logdir.worker.open_log_dir:{name}"

@@ -20,7 +20,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, cast
 
-from logdir.disk.kernel_process import end_with_starter
+from logdir.disk.kernel.kernel_process import end_with_starter
 from logdir.errors import LogDirError
 from logdir.observe.awaited import is_getting_on
 from logdir.worker import codec

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
+from logdir.disk.kernel.calls import Directory, Identity, Owner, Space, Stat
 from logdir.observe.classify import Type
 from logdir.worker.open_log_dir import Handle, OpenedLogDir
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from logdir.errors import OutputError
-from logdir.formats.inventory import Disk, render
+from logdir.formats.own.inventory import Disk, render
 from logdir.observe.scan import Scanned, configured, scan_log_dir, unread
 from logdir.observe.share import send
 from logdir.worker.calls import Descriptor

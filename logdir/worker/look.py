@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from logdir.decide.selector import parse
-from logdir.formats.inventory import Entry, Kind
+from logdir.formats.own.inventory import Entry, Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.replicas import look

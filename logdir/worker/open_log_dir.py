@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from itertools import count
 from typing import NamedTuple
 
-from logdir.disk.calls import Owner
-from logdir.disk.io import HostDirectory, HostDisk
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
-from logdir.disk.site import Site
-from logdir.disk.true_root import open_true_root
-from logdir.disk.work_root import WorkRoot
-from logdir.formats.work_root_file import Belonging, WorkRootKind
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.true_root import open_true_root
+from logdir.disk.root.work_root import WorkRoot
+from logdir.formats.own.work_root_file import Belonging, WorkRootKind
 
 
 class Handle(NamedTuple):

@@ -11,20 +11,20 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from logdir.decide.purge import Room, room_of
-from logdir.disk import capture as disk_capture
-from logdir.disk.capture import CaptureItem
-from logdir.disk.elsewhere import require_place
-from logdir.disk.export import export
-from logdir.disk.failure import disk_error
-from logdir.disk.in_use import in_use
-from logdir.disk.kernel_clock import read_instant
-from logdir.disk.outcome import Outcome, done, undone
-from logdir.disk.pace import Pace
-from logdir.disk.purge import Listing, claim_all, remove_all
-from logdir.disk.site import Site
+from logdir.decide.staged.purge import Room, room_of
+from logdir.disk.kernel.atomic_directory import require_place
+from logdir.disk.kernel.failure import disk_error
+from logdir.disk.kernel.in_use import in_use
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.replica import capture as disk_capture
+from logdir.disk.replica.capture import CaptureItem
+from logdir.disk.replica.export import export
+from logdir.disk.replica.outcome import Outcome, done, undone
+from logdir.disk.replica.purge import Listing, claim_all, remove_all
+from logdir.disk.replica.rate_limiter import Pace
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own.replica_marker import ReplicaMarker
 
 
 class PurgeBatch(NamedTuple):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from logdir.disk.calls import Disk
-from logdir.disk.io import HostDisk
-from logdir.disk.site import LogDirTop, Site
-from logdir.disk.work_root import WorkRoot
+from logdir.disk.kernel.calls import Disk
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.root.open_log_dir import LogDirTop, Site
+from logdir.disk.root.work_root import WorkRoot
 from logdir.worker import open_log_dir
 from logdir.worker.open_log_dir import OpenedLogDir
 

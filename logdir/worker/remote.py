@@ -22,9 +22,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from logdir import clock
-from logdir.disk.calls import Disk
-from logdir.disk.site import Site
-from logdir.disk.work_root import WorkRoot
+from logdir.disk.kernel.calls import Disk
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
 from logdir.worker import codec, open_log_dir
 from logdir.worker.calls import Signature, name_of
@@ -296,12 +296,23 @@ class RemotePort:
         return WorkRoot(kind=view.kind, site=site, belongs=view.belongs, opened=ExitStack(), unsupported_fs=allowed)
 
     def end(self) -> None:
-        """As ``Port.end``."""
-        if not self._is_closed:
+        """As ``Port.end``; a worker that still makes a call is left to ``close``."""
+        if not self._is_closed and self._asked is None:
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """As ``Port.close``; a worker that answers has ended then."""
+        """As ``Port.close``; a worker that answers has ended then.
+
+        A call that nobody waits for any more is finished as long as its worker gives signs of life, and ended by a kill
+        once it gives none: an interrupted command does not wait as long as its port is patient.
+        """
+        while self._asked is not None:
+            poll = select.poll()
+            poll.register(self.connection.fileno(), select.POLLIN)
+            if poll.poll(_SILENT_MS):
+                self.hear()
+            else:
+                self.give_up("it was interrupted")
         if not self._is_closed:
             self._end(is_killed=False)
 

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 from tests.crash.enumerate import ERRNOS, explore, explore_failures, replay
 from tests.crash.families import CASES, FAMILIES, case
 from tests.crash.families.case import Case, loud

@@ -1,8 +1,8 @@
-"""An open directory of the model: ``logdir.disk.calls.Directory`` in memory.
+"""An open directory of the model: ``logdir.disk.kernel.calls.Directory`` in memory.
 
 Not here: what a call does to the tree (``filesystem``), numbering and failing of calls (``model``).
 
-Spec: ``logdir.disk.calls``; reliability §4.4.
+Spec: ``logdir.disk.kernel.calls``; reliability §4.4.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from logdir.disk.calls import Directory, Identity, Owner, Space, Stat
-from logdir.disk.io import Call
+from logdir.disk.kernel.calls import Directory, Identity, Owner, Space, Stat
+from logdir.disk.kernel.host import Call
 from logdir.observe.classify import Type
 from tests.crash.filesystem import FileSystem, failure
 from tests.crash.tree import Node

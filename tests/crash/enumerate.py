@@ -19,7 +19,7 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 from tests.crash.model import Failure, ModelHost
 from tests.crash.recording import Acks, Crash, Recording, record, shown
 from tests.crash.result import Cell, Result, Violation

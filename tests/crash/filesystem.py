@@ -2,13 +2,13 @@
 
 Every method checks what the kernel checks, in its order, raises the kernel's errno, and otherwise makes a few edits.
 ``write``, ``make`` and ``adopt`` are several edits, because they are several system calls: a process can be killed
-between them. A file is written before it has its name, as ``logdir.disk.io`` does it; to whom an inode belongs that had
-no name until then is never lost without the name: on ext4 and XFS both go through one journal in order, on btrfs what
-logs a name logs the inode as it then is.
+between them. A file is written before it has its name, as ``logdir.disk.kernel.host`` does it. The owner of an inode
+that had no name until then is never lost without the name: ext4 and XFS write both through one journal in order, btrfs
+logs the inode with the name.
 
 Not here: numbering, recording and failing of calls (``model``).
 
-Spec: reliability §4.4 (state); the errnos of ``logdir.disk.io``, held against it by ``test_model``.
+Spec: reliability §4.4 (state); the errnos of ``logdir.disk.kernel.host``, held against it by ``test_model``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import errno
 import os
 from collections.abc import Iterable
 
-from logdir.disk.calls import Owner
+from logdir.disk.kernel.calls import Owner
 from logdir.observe.classify import Type
 from tests.crash.tree import Edit, Log, Node, Sync, Volume, bits, step, union
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from logdir.disk.purge import remove, remove_all
-from logdir.disk.recover import recover
-from logdir.disk.replica_dir import NEW_MARKER
-from logdir.formats import replica_marker
+from logdir.disk.recover_log_dir import recover
+from logdir.disk.replica.purge import remove, remove_all
+from logdir.disk.replica.replica_dir import NEW_MARKER
+from logdir.formats.own import replica_marker
 from tests.crash.starts import FILE, ONE, A, B, marker_for, staged, start
 from tests.crash.steps import Operation, Steps, nobody, operation_of, replica_of
 

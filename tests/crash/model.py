@@ -7,7 +7,7 @@ even if it fails. The numbers are those an observer of the real disk would count
 Not here: what a call does (``filesystem``), what survives a crash (``persistence``). Permissions are not modelled, nor
 other processes; links above a log dir are refused, not followed.
 
-Spec: reliability §4.4; ``logdir.disk.calls``.
+Spec: reliability §4.4; ``logdir.disk.kernel.calls``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import errno
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call
 from logdir.observe.classify import Type
 from tests.crash.directory import ModelDirectory, directory_node
 from tests.crash.filesystem import FileSystem, failure
@@ -64,7 +64,7 @@ class Record(NamedTuple):
 
 
 class ModelHost:
-    """A host whose disks are in memory; a :class:`~logdir.disk.calls.Disk`."""
+    """A host whose disks are in memory; a :class:`~logdir.disk.kernel.calls.Disk`."""
 
     def __init__(self, world: World) -> None:
         self._world = world

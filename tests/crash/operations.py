@@ -16,15 +16,15 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from logdir.disk.outcome import Result
-from logdir.disk.purge import claim
-from logdir.disk.recover import recover
-from logdir.disk.site import Site
-from logdir.disk.small_file import remove_file, replace_file
-from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.disk.kernel.small_file import remove_file, replace_file
+from logdir.disk.recover_log_dir import recover
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.purge import claim
+from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import RefusedError
-from logdir.formats import replica_marker
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own import replica_marker
+from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
 from tests.crash.killed_before import hold_after_a_killed_hold, hold_after_a_killed_stage, purge_after_a_killed_claim

@@ -20,7 +20,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Self
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 from logdir.observe.classify import Type
 from tests.crash.model import SYNCS, Failure, Killed, ModelHost, Record
 from tests.crash.persistence import LIMIT, DiskLog, Loss

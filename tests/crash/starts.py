@@ -14,17 +14,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from logdir.disk.calls import Owner
-from logdir.disk.failure import calling
-from logdir.disk.outcome import Result
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.site import Site
-from logdir.disk.staging import StageItem, stage
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.failure import calling
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.staging import StageItem, stage
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.reasons import Reason
 from tests.builders import CLUSTER, META, TOPIC_ID

@@ -13,16 +13,16 @@ from dataclasses import replace
 from typing import NamedTuple
 from unittest import mock
 
-from logdir.disk import purge
-from logdir.disk.calls import Directory
-from logdir.disk.outcome import Outcome, Result
-from logdir.disk.purge import Listing, claim, claim_all, remove, remove_all
-from logdir.disk.recover import recover
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.disk.work_root import open_root
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.recover_log_dir import recover
+from logdir.disk.replica import purge
+from logdir.disk.replica.outcome import Outcome, Result
+from logdir.disk.replica.purge import Listing, claim, claim_all, remove, remove_all
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.disk.root.work_root import open_root
 from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError, RefusedError
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own.replica_marker import ReplicaMarker
 from tests.crash import oracle
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import ModelHost

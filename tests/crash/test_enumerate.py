@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from logdir.disk.calls import Directory, Owner
-from logdir.disk.io import Call
+from logdir.disk.kernel.calls import Directory, Owner
+from logdir.disk.kernel.host import Call
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Run, State, explore, explore_failures, replay
 from tests.crash.model import ModelHost

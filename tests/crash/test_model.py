@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.calls import Directory, Disk, Owner, Stat
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.calls import Directory, Disk, Owner, Stat
+from logdir.disk.kernel.host import Call, HostDisk
 from logdir.observe.classify import Type
 from tests.crash.model import Failure, Killed, ModelHost
 

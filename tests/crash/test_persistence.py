@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from logdir.disk.calls import Directory, Owner
+from logdir.disk.kernel.calls import Directory, Owner
 from logdir.observe.classify import Type
 from tests.crash.model import Failure, ModelHost
 from tests.crash.persistence import LIMIT, Loss

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from logdir.disk.outcome import undone
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.staging import StageItem, stage
+from logdir.disk.replica.outcome import undone
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.staging import StageItem, stage
 from logdir.errors import RefusedError
-from logdir.formats import replica_marker
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own import replica_marker
+from logdir.formats.own.replica_marker import ReplicaMarker
 from tests.crash import steps
 from tests.crash.__main__ import main
 from tests.crash.enumerate import explore

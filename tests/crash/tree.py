@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from logdir.disk.calls import Owner
+from logdir.disk.kernel.calls import Owner
 from logdir.observe.classify import Type
 
 

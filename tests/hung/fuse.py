@@ -19,7 +19,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from logdir.disk.kernel_process import end_with_starter
+from logdir.disk.kernel.kernel_process import end_with_starter
 
 _IN: Final = Struct("<IIQQIIII")
 _OUT: Final = Struct("<IiQ")

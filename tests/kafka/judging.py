@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from logdir.formats import partition_metadata
+from logdir.formats.kafka import partition_metadata
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 ELSEWHERE: Final = "node-runs-elsewhere"
 Key = tuple[str, int]

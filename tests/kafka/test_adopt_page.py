@@ -21,7 +21,7 @@ from tests.kafka.client import Digest
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import await_in_sync, retention_seconds, staged, stop, type_
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from logdir.clock import Instant
-from logdir.disk.adopt import AdoptItem, adopt
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.io import HostDisk
-from logdir.disk.outcome import Result
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.site import Site
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.replica.adopt import AdoptItem, adopt
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.reasons import Reason
 from tests.kafka.client import Digest
@@ -29,7 +29,7 @@ from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import retention_seconds
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = pytest.mark.kafka
 
@@ -177,7 +177,7 @@ def test_a16_a17_a36_a_captured_deletion_comes_back_after_its_broker_removed_it(
     adopt_on(broker, lost, new["lost"])
     # The same without the one step that matters, to see that it does: its broker trusts the zeros.
     with monkeypatch.context() as patched:
-        patched.setattr("logdir.disk.adopt.last_indexes", lambda names: ())
+        patched.setattr("logdir.disk.replica.adopt.last_indexes", lambda names: ())
         adopt_on(broker, trapped, new["trapped"])
     broker.start()
     assert digests(rig, "lost") == (lost.uncommitted, lost.committed)

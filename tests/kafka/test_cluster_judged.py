@@ -24,7 +24,7 @@ from tests.kafka.workload import TOPICS, Workload
 from tests.proof.metadata_claims import CLUSTER_JUDGED
 from tests.proof.plugin import Recorder
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = pytest.mark.kafka
 

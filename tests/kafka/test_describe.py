@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from logdir.formats.java_map import map_order, partition_hash
+from logdir.formats.stock_output.java_map import map_order, partition_hash
 from tests.kafka.fetch import RELEASES
 from tests.kafka.rig import Rig, await_true
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = pytest.mark.kafka
 

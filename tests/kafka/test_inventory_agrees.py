@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from logdir.formats import inventory
-from logdir.formats.inventory import Entry, Kind
+from logdir.formats.own import inventory
+from logdir.formats.own.inventory import Entry, Kind
 from logdir.observe.scan import Scanned, scan_log_dir
 from tests.kafka.client import ReplicaKey
 from tests.kafka.rig import CLEAN_EXIT, MOVE_THROTTLE, Broker, Rig, await_true

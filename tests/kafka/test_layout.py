@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.host import Call, HostDisk
 from tests.kafka.rig import Rig
 from tests.kafka.rotation import releases_of
 from tests.oracle.oracle import answer
 from tests.tools.ctl import ctl, ctl_json, tree
 from tests.tools.layout_fleet import Planned, apply, rollback
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = pytest.mark.kafka
 

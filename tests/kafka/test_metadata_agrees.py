@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from logdir.desired.metadata_dump import Dump, StockForm
-from logdir.desired.metadata_file import opened
+from logdir.cluster.metadata_file import opened
+from logdir.metadata.dump import Dump, StockForm
 from tests.kafka.client import Client
 from tests.kafka.fetch import cache_dir
 from tests.kafka.rig import CLEAN_EXIT, Broker, Rig, await_true

@@ -16,12 +16,12 @@ from typing import Final
 
 import pytest
 
-from logdir.desired.metadata_dump import Dump
-from logdir.desired.metadata_file import opened
+from logdir.cluster.metadata_file import opened
+from logdir.metadata.dump import Dump
 from logdir.wire.batch_writer import metadata_batch
 from logdir.wire.metadata_records import TYPES, MetadataRecord, encode
 from tests.kafka.jvm import java_command
-from tests.logdir.desired.odd_log import DOUBLES, TEXTS
+from tests.logdir.cluster.odd_log import DOUBLES, TEXTS
 from tests.logdir.wire.random_values import random_struct
 
 pytestmark = pytest.mark.kafka

@@ -24,7 +24,7 @@ from tests.kafka.tree_rig import KILLED, NEWEST, SEED, Start, copied, ranges, se
 from tests.proof.claims import TREES_START
 from tests.proof.plugin import Recorder
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = pytest.mark.kafka
 

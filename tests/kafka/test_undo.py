@@ -30,7 +30,7 @@ from tests.kafka.undo_rig import (
     type_,
 )
 from tests.tools.ctl import Said
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

@@ -19,7 +19,7 @@ from tests.kafka.client import Digest
 from tests.kafka.rig import Broker, Rig
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import QUICK, live, stage, staged, stop, type_
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

@@ -20,12 +20,12 @@ from typing import Final
 
 import pytest
 
-from logdir.disk.io import Call, HostDisk
-from logdir.disk.work_root import open_root
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.root.work_root import open_root
 from tests.logdir.disk.layout_rig import document, header_of, steps_of
 from tests.tools.ctl import HOME, ctl, ctl_json, tree
 from tests.tools.layout_fleet import Planned, apply, rollback
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 METADATA: Final = "__cluster_metadata-0"
 _INDEXES: Final = (".index", ".timeindex", ".txnindex")
@@ -33,7 +33,7 @@ _FUTURE: Final = re.compile(r"(.+)\.[0-9a-f]{32}-future")
 _OUR_HOST_DISK: Final = "logdir.worker.open_log_dir.HostDisk"
 _KILLED: Final = """
 import os, signal, sys
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.host import HostDisk
 from logdir.worker import open_log_dir
 from logdir.worker.start import placed
 from tools.logdirctl.main import main

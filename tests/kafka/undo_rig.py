@@ -13,7 +13,7 @@ from typing import Final
 from tests.kafka.client import Digest
 from tests.kafka.rig import CLEAN_EXIT, Broker, Rig, await_true
 from tests.tools.ctl import Said, ctl, tree
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 RECORDS: Final = 100
 QUICK: Final = {

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 from tests.crash.enumerate import State
 from tests.crash.model import SYNCS, Killed
 from tests.crash.recording import Acks, shown

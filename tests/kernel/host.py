@@ -7,7 +7,7 @@ that the oracle of ``tests.crash`` judges both alike.
 
 Not here: mounting and cutting (``images``), which operations (``operations``).
 
-Spec: reliability §4.4; ``logdir.disk.calls``.
+Spec: reliability §4.4; ``logdir.disk.kernel.calls``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDirectory, HostDisk
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.errors import FormatError
-from logdir.formats import replica_marker
+from logdir.formats.own import replica_marker
 from logdir.observe.classify import MARKER_FILE, Type
 from tests.crash.model import Killed, ModelHost
 from tests.crash.tree import Log, Node, Volume, World
@@ -45,7 +45,7 @@ class System(NamedTuple):
 
 
 class KernelHost(HostDisk):
-    """A host whose disks are directories of this machine; a :class:`~logdir.disk.calls.Disk`."""
+    """A host whose disks are directories of this machine; a :class:`~logdir.disk.kernel.calls.Disk`."""
 
     def __init__(self, roots: Mapping[str, str], *, stop_before: int | None = None) -> None:
         """Make one.

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, cast
 
-from logdir.disk.elsewhere import PARTIAL
-from logdir.disk.export import MANIFEST, NOTE, export
-from logdir.disk.io import Call
-from logdir.disk.probe import NOT_HERE
+from logdir.disk.kernel.atomic_directory import PARTIAL
+from logdir.disk.kernel.host import Call
+from logdir.disk.replica.export import MANIFEST, NOTE, export
+from logdir.disk.root.probe import NOT_HERE
 from tests.crash import operations as small
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import ModelHost

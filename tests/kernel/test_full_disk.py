@@ -23,7 +23,7 @@ from tests.kernel.schedule import END, SEED, full_cuts
 from tests.proof.claims import FULL_DISKS
 from tests.proof.plugin import Recorder
 from tests.tools.ctl import ctl, ctl_json
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 pytestmark = pytest.mark.root
 _SPENT = (Exit.DONE, Exit.PROBLEMS)

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from logdir.disk import io
+from logdir.disk.kernel import libc
 from tests.crash.recording import Acks
 from tests.kernel.__main__ import main
 from tests.kernel.cuts import METHODS, Cut, Machine, Violation, recovered, roots_of, shortest
@@ -94,7 +94,7 @@ def test_what_is_never_synced_is_missed(machine: Machine, file_system: str, bug:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(os, "fsync", _nothing))
         if bug == "no sync at all":
-            stack.enter_context(mock.patch.object(io._LIBC, "syncfs", _nothing))
+            stack.enter_context(mock.patch.object(libc._LIBC, "syncfs", _nothing))
         outcome = machine.cut(Cut(file_system, METHODS[file_system][0], name, after))
     assert "lost: d0/a-0 is live, not staged" in outcome.messages
     said = shortest([Violation(Cut(file_system, "copy", name, after), outcome.messages, outcome.calls)])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.staging import StageItem, stage
+from logdir.disk.replica.staging import StageItem, stage
 from logdir.errors import ReadOnlyDiskError
 from tests.crash.recording import Acks
 from tests.crash.starts import A, C, Sites, marker_for

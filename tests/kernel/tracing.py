@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call
 from tests.crash.recording import Recording
 from tests.crash.tree import Edit, Log
 from tests.kernel.runner import Ended, Runner

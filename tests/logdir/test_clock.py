@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logdir import clock
-from logdir.disk import kernel_clock
+from logdir.disk.kernel import kernel_clock
 
 ASK = "from logdir import clock; print(clock.boottime_ms(), clock.boot_id())"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from logdir.formats.inventory import Disk, Entry, render
-from migrate.fleet import BrokerEntry, Cluster, Fleet
+from logdir.formats.own.inventory import Disk, Entry, render
+from migrate.source.fleet import BrokerEntry, Cluster, Fleet
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from migrate.report_conflicts import SCHEMA
+from migrate.report.conflicts import SCHEMA
 
 GIB = 1024**3
 SLUGS = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from migrate.census import Census, digest_of, take_census
-from migrate.disk_row import DiskRow
-from migrate.fleet import BrokerEntry, Fleet
+from migrate.plan.census import Census, digest_of, take_census
+from migrate.source.disk_row import DiskRow
+from migrate.source.fleet import BrokerEntry, Fleet
 from tests.migrate.fleet_builder import a_cluster
 
 

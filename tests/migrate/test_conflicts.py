@@ -35,7 +35,7 @@ def found(holders: DataFrame) -> set[tuple[str, int]]:
 
 
 def test_an_entry_has_every_slug_that_fits(spark: SparkSession) -> None:
-    from migrate.conflicts import flag_entries
+    from migrate.plan.conflicts import flag_entries
 
     frame = entries(
         spark,
@@ -61,7 +61,7 @@ def test_an_entry_has_every_slug_that_fits(spark: SparkSession) -> None:
 
 
 def test_replicas_without_id_are_counted_into_a_name_with_two(spark: SparkSession) -> None:
-    from migrate.conflicts import flag_one_name_two_ids, flag_replicas_differ, ids_of_topics, topics_of
+    from migrate.plan.conflicts import flag_one_name_two_ids, flag_replicas_differ, ids_of_topics, topics_of
 
     live = entries(
         spark,
@@ -82,7 +82,7 @@ def test_replicas_without_id_are_counted_into_a_name_with_two(spark: SparkSessio
 
 
 def test_ids_are_compared_without_null_and_within_their_cluster(spark: SparkSession) -> None:
-    from migrate.conflicts import flag_id_in_two_clusters, flag_one_id_two_names, ids_of_topics, names_of
+    from migrate.plan.conflicts import flag_id_in_two_clusters, flag_one_id_two_names, ids_of_topics, names_of
 
     live = entries(
         spark,
@@ -101,8 +101,9 @@ def test_ids_are_compared_without_null_and_within_their_cluster(spark: SparkSess
 
 
 def twice(live: DataFrame) -> tuple[set[tuple[str, int]], int]:
-    from migrate import conflicts, groups
-    from migrate.fleet import Fleet
+    from migrate.plan import conflicts
+    from migrate.source.fleet import Fleet
+    from migrate.waves import groups
 
     sets = live.transform(groups.fold_partitions, Fleet(clusters=())).transform(groups.fold_sets)
     names = conflicts.names_of(conflicts.ids_of_topics(live))
@@ -151,8 +152,8 @@ def test_equal_units_of_both_findings_are_one(spark: SparkSession) -> None:
 
 
 def test_floors_follow_the_first_matching_glob(spark: SparkSession) -> None:
-    from migrate.fleet import Fleet
-    from migrate.groups import fold_partitions
+    from migrate.source.fleet import Fleet
+    from migrate.waves.groups import fold_partitions
     from tests.migrate.fleet_builder import a_cluster
 
     fleet = Fleet(

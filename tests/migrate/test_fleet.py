@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logdir.errors import ConfigError
-from migrate.fleet import BrokerEntry, Cluster, Fleet, min_insync_for, parse_fleet, read_fleet
-from migrate.fleet_json import parse_fleet_json, render_fleet
+from migrate.source.fleet import BrokerEntry, Cluster, Fleet, min_insync_for, parse_fleet, read_fleet
+from migrate.source.fleet_json import parse_fleet_json, render_fleet
 
 BROKER = "brokers: [{node_id: 1, inventories: [a.jsonl]}]"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from migrate.globs import java_pattern
+from migrate.source.globs import java_pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

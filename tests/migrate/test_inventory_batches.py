@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logdir.errors import FormatError
-from logdir.formats.inventory import Disk, Entry, parse, render, sort_key
-from migrate import inventory_batches
-from migrate.inventory_batches import Broken, open_inventory
+from logdir.formats.own.inventory import Disk, Entry, parse, render, sort_key
+from migrate.source import inventory_batches
+from migrate.source.inventory_batches import Broken, open_inventory
 
 DISK = Disk(log_dir="/data/a", taken_at_ms=1, exact=False, status="ok", log_dirs=("/data/a", "/data/b"))
 

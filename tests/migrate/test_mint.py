@@ -13,7 +13,7 @@ import pytest
 
 from logdir.ids import TopicId
 from migrate.errors import PlanFormatError
-from migrate.mint import MintedId, assign_ids, mint, read_former
+from migrate.plan.mint import MintedId, assign_ids, mint, read_former
 
 SHA = hashlib.sha256(b"inventories").hexdigest()
 

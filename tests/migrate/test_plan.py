@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from logdir.formats.inventory import Entry
+from logdir.formats.own.inventory import Entry
 from migrate.errors import OutputExistsError, PlanFormatError
-from migrate.fleet import Fleet
+from migrate.source.fleet import Fleet
 from tests.migrate.fleet_builder import Builder, an_id, entry, live, live_by_id, read_json, read_lines
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ JSON_FILES = ("summary.json", "waves.json", "disks.json", "report.html")
 
 
 def frame_of(spark: SparkSession, builder: Builder) -> DataFrame:
-    from migrate.source import LogDirSource, fleet_frame
+    from migrate.source.data_source import LogDirSource, fleet_frame
 
     spark.dataSource.register(LogDirSource)
     return fleet_frame(spark, builder.fleet())
 
 
 def plan(spark: SparkSession, builder: Builder, out: Path, former: Path | None = None, **more: Any) -> Path:
-    from migrate.plan import plan_fleet
+    from migrate.plan.build import plan_fleet
 
     plan_fleet(spark, frame_of(spark, builder), builder.fleet(), out, former, **more)
     return out
@@ -255,7 +255,7 @@ def _cases(told: Iterable[tuple[Any, int]], more: Iterable[tuple[Any, int]]) -> 
 def test_order_and_partitions_change_no_byte(spark: SparkSession, tmp_path: Path, make: Any, partitions: int) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
-    from migrate.plan import plan_fleet
+    from migrate.plan.build import plan_fleet
 
     builder = make(tmp_path / "f")
     expected = plan(spark, builder, tmp_path / "p")
@@ -282,8 +282,8 @@ def reordered(fleet: Fleet) -> Fleet:
 def test_the_order_of_the_fleet_file_changes_no_byte(
     spark: SparkSession, tmp_path: Path, make: Any, groups_limit: int
 ) -> None:
-    from migrate.plan import plan_fleet
-    from migrate.source import fleet_frame
+    from migrate.plan.build import plan_fleet
+    from migrate.source.data_source import fleet_frame
 
     builder = make(tmp_path / "f")
     expected = plan(spark, builder, tmp_path / "p", groups_limit=groups_limit)
@@ -315,7 +315,7 @@ def test_former_ids_are_taken_first(spark: SparkSession, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_an_id_that_occurs_in_the_fleet_is_not_minted(spark: SparkSession, tmp_path: Path) -> None:
-    from migrate.mint import mint
+    from migrate.plan.mint import mint
 
     builder = clean_fleet(tmp_path / "f")
     first = plan(spark, builder, tmp_path / "p")

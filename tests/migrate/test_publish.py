@@ -12,7 +12,7 @@ import pytest
 
 from logdir.errors import OutputError, RefusedError
 from migrate.errors import OutputExistsError
-from migrate.publish import new_directory, write_file
+from migrate.plan.publish import new_directory, write_file
 
 
 def test_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from migrate.errors import PlanFormatError
-from migrate.report import render_report
-from migrate.report_conflicts import ROWS_PER_SLUG, read_conflicts
-from migrate.report_model import MINTED_SHOWN, Model, build_model
-from migrate.report_next import above_bound, next_commands, trial
-from migrate.report_sections import holder_path
+from migrate.report.conflicts import ROWS_PER_SLUG, read_conflicts
+from migrate.report.model import MINTED_SHOWN, Model, build_model
+from migrate.report.next_steps import above_bound, next_commands, trial
+from migrate.report.page import render_report
+from migrate.report.sections import holder_path
 from tests.migrate.plan_builder import (
     HOSTILE,
     HOSTILE_PLAN,

@@ -14,11 +14,11 @@ pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'logdird[fleet
 from pyspark.testing import assertDataFrameEqual
 
 from logdir.errors import ConfigError
-from logdir.formats.inventory import Disk, Entry, render
+from logdir.formats.own.inventory import Disk, Entry, render
 from migrate.errors import MigrationError, OutputExistsError, SnapshotFormatError
-from migrate.fleet import read_fleet
-from migrate.snapshot import open_frame, read_snapshot, write_snapshot
-from migrate.source import fleet_frame
+from migrate.source.data_source import fleet_frame
+from migrate.source.fleet import read_fleet
+from migrate.source.snapshot import open_frame, read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

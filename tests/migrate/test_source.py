@@ -12,11 +12,11 @@ pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'logdird[fleet
 
 from pyspark.errors import PySparkException
 
-from logdir.formats.inventory import DISK_KEYS, ENTRY_KEYS, Disk, Entry, render
+from logdir.formats.own.inventory import DISK_KEYS, ENTRY_KEYS, Disk, Entry, render
 from migrate.errors import RemoteWalkError
-from migrate.fleet import parse_fleet, read_fleet
 from migrate.session import first_line
-from migrate.source import COLUMNS, PLANNER_COLUMNS, fleet_frame, pack, require_walkable, share_out
+from migrate.source.data_source import COLUMNS, PLANNER_COLUMNS, fleet_frame, pack, require_walkable, share_out
+from migrate.source.fleet import parse_fleet, read_fleet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

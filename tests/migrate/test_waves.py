@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate.waves import WavePlan, floor_for, group_bound, plan_waves, plan_waves_from_pairs
+from migrate.waves.schedule import WavePlan, floor_for, group_bound, plan_waves, plan_waves_from_pairs
 from tests.proof.claims import FEWEST_WAVES, FLOORS, WAVES_IN_ANY_ORDER
 from tests.proof.plugin import Recorder
 

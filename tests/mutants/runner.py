@@ -57,12 +57,12 @@ _MEASURED_S: Final = 300.0
 _CASES: Final = "tests/crash/families/test_cases.py"
 _OPERATIONS: Final = "tests/crash/test_operations.py"
 _FAMILIES: Final = {
-    "rescue": ("adopt", "adopt_recovery", "capture", "captured_files", "linked", "entry"),
-    "layout": ("bar", "layout", "look_layout", "relayout", "relayout_metadata"),
-    "records": ("brake", "controller", "heartbeat", "suspect"),
+    "rescue": ("adopt", "adopt_recovery", "capture", "captured_files", "hardlink_dir", "unique_name"),
+    "layout": ("start_block", "layout", "layout_view", "relayout", "relayout_metadata"),
+    "records": ("staging_limit", "controller", "heartbeat", "quarantine"),
     "gives": ("give_id",),
-    "copies": ("elsewhere", "export"),
-    "roots": ("work_root", "work_root_init", "work_root_plan", "work_root_removal", "reserve", "probe"),
+    "copies": ("atomic_directory", "export"),
+    "roots": ("work_root", "init", "plan", "removal", "reserve", "probe"),
 }
 """Of the crash enumeration: which family judges which modules of ``logdir/disk``; the others are in its operations."""
 

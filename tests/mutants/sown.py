@@ -21,9 +21,10 @@ from tests.mutants.operators import GUARDS, OPERATORS
 
 ROOT: Final = Path(__file__).parents[2]
 _CARRIED_OUT: Final = (
-    "logdir/service/purge*", "logdir/service/re*", "logdir/service/stage*", "logdir/service/hold",
-    "logdir/service/export", "logdir/service/unlocked", "logdir/service/layout", "logdir/service/layout_phases",
-    "logdir/service/adopt", "logdir/service/other_brokers",
+    "logdir/service/purge", "logdir/service/reconcile", "logdir/service/restore", "logdir/service/stage*",
+    "logdir/service/hold", "logdir/service/export", "logdir/service/layout", "logdir/service/adopt",
+    "logdir/service/batch/*", "logdir/service/report/reconcile*", "logdir/service/report/re[ps]*",
+    "logdir/service/report/staged", "logdir/service/log_dirs/refill", "logdir/service/cluster/other_brokers",
 )  # fmt: skip
 """What carries out decisions."""
 _SHOWN: Final = frozenset({"add_parser", "_add", "_table", "_json", "_row", "_next", "next_line", "_print", "_says"})
@@ -71,7 +72,7 @@ class Mutant(NamedTuple):
 
 def files() -> list[str]:
     """Return the files that are changed."""
-    found = [path for ring in ("decide", "disk") for path in sorted((ROOT / "logdir" / ring).glob("*.py"))]
+    found = [path for ring in ("decide", "disk") for path in sorted((ROOT / "logdir" / ring).rglob("*.py"))]
     found += [path for name in _CARRIED_OUT for path in sorted(ROOT.glob(f"{name}.py"))]
     return list(dict.fromkeys(str(path.relative_to(ROOT)) for path in found if path.name != "__init__.py"))
 

@@ -26,9 +26,10 @@ WITHOUT: Final = "not kafka and not browser and not root and not slow and not sp
 """What ``make test`` runs, less the tests that need a JVM."""
 _BELOW: Final = (
     "hypothesis", "rich.table", "google_crc32c", "yaml", "_pytest.doctest", "pytest_timeout", "xdist",
-    "logdir.formats.replica_marker", "logdir.formats.inventory", "logdir.formats.heartbeat_file",
-    "logdir.formats.brake_file", "logdir.observe.replicas", "logdir.observe.scan", "logdir.desired.metadata_log",
-    "tests.proof.plugin", "logdir.desired.znodes", "logdir.desired.request_document",
+    "logdir.formats.own.replica_marker", "logdir.formats.own.inventory", "logdir.formats.own.heartbeat_file",
+    "logdir.formats.own.staging_limit_file", "logdir.observe.replicas", "logdir.observe.scan",
+    "logdir.cluster.metadata_log",
+    "tests.proof.plugin", "logdir.cluster.znodes", "logdir.cluster.request_document",
 )  # fmt: skip
 
 

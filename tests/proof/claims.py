@@ -46,14 +46,14 @@ DAMAGED_FILES: Final = Claim(
         *(
             f"{_FORMATS}/test_{name}.py::test_damaged_files_raise_only_format_errors"
             for name in (
-                "brake_file", "heartbeat_file", "java_properties", "leader_epoch_checkpoint", "meta_properties",
+                "staging_limit_file", "heartbeat_file", "java_properties", "leader_epoch_checkpoint", "meta_properties",
                 "offset_checkpoint", "partition_metadata",
             )
         ),
         f"{_FORMATS}/test_server_properties.py::test_damaged_files_raise_one_of_two_families",
         f"{_FORMATS}/test_controller_file.py::test_damaged_files_raise_only_format_errors",
-        "tests/logdir/desired/test_request_document.py::test_damaged_documents_raise_only_format_errors",
-        "tests/logdir/desired/test_znodes.py::test_damaged_documents_raise_only_format_errors",
+        "tests/logdir/cluster/test_request_document.py::test_damaged_documents_raise_only_format_errors",
+        "tests/logdir/cluster/test_znodes.py::test_damaged_documents_raise_only_format_errors",
     ),
     sizes={
         "brake.json": _DAMAGED,

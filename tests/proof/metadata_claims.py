@@ -50,8 +50,8 @@ DAMAGED_LOGS: Final = Claim(
     key="damaged-logs",
     text="no image of a damaged metadata log says more than the whole batches before the damage; errors are typed",
     where=(
-        "tests/logdir/desired/test_damaged_logs.py::test_no_image_of_a_damaged_log_says_more_than_the_records_before_it",
-        "tests/logdir/desired/test_damaged_logs.py::test_forged_logs_whose_checksums_hold_raise_only_typed_errors",
+        "tests/logdir/cluster/test_damaged_logs.py::test_no_image_of_a_damaged_log_says_more_than_the_records_before_it",
+        "tests/logdir/cluster/test_damaged_logs.py::test_forged_logs_whose_checksums_hold_raise_only_typed_errors",
     ),
     sizes={"logs": Sizes(full=100_000, sample=500), "logs whose checksums hold": Sizes(full=100_000, sample=500)},
 )
@@ -60,7 +60,7 @@ GOLDEN_DUMPS: Final = Claim(
     text="metadata logs and snapshots of stock nodes are read record for record as the stock decoder printed them",
     where=(
         f"{_WIRE}/test_metadata_golden.py::test_records_are_what_the_stock_decoder_prints",
-        "tests/logdir/desired/test_metadata_dump.py::test_a_dump_is_the_stock_decoders",
+        "tests/logdir/metadata/test_dump.py::test_a_dump_is_the_stock_decoders",
     ),
     sizes={
         "files": Sizes(full=8, ci=8),

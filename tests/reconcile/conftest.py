@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.logdir.desired.log_dir import (
+from tests.logdir.cluster.log_dir import (
     LogDir,
     partition,
     register,

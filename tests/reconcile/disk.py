@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from logdir.clock import Instant
 from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints, ReplicaMarker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import WorkDir, render_work_dir
 from logdir.observe.facts import LogDirFacts, Replica, SetAside

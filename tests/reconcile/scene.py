@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from logdir.decide.second_look import SecondLook, against_purge
-from logdir.desired.image import Image
-from logdir.desired.metadata_log import Watermark
+from logdir.cluster.image import Image
+from logdir.cluster.metadata_log import Watermark
+from logdir.decide.staged.purge_recheck import SecondLook, against_purge
 from logdir.evidence import Evidence, Proof, Removed
-from logdir.formats.controller_file import ControllerFile
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.observe.facts import Known, LogDirFacts, Replica, SetAside
 from logdir.reasons import Reason
-from tests.logdir.desired.log_dir import (
+from tests.logdir.cluster.log_dir import (
     LogDir,
     noop,
 )

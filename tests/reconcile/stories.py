@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from logdir.clock import Instant
-from logdir.decide.document import DocumentPlan, plan_document
+from logdir.cluster import metadata_log, request_document
+from logdir.cluster.image import Image, Source
+from logdir.cluster.metadata_log import Watermark
+from logdir.decide.image.document import DocumentPlan, plan_document
+from logdir.decide.image.trust import Standing
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import GiveId, HoldStaged, StageReplica
-from logdir.decide.trust import Standing
-from logdir.desired import metadata_log, request_document
-from logdir.desired.image import Image, Source
-from logdir.desired.metadata_log import Watermark
-from logdir.formats import controller_file
-from logdir.formats.brake_file import Count
-from logdir.formats.controller_file import ControllerFile
+from logdir.formats.own import controller_file
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.staging_limit_file import Count
 from logdir.observe.facts import LogDirFacts
-from tests.logdir.desired.log_dir import LogDir
+from tests.logdir.cluster.log_dir import LogDir
 from tests.reconcile import universe
 from tests.reconcile.disk import CLUSTER, NODE, NOW, apply, births
 

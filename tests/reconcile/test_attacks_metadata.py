@@ -12,7 +12,7 @@ from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.ids import Uuid
 from logdir.reasons import Reason
-from tests.logdir.desired.log_dir import (
+from tests.logdir.cluster.log_dir import (
     INCARNATION,
     LogDir,
     partition,

@@ -8,11 +8,11 @@ import pytest
 
 from logdir.decide.reconcile_action import HoldStaged
 from logdir.evidence import Proof, Removed
-from logdir.formats.controller_file import MetadataMark
+from logdir.formats.own.controller_file import MetadataMark
 from logdir.ids import TopicId
 from logdir.observe.facts import Replica
 from logdir.reasons import Reason
-from tests.logdir.desired.log_dir import (
+from tests.logdir.cluster.log_dir import (
     DIR,
     LogDir,
     change,

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.admission import Code
-from logdir.desired import request_document
+from logdir.cluster import request_document
+from logdir.decide.image.admission import Code
 from logdir.errors import MalformedFileError, Problem
 from logdir.evidence import Proof, Removed
-from logdir.formats import controller_file
-from logdir.formats.controller_file import RequestMark
+from logdir.formats.own import controller_file
+from logdir.formats.own.controller_file import RequestMark
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
-from tests.logdir.desired.log_dir import (
+from tests.logdir.cluster.log_dir import (
     LogDir,
     partition,
     remove,

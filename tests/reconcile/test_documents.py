@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.admission import Code
-from logdir.formats.controller_file import RequestMark
+from logdir.decide.image.admission import Code
+from logdir.formats.own.controller_file import RequestMark
 from tests.reconcile.disk import disk, live
 from tests.reconcile.stories import Broker, codes, given, staged, why
 from tests.reconcile.universe import BOTH, OTHER, RIGHT, document, listed, stopped

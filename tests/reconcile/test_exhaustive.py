@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from logdir.decide.document import DocumentPlan, plan_document
+from logdir.cluster import request_document
+from logdir.cluster.image import Image, Source, Topic
+from logdir.cluster.request_document import RequestDocument
+from logdir.decide.image.document import DocumentPlan, plan_document
+from logdir.decide.image.trust import Standing
 from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.reconcile_action import HoldStaged, StageReplica
-from logdir.decide.trust import Standing
-from logdir.desired import request_document
-from logdir.desired.image import Image, Source, Topic
-from logdir.desired.request_document import RequestDocument
-from logdir.formats import controller_file
-from logdir.formats.brake_file import Count
-from logdir.formats.controller_file import ControllerFile, RequestMark
+from logdir.formats.own import controller_file
+from logdir.formats.own.controller_file import ControllerFile, RequestMark
+from logdir.formats.own.staging_limit_file import Count
 from logdir.observe.facts import LogDirFacts
 from tests.proof.metadata_claims import RECONCILE
 from tests.proof.plugin import Recorder

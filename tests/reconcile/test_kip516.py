@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from logdir.cluster.image import ZERO_ID, Image, Source
 from logdir.decide.reconcile_action import Rule, StageReplica
-from logdir.desired.image import ZERO_ID, Image, Source
 from logdir.evidence import Absent, Proof, Removed
 from logdir.ids import TopicId
 from logdir.reasons import Reason

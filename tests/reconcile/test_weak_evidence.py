@@ -9,7 +9,7 @@ import pytest
 
 from logdir.evidence import Proof, Removed
 from logdir.reasons import Reason
-from tests.logdir.desired.log_dir import LogDir, remove
+from tests.logdir.cluster.log_dir import LogDir, remove
 from tests.reconcile.disk import HOUR_MS, WALL_MS, live
 from tests.reconcile.scene import INCREMENTAL, A, B, item, later, pair, raw, why_no_purge
 from tests.reconcile.stories import Broker, reconcile, staged, up_to

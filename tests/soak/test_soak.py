@@ -69,7 +69,7 @@ def test_the_soak_imports_nothing_of_the_product() -> None:
 
 
 SLOW = Edit(
-    "logdir/disk/io.py",
+    "logdir/disk/kernel/host.py",
     "        source, goal = os.fsencode(",
     "        __import__('time').sleep(0.03)\n        source, goal = os.fsencode(",
 )
@@ -79,28 +79,28 @@ So that a kill comes in time, a rename takes as long here as on a slow disk.
 """
 BUGS = {
     "a restore puts no checkpoint entry back": (
-        Edit("logdir/disk/staging.py", "            put_entries(site, item.marker)\n", ""),
+        Edit("logdir/disk/replica/staging.py", "            put_entries(site, item.marker)\n", ""),
         r"taken back with None in",
     ),
     "a restore leaves its marker": (
         Edit(
-            "logdir/disk/staging.py",
+            "logdir/disk/replica/staging.py",
             "        _forget(directory, NEW_MARKER)\n        _forget(directory, FILE_NAME)\n",
             "",
         ),
         r"left behind",
     ),
     "a purge comes before its time": (
-        Edit("logdir/decide/deadline.py", "    if remaining <= 0:\n", "    if remaining <= 10**9:\n"),
+        Edit("logdir/decide/staged/deadline.py", "    if remaining <= 0:\n", "    if remaining <= 10**9:\n"),
         r": (purging|gone), expected staged",
     ),
     "a hold leaves a deadline": (
-        Edit("logdir/disk/staging.py", "replace(marker, delay_ms=None)", "replace(marker, delay_ms=7)"),
+        Edit("logdir/disk/replica/staging.py", "replace(marker, delay_ms=None)", "replace(marker, delay_ms=7)"),
         r"marker: delay 7|has a deadline",
     ),
     "a start leaves the marker of what is live": (
         Edit(
-            "logdir/disk/recover.py",
+            "logdir/disk/recover_log_dir.py",
             "        clear_marker(directory)\n    return True",
             "        return True\n    return True",
         ),

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.host import Call, HostDisk
 from logdir.wire.batch_writer import metadata_batch
 from logdir.worker import open_log_dir
 from tests.builders import CLUSTER, log_dir, partition
-from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.tools.assignment_rig import ALONE
 from tests.tools.ctl import Said, ctl, ctl_json, tree
 from tests.tools.reconcile_rig import raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 OLD = "eXOy6xj-Q8ivrWAlsZGnkw"
 NEW = "Sx1N2n2bQ6mQ1b8R3gXv7A"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders import CLUSTER, log_dir
-from tests.logdir.desired.log_dir import LogDir, noop, register, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import LogDir, noop, register, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.tools.cluster_log import topics_on
 from tests.tools.ctl import Said, ctl, ctl_json
 from tests.tools.reconcile_rig import PAY, Rig

@@ -9,7 +9,7 @@ from pathlib import Path
 from logdir.ids import TopicId
 from logdir.names import parse_partition_dir
 from tests.builders import log_dir
-from tests.logdir.desired.log_dir import LogDir, noop, partition, register, topic
+from tests.logdir.cluster.log_dir import LogDir, noop, partition, register, topic
 
 Found = dict[tuple[str, bytes], set[int]]
 _KNOWN: dict[Path, Found] = {}

@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterator
 from functools import cache
 
+from tools.cli.usage import UsageError
 from tools.logdirctl.main import build_parser
-from tools.logdirctl.usage import UsageError
 
 _MENTION = re.compile(r"(?<![\w./-])logdirctl(?=[ \t]+[a-z-])")
 _ENDS = re.compile(r"[;,()`…|<>#\n\"]|\s{2,}|: |\. |\.$|$")

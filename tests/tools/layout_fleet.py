@@ -14,7 +14,7 @@ from examples import demo
 from tests.builders import log_dir, partition
 from tests.oracle.oracle import answer
 from tests.tools.ctl import ctl, ctl_json
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 CLEAN = ("orders", "billing")
 """Clusters of the demonstration that are wholly clean; in the second no replica has an id yet."""

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from logdir.disk.io import Call, HostDisk
-from logdir.formats import controller_file
-from logdir.formats.controller_file import ControllerFile
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.formats.own import controller_file
+from logdir.formats.own.controller_file import ControllerFile
 from logdir.ids import TopicId
 from logdir.wire.metadata_records import MetadataRecord
 from logdir.worker import open_log_dir
 from tests.builders import log_dir, partition
-from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.tools.ctl import Said, ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 PAY = "eXOy6xj-Q8ivrWAlsZGnkw"
 OTHER = "b8tRS7h4TJ2Vt43Dp85v2A"

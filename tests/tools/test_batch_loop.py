@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import staging
-from logdir.disk.site import Site
-from logdir.disk.staging import StageItem
-from logdir.service.broker import OpenBroker
+from logdir.disk.replica import staging
+from logdir.disk.replica.staging import StageItem
+from logdir.disk.root.open_log_dir import Site
+from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.builders import TOPIC_ID, partition
 from tests.tools.ctl import Said, ctl, ctl_json, two_disks
 from tests.tools.reconcile_rig import GONE, Rig, age
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 Named = tuple[str, str]
 pytestmark = pytest.mark.timeout(60)

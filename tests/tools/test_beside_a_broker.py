@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import staging
-from logdir.service import kafka_locks
+from logdir.disk.replica import staging
+from logdir.service.log_dirs import kafka_locks
 from tests.builders import TOPIC_ID, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
@@ -55,9 +55,9 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
                 stack.enter_context(held(tmp_path / "d2" / ".lock"))
             return real(*given, **more)
 
-        monkeypatch.setattr("logdir.service.broker.hold_all", counted)
+        monkeypatch.setattr("logdir.service.log_dirs.open_broker.hold_all", counted)
         monkeypatch.setattr(staging, "AT_ONCE", 1)
-        monkeypatch.setattr("logdir.service.kafka_locks.HeldLocks.expired", lambda self, now: True)
+        monkeypatch.setattr("logdir.service.log_dirs.kafka_locks.HeldLocks.expired", lambda self, now: True)
         before = tree(tmp_path / "d1", tmp_path / "d2")
         said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
         assert (said.status, "pid" in said.err) == (Exit.BROKER_RUNS, True)

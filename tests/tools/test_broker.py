@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import bar, staging
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.host import HostDisk
 from logdir.disk.locks import BATCH_MS
-from logdir.disk.true_root import open_true_root
+from logdir.disk.record import start_block
+from logdir.disk.replica import staging
+from logdir.disk.root.true_root import open_true_root
 from logdir.errors import (
     ConfigError,
     ForeignLogDirError,
@@ -23,15 +24,15 @@ from logdir.errors import (
     UnsupportedVersionError,
     WorkRootOwnedError,
 )
-from logdir.formats import layout_file, own_json
-from logdir.formats.layout_file import LayoutFile, LayoutState
+from logdir.formats.own import layout_file, own_json
+from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from logdir.service import stage
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.opening import opened
-from logdir.service.unlocked import unlocked
+from logdir.service.batch.unlocked import unlocked
+from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.request import BrokerRequest
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 
 def request(*disks: Path, properties: Path | None = None, without: tuple[str, ...] = ()) -> BrokerRequest:
@@ -135,7 +136,7 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
 ) -> None:
     """A work root does not vouch for the disk it was carried to, but for the operator's word at its making."""
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
-    monkeypatch.setattr("logdir.service.broker.fs_type_at", lambda path: "nfs4")
+    monkeypatch.setattr("logdir.service.log_dirs.open_broker.fs_type_at", lambda path: "nfs4")
     before = tree(*disks)
     said = ctl("stage", "pay", "--even-if-unknown", *named, "--apply")
     assert (said.status, "--even-on-unsupported-fs" in said.err) == (Exit.REFUSED, True)
@@ -173,7 +174,7 @@ def test_many_replicas_are_set_aside_in_several_batches(
         return True
 
     monkeypatch.setattr(staging, "AT_ONCE", 2)
-    monkeypatch.setattr("logdir.service.kafka_locks.HeldLocks.expired", expired)
+    monkeypatch.setattr("logdir.service.log_dirs.kafka_locks.HeldLocks.expired", expired)
     assert ctl("stage", "*", "--even-if-unknown", *named, "--apply", "--even-over-limit").status == Exit.DONE
     assert batches > 6
     assert len(os.listdir(tmp_path / "d1.logdird" / "deleting")) == 7
@@ -206,7 +207,7 @@ def test_no_layout_is_worked_on_behind_its_bar_and_a_final_one_has_none(tmp_path
     for state in sorted(LayoutState, key=lambda one: one is LayoutState.FINAL):
         with ExitStack() as stack:
             sites = [stack.enter_context(open_true_root(HostDisk(), str(top))).site for top in tops]
-            (bar.unbar if state is LayoutState.FINAL else bar.bar)(sites)
+            (start_block.unbar if state is LayoutState.FINAL else start_block.bar)(sites)
         for top in tops:
             (top / "layout.json").write_bytes(layout_file.render(LayoutFile(state, "0" * 64, CLUSTER, 1)))
         before = tree(*tops)

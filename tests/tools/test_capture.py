@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.io import HostDirectory
+from logdir.disk.kernel.host import HostDirectory
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 DELETED, STRAY = f"pay-0.{UNIQUE}-delete", f"old-7.{UNIQUE}-stray"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, launch, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 # Its runs are as long as the machine is slow, and it judges when kills came: the soak of make proof, not of make test.
 pytestmark = pytest.mark.slow

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from logdir import clock
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDirectory, HostDisk
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.locks import OwnerLock
-from logdir.formats import heartbeat_file, suspect_file
-from logdir.formats.heartbeat_file import Boot
+from logdir.formats.own import heartbeat_file, quarantine_file
+from logdir.formats.own.heartbeat_file import Boot
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 HOUR_MS = 60 * 60 * 1000
 Named = tuple[str, str]
@@ -150,7 +150,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert status == Exit.PROBLEMS
     assert sorted(states(result)) == [("d1", "undone")] * 2 + [("d2", "done")] * 2
     told = two.with_name("d2.logdird") / "suspect.json"
-    (disk,) = suspect_file.parse(told.read_bytes()).disks
+    (disk,) = quarantine_file.parse(told.read_bytes()).disks
     assert (disk.log_dir, "Input/output error" in disk.found) == (str(one), True)
     assert not (one.with_name("d1.logdird") / "suspect.json").exists()
     before = tree(one, one.with_name("d1.logdird"))
@@ -165,8 +165,8 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert (status, [root["state"] for root in result["work_roots"]]) == (Exit.PROBLEMS, ["undone", "done"])
     assert tree(one, one.with_name("d1.logdird")) == before
     # In another boot what is read is what the disk holds.
-    file = suspect_file.parse(told.read_bytes())
-    told.write_bytes(suspect_file.render(file._replace(boot_id="before")))
+    file = quarantine_file.parse(told.read_bytes())
+    told.write_bytes(quarantine_file.render(file._replace(boot_id="before")))
     assert ctl("staged", "restore", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert sorted(path.name for path in one.glob("pay-*")) == ["pay-0", "pay-2"]
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.command_lines import check, mentions, require_mention, require_next
-from tools.logdirctl.usage import UsageError
+from tools.cli.usage import UsageError
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])

@@ -12,12 +12,12 @@ import pytest
 
 from tests import trees
 from tests.builders import TOPIC_ID, log_dir, partition
-from tests.logdir.desired.log_dir import LogDir, change, record, register, remove, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import LogDir, change, record, register, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.tools.ctl import Said, ctl, ctl_json, held, tree
 from tests.tools.named_tree import tree_of
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 KEYS = [
     "cluster", "first_offset", "kind", "log_bytes", "log_dir", "partition", "path", "problems", "segments", "state",

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from logdir.formats.java_map import map_order, partition_hash
+from logdir.formats.stock_output.java_map import map_order, partition_hash
 from tests import trees
 from tests.builders import log_dir, partition
-from tests.logdir.desired.log_dir import LogDir, record, register, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import LogDir, record, register, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import HOME, ctl, tree, two_disks
 from tests.tools.named_tree import tree_of
 from tests.tools.reconcile_rig import PAY, Rig, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 RECORDED = HOME / "tests" / "golden" / "log-dirs-tool"
 UNIQUE = "620e1db281fd429bb71e0c5e2c72578c"

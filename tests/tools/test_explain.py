@@ -12,7 +12,7 @@ import pytest
 from logdir.service.explain import read_page
 from tests.test_errors_documented import all_codes, all_slugs
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl import explain
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.migrate.fleet_builder import Builder, an_id, live
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
 if TYPE_CHECKING:

@@ -30,9 +30,10 @@ pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'logdird[fleet
 import pyarrow.parquet as pq
 
 from examples import demo
-from migrate import job, jvm, snapshot
+from migrate import job, jvm
 from migrate.errors import PlanFormatError, SessionError, SnapshotFormatError
-from tools.cli import Exit
+from migrate.source import snapshot
+from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 
 from logdir.clock import Instant
-from logdir.disk import brake, controller, heartbeat
-from logdir.disk.calls import Owner, Space
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.site import Site
-from logdir.disk.work_root import open_root
+from logdir.disk.kernel.calls import Owner, Space
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.record import controller, heartbeat, staging_limit
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.work_root import open_root
 from logdir.errors import DiskFullError
-from logdir.formats import controller_file
-from logdir.formats.brake_file import Count
+from logdir.formats.own import controller_file
+from logdir.formats.own.staging_limit_file import Count
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 NOW = Instant(boot_id="x", boottime_ms=1, wall_ms=1_700_000_000_000, is_synchronised=False)
 
@@ -69,7 +69,7 @@ def test_no_record_that_finds_no_room_is_told_as_an_offline_disk(top: Path, full
         full.add(name)
         before = Path(site.work.path, name).read_bytes()
         writes: dict[str, Callable[[], object]] = {
-            "brake.json": lambda: brake.write_record([site], (Count(instant_ms=6, partitions=1, topics=1),)),
+            "brake.json": lambda: staging_limit.write_record([site], (Count(instant_ms=6, partitions=1, topics=1),)),
             "heartbeat.json": lambda: heartbeat.beat(site, NOW),
             "controller.json": lambda: controller.write_record([site], controller_file.begin("another", 7)),
         }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl.commands import COMMANDS, help_text
 from tools.logdirctl.main import build_parser, main
 

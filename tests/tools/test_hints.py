@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.host import HostDisk
 from logdir.disk.locks import OwnerLock
 from tests.tools.ctl import Said, ctl, ctl_json, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
 Named = tuple[str, str]

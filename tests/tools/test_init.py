@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from logdir import clock
-from logdir.formats import heartbeat_file, suspect_file
-from logdir.formats.suspect_file import Suspect, SuspectFile
+from logdir.formats.own import heartbeat_file, quarantine_file
+from logdir.formats.own.quarantine_file import Suspect, SuspectFile
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 VERBS = ("restore", "hold", "export")
 IS_ROOT = os.geteuid() == 0
@@ -310,7 +310,7 @@ def test_a_disk_whose_sync_failed_gets_no_owner_lock_back(tmp_path: Path) -> Non
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     ctl("init", *named, "--apply")
     failed = Suspect(str(disks[1]), "AAAAAAAAAAAAAAAAAAAABA", "a failed sync", 1)
-    told = suspect_file.render(SuspectFile(clock.boot_id(), (failed,)))
+    told = quarantine_file.render(SuspectFile(clock.boot_id(), (failed,)))
     (tmp_path / "d1.logdird" / "suspect.json").write_bytes(told)
     lock = tmp_path / "d2.logdird" / "owner.lock"
     lock.unlink()
@@ -396,16 +396,16 @@ def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(
 def test_uninstall_lifts_a_bar_and_refuses_a_layout_no_stock_broker_reads(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
-    from logdir.disk import bar
-    from logdir.disk.io import HostDisk
-    from logdir.disk.work_root import open_root
+    from logdir.disk.kernel.host import HostDisk
+    from logdir.disk.record import start_block
+    from logdir.disk.root.work_root import open_root
 
     disks = two_disks(tmp_path)
     before = tree(*disks)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     ctl("init", *named, "--apply")
     with ExitStack() as stack:
-        bar.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
+        start_block.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.REFUSED
     partition(disks[0] / "eX" / "eXOy6xj-Q8ivrWAlsZGnkw_9", topic_name="pay")
     barred = tree(tmp_path)

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import bar, purge
-from logdir.service import layout, layout_phases
+from logdir.disk.record import start_block
+from logdir.disk.replica import purge
+from logdir.service import layout
+from logdir.service.batch import layout_phases
 from tests.tools.cluster_log import elsewhere
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, launch, two_disks
 from tests.tools.layout_fleet import Planned, rollback
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl import stage
 from tools.logdirctl.main import main
 
@@ -94,7 +96,7 @@ def test_no_change_of_layout_that_had_not_begun_is_said_to_keep_brokers_out(
 def test_a_bar_of_which_only_the_files_stand_is_said_to_keep_no_broker_out(
     broker: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interrupting(monkeypatch, bar, "_put")
+    interrupting(monkeypatch, start_block, "_put")
     _, line, problem = typed("layout", "apply", broker.plan, *broker.words, "--apply")
     monkeypatch.undo()
     assert [(one / "bar.json").exists() for one in broker.log_dirs] == [True, True]

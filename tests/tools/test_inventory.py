@@ -20,18 +20,18 @@ from typing import Any
 import pytest
 
 from logdir.errors import RefusedError
-from logdir.formats.inventory import Inventory, parse
-from logdir.service.broker_request import BrokerRequest
+from logdir.formats.own.inventory import Inventory, parse
 from logdir.service.inventory import InventoryRequest, InventoryResult, require_place, take
-from logdir.service.ports import connected
-from logdir.service.reporter import SILENT
+from logdir.service.log_dirs.ports import connected
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.reporter import SILENT
 from logdir.worker.calls import Descriptor
 from logdir.worker.inventory import Scan, write_inventory
 from logdir.worker.remote import RemotePort
 from logdir.worker.start import start
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import tree
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
 HOME = Path(__file__).parents[2]
@@ -152,7 +152,7 @@ def test_server_properties_names_the_disks_and_the_rack(disks: tuple[Path, Path]
 
 _SCANS = """
 import json, os, sys, threading, time
-from logdir.service.broker_request import BrokerRequest
+from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.inventory import InventoryRequest, take
 
 def children():

@@ -10,18 +10,18 @@ import pytest
 
 from logdir.decide.adopt import Adopt
 from logdir.decide.strays import Stray
-from logdir.disk.work_root_plan import Candidate
+from logdir.disk.root.plan import Candidate
 from logdir.service.describe import DescribeResult
-from logdir.service.describe_item import ClusterItem, DescribedItem
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
 from logdir.service.inventory import InventoryDisk, InventoryResult
-from logdir.service.json_form import keys_of
 from logdir.service.metadata import DirectoryItem, LeafItem, MetadataLog, ShellItem
-from logdir.service.reconcile_item import ReconcileItem
-from logdir.service.reconcile_result import AnswerItem, ReconcileResult
-from logdir.service.result import AdoptingTopic, AdoptResult, ItemResult, PurgeResult, UninstallResult
-from logdir.service.source_item import SourceItem
+from logdir.service.report.describe_item import ClusterItem, DescribedItem
+from logdir.service.report.json_form import keys_of
+from logdir.service.report.reconcile_item import ReconcileItem
+from logdir.service.report.reconcile_result import AnswerItem, ReconcileResult
+from logdir.service.report.result import AdoptingTopic, AdoptResult, ItemResult, PurgeResult, UninstallResult
+from logdir.service.report.source_item import SourceItem
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
 from logdir.worker.inventory import KindFigures

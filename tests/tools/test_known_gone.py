@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.builders import CLUSTER, log_dir
-from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
+from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
 from tests.tools.assignment_rig import STAGED, THREE, Cluster, slugs
 from tests.tools.ctl import Said, ctl, ctl_json, tree
 from tests.tools.reconcile_rig import GONE, LONG_AGO_S, OTHER, PARTITIONS, PAY, Rig, is_in, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 Words = tuple[object, ...]
 

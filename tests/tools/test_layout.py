@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from examples import demo
-from logdir.formats import layout_file
-from logdir.formats.layout_file import LayoutState
+from logdir.formats.own import layout_file
+from logdir.formats.own.layout_file import LayoutState
 from tests.builders import partition
 from tests.oracle.oracle import answer
 from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree
 from tests.tools.layout_fleet import CLEAN, OTHER, Planned, apply, at, big, fleet_of, rollback
-from tools.cli import Exit
-from tools.logdirctl import progress
+from tools.cli import progress
+from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
 BROKERS = [f"{member.cluster}/{member.node_id}" for member in demo.FLEET if member.cluster in CLEAN]

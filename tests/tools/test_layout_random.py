@@ -14,7 +14,7 @@ from tests.proof.claims import LAYOUT_KILLS, STALE_STEPS
 from tests.proof.plugin import Recorder
 from tests.tools.ctl import launch, tree
 from tests.tools.layout_fleet import Planned, apply, as_it_was, at, big, brokers_of, change, rollback
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 
 def contents(found: dict[str, tuple[object, ...]]) -> dict[str, object]:

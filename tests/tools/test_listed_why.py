@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools.assignment_rig import STAGED, Cluster
 from tests.tools.ctl import ctl, ctl_json, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 OVERRIDE = re.compile(r"--(?:even-[a-z-]+|include-held)")
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.builders import log_dir
-from tests.logdir.desired.log_dir import A, LogDir, partition, record, topic
+from tests.logdir.cluster.log_dir import A, LogDir, partition, record, topic
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.ctl import HOME, Said, ctl, ctl_json, held
 from tools.logdirctl.main import main

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import log_dir
-from tests.logdir.desired import odd_log
-from tests.logdir.desired.log_dir import LogDir, record
+from tests.logdir.cluster import odd_log
+from tests.logdir.cluster.log_dir import LogDir, record
 from tests.logdir.wire.golden_metadata import DUMPED, METADATA, label
 from tests.tools.ctl import ctl, ctl_json
 from tools.logdirctl.main import main

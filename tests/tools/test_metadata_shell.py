@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from logdir.desired.metadata_nodes import Line, Missed
-from logdir.desired.metadata_shell import MANUAL, Shell
-from logdir.desired.metadata_source import read_directory
-from logdir.desired.metadata_tree import build
-from tests.logdir.desired.log_dir import A, B, LogDir, partition, record, topic
+from logdir.metadata.nodes import Line, Missed
+from logdir.metadata.shell import MANUAL, Shell
+from logdir.metadata.source import read_directory
+from logdir.metadata.tree import build
+from tests.logdir.cluster.log_dir import A, B, LogDir, partition, record, topic
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.ctl import HOME
 from tools.logdirctl.metadata_shell import put, talk

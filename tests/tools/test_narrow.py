@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from tools.render import table
+from tools.cli.render import table
 
 HEADERS = ["topic", "id", "disk"]
 ROW = ["orders", "_4o04OUZQSu-JtEDeu-Dtg", "/data/kafka/a-rather-long-path/broker-1/d1"]

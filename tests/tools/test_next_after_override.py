@@ -10,8 +10,8 @@ import pytest
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import Said, ctl, two_disks
 from tests.tools.reconcile_rig import Rig
-from tools.cli import Exit
-from tools.logdirctl.broker import SAME_WITH_APPLY
+from tools.cli.arguments import Exit
+from tools.cli.broker import SAME_WITH_APPLY
 
 
 def proposed(said: Said) -> list[str]:

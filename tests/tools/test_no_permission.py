@@ -10,7 +10,7 @@ import pytest
 from tests.builders import log_dir, partition
 from tests.tools.assignment_rig import Cluster
 from tests.tools.ctl import ctl, ctl_without_rights, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 COMMANDS = {
     "stage": ("stage", "pay-1", "--even-if-unknown", "--even-over-limit"),

@@ -22,7 +22,7 @@ from logdir.observe.replicas import look
 from logdir.text import quoted
 from tests.builders import log_dir, partition
 from tests.tools.ctl import CODE, HOME, Said, ctl, tree, two_disks
-from tools.cli import Exit, Streams, say
+from tools.cli.arguments import Exit, Streams, say
 
 ODD = [b"d\xff", b"\xc3d", b"d\xed\xa0\x80"]
 

@@ -15,7 +15,7 @@ from logdir.worker.channel import frame
 from logdir.worker.remote import RemotePort, Waiting, followed, gather
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import Rig
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
 Words = tuple[str, ...]
@@ -42,8 +42,8 @@ def typed(words: Words, named: Words) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_line_of_progress_stays_on_a_terminal(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.logdirctl.progress._QUIET_S", 0.0)
-    monkeypatch.setattr("tools.logdirctl.progress._NOTE_EVERY_S", 0.0)
+    monkeypatch.setattr("tools.cli.progress._QUIET_S", 0.0)
+    monkeypatch.setattr("tools.cli.progress._NOTE_EVERY_S", 0.0)
     if command == "reconcile":
         total, named = 2, Rig(tmp_path).with_removal().named
     else:
@@ -62,7 +62,7 @@ def test_no_line_of_progress_stays_on_a_terminal(command: str, tmp_path: Path, m
 def test_an_inventory_counts_entries_and_leaves_no_line(
     log_dirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.logdirctl.progress._QUIET_S", 0.0)
+    monkeypatch.setattr("tools.cli.progress._QUIET_S", 0.0)
     named = ",".join(map(str, two_disks(tmp_path)[:log_dirs]))
     out, err = io.StringIO(), Terminal()
     assert main(["inventory", "--log-dirs", named, "--json"], out, err) == Exit.DONE

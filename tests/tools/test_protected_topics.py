@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 TOPICS = (
     "__transaction_state", "__consumer_offsets", "__share_group_state", "__remote_log_metadata", "Orders", "orders",

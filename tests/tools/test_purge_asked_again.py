@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from logdir.service import purge_batches
-from logdir.service.broker import OpenBroker
-from tests.logdir.desired.log_dir import START_MS, LogDir, remove
+from logdir.service.batch import purge_batches
+from logdir.service.log_dirs.open_broker import OpenBroker
+from tests.logdir.cluster.log_dir import START_MS, LogDir, remove
 from tests.tools.ctl import ctl_json
 from tests.tools.reconcile_rig import GONE, Rig, gone_records, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 OLD_MS = 1_650_000_000_000
 
@@ -31,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("logdir.service.purge_recheck.boottime_ms", made.read)
+    monkeypatch.setattr("logdir.service.batch.purge_recheck.boottime_ms", made.read)
     return made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import CLUSTER, log_dir, partition
-from tests.logdir.desired.log_dir import LogDir, change, noop, register
+from tests.logdir.cluster.log_dir import LogDir, change, noop, register
 from tests.tools.assignment_rig import STAGED, THREE, Cluster
 from tests.tools.ctl import Said, ctl
 from tests.tools.reconcile_rig import OTHER, PAY, is_in, raw

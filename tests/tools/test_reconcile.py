@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from logdir.formats.controller_file import MetadataMark
+from logdir.formats.own.controller_file import MetadataMark
 from tests.builders import CLUSTER
-from tests.logdir.desired.log_dir import START_MS, noop, register, remove
+from tests.logdir.cluster.log_dir import START_MS, noop, register, remove
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl_json, held, tree
 from tests.tools.reconcile_rig import (
@@ -23,7 +23,7 @@ from tests.tools.reconcile_rig import (
     gone_records,
     raw,
 )
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 EVERY = tuple(range(PARTITIONS))
 FULL = 2

@@ -8,12 +8,12 @@ from unittest import mock
 
 import pytest
 
-from logdir.decide.position import highest
-from logdir.disk import staging
-from logdir.formats import brake_file
-from logdir.service.kafka_locks import HeldLocks
+from logdir.decide.image.position import highest
+from logdir.disk.replica import staging
+from logdir.formats.own import staging_limit_file
+from logdir.service.log_dirs.kafka_locks import HeldLocks
 from tests.builders import partition
-from tests.logdir.desired.log_dir import remove
+from tests.logdir.cluster.log_dir import remove
 from tests.proof.metadata_claims import RECONCILE_KILLS
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
@@ -30,7 +30,7 @@ from tests.tools.reconcile_rig import (
     dying,
     raw,
 )
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
@@ -56,7 +56,7 @@ def test_what_takes_many_batches_is_decided_again_in_each_and_comes_to_the_same_
     assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
     assert [item["do"] for item in result["items"]] == ["give-id"] + ["stage"] * 11
     assert len(rig.deleting()) == 11
-    (counted,) = brake_file.parse(Path(f"{rig.disks[0]}.logdird/brake.json").read_bytes())
+    (counted,) = staging_limit_file.parse(Path(f"{rig.disks[0]}.logdird/brake.json").read_bytes())
     assert (counted.partitions, counted.topics) == (11, 2)
 
 

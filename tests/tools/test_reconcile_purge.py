@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import CLUSTER, partition
-from tests.logdir.desired.log_dir import START_MS, LogDir, register, remove
+from tests.logdir.cluster.log_dir import START_MS, LogDir, register, remove
 from tests.reconcile.universe import document, listed
 from tests.tools.cluster_log import cluster_log, topics_on
 from tests.tools.ctl import ctl, ctl_json, held
@@ -23,7 +23,7 @@ from tests.tools.reconcile_rig import (
     is_in,
     raw,
 )
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 LONE = "AAAAAAAAAAAAAAAAAAAAZQ"
 """Of a topic that the cluster does not have."""

@@ -13,23 +13,25 @@ from typing import Any
 import pytest
 
 from logdir import clock
-from logdir.disk import controller, staging
-from logdir.disk.io import Call, HostDisk
-from logdir.disk.outcome import Outcome
-from logdir.disk.site import Site
-from logdir.disk.staging import StageItem
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.record import controller
+from logdir.disk.replica import staging
+from logdir.disk.replica.outcome import Outcome
+from logdir.disk.replica.staging import StageItem
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import Problem, ReadOnlyDiskError
-from logdir.formats import brake_file, controller_file
-from logdir.formats.brake_file import Count
-from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
-from logdir.service import reconcile, reconcile_apply
-from logdir.service.broker import OpenBroker
+from logdir.formats.own import controller_file, staging_limit_file
+from logdir.formats.own.controller_file import ControllerFile, MetadataMark, RequestMark
+from logdir.formats.own.staging_limit_file import Count
+from logdir.service import reconcile
+from logdir.service.batch import reconcile_apply
+from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.worker import open_log_dir
 from tests.builders import CLUSTER, partition
 from tests.reconcile.universe import document, listed, stopped
 from tests.tools.ctl import ctl, ctl_json
 from tests.tools.reconcile_rig import GONE, OTHER, PARTITIONS, PAY, Rig, age
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
@@ -293,11 +295,11 @@ def test_no_image_is_marked_as_followed_by_a_decision_that_forbids_what_was_show
     """Another command of ours uses up the limit between what is shown and what is done."""
     rig.with_removal()
     real = reconcile_apply.apply
-    used_up = brake_file.render((Count(instant_ms=clock.now_ms() - 1000, partitions=5, topics=5),))
+    used_up = staging_limit_file.render((Count(instant_ms=clock.now_ms() - 1000, partitions=5, topics=5),))
 
     def begun(*given: Any) -> Any:
         for disk in rig.disks:
-            Path(f"{disk}.logdird", brake_file.FILE_NAME).write_bytes(used_up)
+            Path(f"{disk}.logdird", staging_limit_file.FILE_NAME).write_bytes(used_up)
         return real(*given)
 
     monkeypatch.setattr(reconcile_apply, "apply", begun)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.formats.controller_file import RequestMark
+from logdir.formats.own.controller_file import RequestMark
 from tests.builders import partition
 from tests.reconcile.universe import document, listed, stopped
 from tests.tools.ctl import ctl_json, tree
@@ -18,7 +18,7 @@ from tests.tools.reconcile_rig import (
     Rig,
     age,
 )
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 EVERY = tuple(range(PARTITIONS))
 FULL, INCREMENTAL = 2, 1

@@ -11,7 +11,7 @@ from logdir.errors import DiskError, shown
 from tests.builders import partition
 from tests.tools.ctl import ctl, ctl_json, held, two_disks
 from tests.tools.layout_fleet import Planned
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 
 def test_no_layout_apply_says_that_no_broker_can_start_while_one_runs(broker: Planned) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.ctl import ctl, ctl_json, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 
 @pytest.fixture

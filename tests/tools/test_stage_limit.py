@@ -8,11 +8,11 @@ import pytest
 
 from logdir import clock
 from logdir.clock import Instant
-from logdir.disk import kernel_clock
-from logdir.formats import brake_file
+from logdir.disk.kernel import kernel_clock
+from logdir.formats.own import staging_limit_file
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_json
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 REPLICAS = 40
 Disks = tuple[Path, Path]
@@ -36,8 +36,8 @@ def records(disks: Disks) -> list[list[tuple[int, int]]]:
     """Return what each work root says: partitions and topics of each staging."""
     found = []
     for disk in disks:
-        data = Path(f"{disk}.logdird", brake_file.FILE_NAME).read_bytes()
-        found.append([(one.partitions, one.topics) for one in brake_file.parse(data)])
+        data = Path(f"{disk}.logdird", staging_limit_file.FILE_NAME).read_bytes()
+        found.append([(one.partitions, one.topics) for one in staging_limit_file.parse(data)])
     return found
 
 
@@ -73,7 +73,7 @@ def test_a38_no_staging_that_was_counted_is_held_back_by_its_own_count(
 
     By then the clock is synchronised no more, so that what was 25 hours ago counts again; all of it was let go before.
     """
-    monkeypatch.setattr("logdir.service.kafka_locks.HeldLocks.expired", lambda self, now_boottime_ms: True)
+    monkeypatch.setattr("logdir.service.log_dirs.kafka_locks.HeldLocks.expired", lambda self, now_boottime_ms: True)
     asked: list[Instant] = []
 
     def read_instant() -> Instant:
@@ -82,9 +82,9 @@ def test_a38_no_staging_that_was_counted_is_held_back_by_its_own_count(
         return asked[-1]
 
     monkeypatch.setattr("logdir.service.stage.read_instant", read_instant)
-    old = brake_file.Count(instant_ms=clock.now_ms() - 25 * 3_600_000, partitions=40, topics=40)
+    old = staging_limit_file.Count(instant_ms=clock.now_ms() - 25 * 3_600_000, partitions=40, topics=40)
     for disk in disks:
-        Path(f"{disk}.logdird", brake_file.FILE_NAME).write_bytes(brake_file.render((old,)))
+        Path(f"{disk}.logdird", staging_limit_file.FILE_NAME).write_bytes(staging_limit_file.render((old,)))
     assert staged(disks, "t0[0-3]") == Exit.DONE
     assert (live(disks), [one.is_synchronised for one in asked]) == (36, [True, True, False])
     assert records(disks) == [[(4, 4)], [(4, 4)]]
@@ -92,7 +92,7 @@ def test_a38_no_staging_that_was_counted_is_held_back_by_its_own_count(
 
 def test_a38_what_one_work_root_remembers_is_not_forgotten_for_another_that_does_not(disks: Disks) -> None:
     assert staged(disks, "t0[0-3]") == Exit.DONE
-    Path(f"{disks[0]}.logdird", brake_file.FILE_NAME).write_bytes(brake_file.render(()))
+    Path(f"{disks[0]}.logdird", staging_limit_file.FILE_NAME).write_bytes(staging_limit_file.render(()))
     assert staged(disks, "t0[4-5]") == Exit.REFUSED
     assert live(disks) == 36
 
@@ -100,7 +100,7 @@ def test_a38_what_one_work_root_remembers_is_not_forgotten_for_another_that_does
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 @pytest.mark.parametrize("number", [0, 1])
 def test_a38_no_record_that_is_missing_or_torn_counts_as_empty(disks: Disks, damage: str, number: int) -> None:
-    path = Path(f"{disks[number]}.logdird", brake_file.FILE_NAME)
+    path = Path(f"{disks[number]}.logdird", staging_limit_file.FILE_NAME)
     path.unlink()
     if damage == "torn":
         path.write_bytes(b'{"brake":1,"staged":[')
@@ -109,7 +109,7 @@ def test_a38_no_record_that_is_missing_or_torn_counts_as_empty(disks: Disks, dam
 
 
 def test_a38_a_record_that_cannot_be_written_in_one_work_root_lets_nothing_go(disks: Disks) -> None:
-    path = Path(f"{disks[1]}.logdird", brake_file.FILE_NAME)
+    path = Path(f"{disks[1]}.logdird", staging_limit_file.FILE_NAME)
     path.unlink()
     path.mkdir()
     assert staged(disks, "t00", "--even-over-limit") != Exit.DONE

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from logdir import clock
-from logdir.decide.deadline import DEFAULT_DELAY_MS
-from logdir.disk import staging
-from logdir.disk.site import Site
+from logdir.decide.staged.deadline import DEFAULT_DELAY_MS
+from logdir.disk.replica import staging
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import ReadOnlyDiskError
 from logdir.evidence import Proof, Removed
-from logdir.formats import heartbeat_file, own_json, replica_marker
+from logdir.formats.own import heartbeat_file, own_json, replica_marker
 from logdir.reasons import Reason
 from tests import trees
 from tests.builders import TOPIC_ID, partition
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 LS_KEYS = [
     "assigned", "class", "delay_ms", "evidence", "log_bytes", "log_dir", "log_end", "name", "partition", "reason",

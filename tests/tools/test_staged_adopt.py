@@ -10,19 +10,19 @@ import pytest
 from logdir.errors import RefusedError
 from logdir.service import adopt as adopting
 from logdir.service.adopt import AdoptRequest
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.opening import opened
-from logdir.service.reporter import SILENT
-from logdir.service.source import SourceRequest
-from logdir.service.staged import Selection
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.reporter import SILENT
+from logdir.service.report.staged import Selection
 from logdir.wire.metadata_records import MetadataRecord
 from tests.builders import partition
-from tests.logdir.desired.log_dir import change, noop, record, remove, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import change, noop, record, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.tools.adopt_rig import NEW, OLD, SEGMENT, UNIQUE, AdoptRig, assert_refused, failing, filled, make
 from tests.tools.ctl import ctl, ctl_json, held, tree
 from tests.tools.reconcile_rig import raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 HOUR_MS = 60 * 60 * 1000
 

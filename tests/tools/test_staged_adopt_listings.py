@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.adopt_rig import NEW, OLD, RECORDS, SEGMENT, AdoptRig, assert_refused, edited, make
 from tests.tools.ctl import ctl, ctl_json, held
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 
 class Pair:

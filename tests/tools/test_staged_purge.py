@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import purge, staging
-from logdir.disk.io import Call, HostDirectory, HostDisk
-from logdir.disk.outcome import Outcome
-from logdir.disk.pace import AT_ONCE, Pace
-from logdir.disk.site import Site
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.replica import purge, staging
+from logdir.disk.replica.outcome import Outcome
+from logdir.disk.replica.rate_limiter import AT_ONCE, Pace
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import ReadOnlyDiskError
-from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 REPLICAS = 9
 Named = tuple[str, str]
@@ -75,7 +75,7 @@ def test_a_batch_has_one_sync_each_way_and_the_rows_are_in_the_order_of_the_plan
 ) -> None:
     calls: list[Call] = []
     told(monkeypatch, calls.append)
-    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 3)
+    monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 3)
     _, plan = ctl_json("staged", "purge", *named)
     del calls[:]
     status, rows = purged(named)
@@ -141,7 +141,7 @@ def test_one_sick_disk_keeps_what_it_has_and_does_not_stop_the_others(
             raise ReadOnlyDiskError(site.log_dir, expected="a sync that succeeds", found="Input/output error")
 
     before_claims(monkeypatch, sick)
-    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 2)
+    monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 2)
     status, rows = purged(named)
     assert (status, sorted(rows.values())) == (Exit.PROBLEMS, ["done"] * 6 + ["undone"] * 3)
     assert {path[:2] for path, state in rows.items() if state == "undone"} == {"d1"}
@@ -157,7 +157,7 @@ def test_a26_a_work_root_that_is_another_by_now_is_left_alone_and_the_others_go(
             deleting(tmp_path).mkdir()
 
     before_claims(monkeypatch, change)
-    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 2)
+    monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 2)
     status, rows = purged(named)
     assert (status, sorted(rows.values())) == (Exit.PROBLEMS, ["done"] * 6 + ["undone"] * 3)
     assert (len(os.listdir(tmp_path / "away")), names(tmp_path), names(tmp_path, "d2")) == (3, [], [])
@@ -166,7 +166,7 @@ def test_a26_a_work_root_that_is_another_by_now_is_left_alone_and_the_others_go(
 def test_what_was_claimed_before_goes_first_and_its_name_is_free_then(
     named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 2)
+    monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 2)
     whole = names(tmp_path)
     for name in whole[:2]:
         (deleting(tmp_path) / name).rename(deleting(tmp_path) / f"{name}.purging")
@@ -203,7 +203,7 @@ class Killed(BaseException):
 def test_killed_at_a_call_and_typed_again_it_is_finished_and_nothing_else_went(
     at: int, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logdir.decide.purge.MOST_PARTITIONS", 3)
+    monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 3)
     live = tree(tmp_path / "d1", tmp_path / "d2")
     whole = {name: tree(deleting(tmp_path) / name) for name in names(tmp_path)}
     calls: list[Call] = []

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from logdir.service.broker import OpenBroker
+from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.builders import partition
-from tests.logdir.desired.log_dir import change, noop, register, remove, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import change, noop, register, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.tools.assignment_rig import STAGED, THREE, Cluster, slugs
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, tree
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, is_in, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 HOUR_MS = 60 * 60 * 1000
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.logdir.desired.log_dir import LogDir, change, noop, record, register, remove
+from tests.logdir.cluster.log_dir import LogDir, change, noop, record, register, remove
 from tests.tools.assignment_rig import ALONE, STAGED, THREE, Cluster, slugs
 from tests.tools.ctl import ctl
 from tests.tools.reconcile_rig import PAY, is_in, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 KRAFT = "process.roles=broker,controller\n"
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from logdir.service.broker_request import BrokerRequest
-from logdir.service.ports import connected
+from logdir.service.log_dirs.ports import connected
+from logdir.service.log_dirs.request import BrokerRequest
 from tests import trees
 from tests.builders import CLUSTER, partition
-from tests.logdir.desired.log_dir import LogDir, noop, register, remove, topic
-from tests.logdir.desired.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import Said, ctl, ctl_json, ctl_without_rights, held, tree
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 KEYS = [
     "age_ms", "evidence", "kind", "log_bytes", "log_dir", "missing", "partition", "path", "reason", "rule", "says",

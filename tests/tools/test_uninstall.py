@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import bar
-from logdir.disk.io import HostDisk
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_removal import remove_root
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.record import start_block
+from logdir.disk.root.removal import remove_root
+from logdir.disk.root.work_root import open_root
 from logdir.errors import RefusedError
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own.work_root_file import WorkRootKind
 from tests.tools.ctl import ctl, ctl_json, tree, two_disks
 from tests.tools.layout_fleet import Planned, apply, rollback
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 INSIDE = ("--work-root", "inside", "--even-if-found", "work-root-inside")
 ROOT_DIRECTORIES = ("deleting", "incoming", "probe", "spare-inodes")
@@ -148,7 +148,7 @@ def test_a_bar_that_is_lifted_beside_staged_replicas_is_not_called_nothing(
     disks = (tmp_path / "d1", tmp_path / "d2")
     before = tree(*disks)
     with ExitStack() as stack:
-        bar.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
+        start_block.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
     status, result = ctl_json("uninstall", *named, "--apply")
     states = [item["state"] for item in result["items"]]
     assert (status, states) == (Exit.PROBLEMS, ["waiting", "done", "done", "refused", "waiting"])

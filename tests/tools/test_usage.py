@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, two_disks
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 
 @pytest.mark.parametrize(

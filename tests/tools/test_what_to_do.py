@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.builders import partition
-from tests.logdir.desired.log_dir import partition as claimed
-from tests.logdir.desired.log_dir import register, remove, topic
+from tests.logdir.cluster.log_dir import partition as claimed
+from tests.logdir.cluster.log_dir import register, remove, topic
 from tests.tools.assignment_rig import ALONE, THREE, Cluster, slugs
 from tests.tools.ctl import Said, ctl, ctl_json
 from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 STAGED = f"{PAY}_0"
 

@@ -9,19 +9,19 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.service import capture
+from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.capture import CaptureRequest
-from logdir.service.opening import opened
-from logdir.service.result import ItemResult
-from logdir.service.unlocked import recover_if_stopped
+from logdir.service.log_dirs.opening import opened
+from logdir.service.report.result import ItemResult
 from logdir.text import quoted
-from tools.cli import Exit, Streams
-from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
-from tools.logdirctl.delay import add_delay, delay_of, delay_words, require_no_delay
-from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.progress import TerminalReporter
-from tools.logdirctl.report import finish, is_planned
+from tools.cli.arguments import Exit, Streams
+from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.delay import add_delay, delay_of, delay_words, require_no_delay
+from tools.cli.progress import TerminalReporter
+from tools.cli.report import finish, is_planned
+from tools.cli.target import request_of, words_of
 
 
 def add_parser(commands: Any) -> None:

@@ -15,14 +15,14 @@ from typing import Any
 
 from logdir.decide.describe import State
 from logdir.service.describe import DescribeRequest, DescribeResult, Form, describe
-from logdir.service.describe_item import DescribedItem
+from logdir.service.report.describe_item import DescribedItem
 from logdir.text import printable
-from tools import render
-from tools.cli import Exit, Streams, envelope, say
-from tools.columns import Column, table
-from tools.logdirctl.naming import add_broker, request_of, words_of
-from tools.logdirctl.source import add_source, source_line, source_of, source_words
-from tools.streams import as_utf8
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.columns import Column, table
+from tools.cli.source import add_source, source_line, source_of, source_words
+from tools.cli.streams import as_utf8
+from tools.cli.target import add_broker, request_of, words_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 

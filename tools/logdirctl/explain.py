@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from logdir.service.explain import explain
-from tools import render
-from tools.cli import Exit, Streams, envelope
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope
 
 PAGE = Path(__file__).with_name("errors.md")
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 from logdir.errors import Problem
 from logdir.observe.outside import require_outside
 from logdir.text import printable, quoted
-from tools import render
-from tools.cli import Exit, Streams, envelope, say
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope, say
 
 if TYPE_CHECKING:
-    from migrate.plan import Summary
+    from migrate.plan.build import Summary
 
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 
@@ -83,13 +83,13 @@ def _report(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
     from migrate import job
-    from migrate.publish import require_absent
+    from migrate.plan.publish import require_absent
     from migrate.session import spark_session
 
     output = Path(arguments.output)
     require_absent(output)  # before a JVM is started for it
     if Path(arguments.fleet).is_file():
-        from migrate.fleet import read_fleet
+        from migrate.source.fleet import read_fleet
 
         walked = [path for _, _, broker in read_fleet(arguments.fleet).brokers() for path in broker.log_dirs]
         require_outside(str(output), walked)  # inventories name log dirs of other hosts
@@ -131,7 +131,7 @@ def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
-    from migrate.report_next import NO_BROKER
+    from migrate.report.next_steps import NO_BROKER
 
     out = streams.out
     counts = ", ".join(f"{count} {readiness}" for readiness, count in summary.brokers.items())

@@ -10,17 +10,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.disk.reserve import RESERVE_BYTES
+from logdir.disk.root.reserve import RESERVE_BYTES
 from logdir.errors import WorkRootInsideError
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
 from logdir.text import printable
-from tools import render
-from tools.cli import Exit, Streams, envelope, exit_for, failed, problems_of, say
-from tools.columns import Column, table
-from tools.logdirctl.broker import add_change, next_words, said_of_override
-from tools.logdirctl.naming import request_of, words_of
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope, exit_for, failed, problems_of, say
+from tools.cli.broker import add_change, next_words, said_of_override
+from tools.cli.columns import Column, table
+from tools.cli.target import request_of, words_of
 
 _KEPT = """\
 What is kept on this host, and where (logdirctl uninstall takes it back):

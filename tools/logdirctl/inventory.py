@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from logdir.service.inventory import InventoryDisk, InventoryRequest, take
-from logdir.service.json_form import to_json
+from logdir.service.report.json_form import to_json
 from logdir.text import printable
-from tools import render
-from tools.cli import Exit, Streams, compact, envelope, say
-from tools.columns import Column, table
-from tools.logdirctl.naming import add_broker, request_of, words_of
-from tools.logdirctl.progress import TerminalReporter
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, compact, envelope, say
+from tools.cli.columns import Column, table
+from tools.cli.progress import TerminalReporter
+from tools.cli.target import add_broker, request_of, words_of
 
 _KINDS = ("live", "future", "delete", "stray", "staged", "purging", "incoming", "unknown")
 

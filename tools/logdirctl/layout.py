@@ -13,15 +13,15 @@ from typing import Any
 from logdir.errors import LayoutFileMissingError
 from logdir.service import layout
 from logdir.service.layout import LayoutRequest
-from logdir.service.layout_result import LayoutNext, LayoutResult, LayoutVerb
 from logdir.service.layout_status import StatusNext, status
-from logdir.service.opening import opened
+from logdir.service.log_dirs.opening import opened
+from logdir.service.report.layout_result import LayoutNext, LayoutResult, LayoutVerb
 from logdir.text import quoted
-from tools.cli import Streams, say
-from tools.logdirctl.broker import add_change, has_override, next_words
+from tools.cli.arguments import Streams, say
+from tools.cli.broker import add_change, has_override, next_words
+from tools.cli.progress import TerminalReporter
+from tools.cli.target import request_of, words_of
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
-from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.progress import TerminalReporter
 
 _VERBS = (
     ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),

@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from logdir.decide.layout_precondition import RELEASES
+from logdir.decide.layout.precondition import RELEASES
 from logdir.errors import Problem
-from logdir.service.layout_result import LayoutResult, LayoutStep
 from logdir.service.layout_status import LayoutStatus, LogDirLayout
-from logdir.service.result import ItemResult
+from logdir.service.report.layout_result import LayoutResult, LayoutStep
+from logdir.service.report.result import ItemResult
 from logdir.text import printable, utf8
-from tools import render
-from tools.cli import Exit, Streams, envelope, say
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope, say
 
 NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories."
 """Printed by every verb (design §8)."""

@@ -12,10 +12,10 @@ from importlib import import_module
 from typing import TextIO
 
 from logdir.errors import LogDirError, Problem
-from tools.cli import Exit, Streams, exit_for, failed, problems_of, say
+from tools.cli.arguments import Exit, Streams, exit_for, failed, problems_of, say
+from tools.cli.streams import StdoutError, as_utf8, guarded
+from tools.cli.usage import SLUG, Parser, UsageError, wants_json
 from tools.logdirctl.commands import COMMANDS, help_text
-from tools.logdirctl.usage import SLUG, Parser, UsageError, wants_json
-from tools.streams import StdoutError, as_utf8, guarded
 from tools.version import VERSION
 
 
@@ -92,6 +92,6 @@ def _run(argv: Sequence[str], streams: Streams) -> int:
 
 
 def _interrupted(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Streams) -> int:
-    from tools.logdirctl import interrupted  # it looks at disks: not read by every command
+    from tools.cli import interrupted
 
     return interrupted.tell(arguments, argv, streams, as_json=wants_json(argv))

@@ -13,18 +13,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
-from logdir.desired.metadata_dump import RELEASES, form_of
-from logdir.desired.metadata_nodes import LISTERS, Missed, Place, escaped
-from logdir.desired.metadata_shell import Shell
-from logdir.desired.metadata_source import Look
 from logdir.errors import Problem
+from logdir.metadata.dump import RELEASES, form_of
+from logdir.metadata.nodes import LISTERS, Missed, Place, escaped
+from logdir.metadata.shell import Shell
+from logdir.metadata.source import Look
 from logdir.names import METADATA_DIR
-from logdir.service.json_form import to_json
 from logdir.service.metadata import Metadata, MetadataLog, MetadataRequest, nodes, read, typed
 from logdir.service.metadata_dump import FileDump, MetadataDumpRequest, files_to_dump
+from logdir.service.report.json_form import to_json
 from logdir.text import printable, quoted, utf8
 from logdir.wire.json_text import text
-from tools.cli import FORMAT, Exit, Streams, compact, exit_for, say
+from tools.cli.arguments import FORMAT, Exit, Streams, compact, exit_for, say
 from tools.logdirctl.metadata_shell import talk, terminal_width
 
 _STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"

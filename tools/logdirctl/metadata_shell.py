@@ -1,6 +1,6 @@
 """``logdirctl metadata shell`` on a terminal or a pipe: a prompt, the keys of readline, one line per error.
 
-Not here: the commands (``logdir.desired.metadata_shell``).
+Not here: the commands (``logdir.metadata.shell``).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from logdir.desired.metadata_nodes import Line, Missed
-from logdir.desired.metadata_shell import Shell
+from logdir.metadata.nodes import Line, Missed
+from logdir.metadata.shell import Shell
 from logdir.text import printable
-from tools.streams import original
+from tools.cli.streams import original
 
 PROMPT: Final = ">> "
 _WELCOME: Final = "Welcome to the metadata shell; 'help' lists the commands, 'exit' leaves."

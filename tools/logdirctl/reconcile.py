@@ -8,25 +8,26 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.decide import brake as brake_rule
-from logdir.decide.deadline import DelayPolicy
-from logdir.decide.trust import DEFAULT_MAX_AGE_MS, SETTING
+from logdir.decide import staging_limit as brake_rule
+from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, SETTING
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import ConfigError, Problem
 from logdir.formats.duration import Duration
-from logdir.service import reconcile, reconcile_apply
-from logdir.service.desired_source import Desired
-from logdir.service.opening import opened
+from logdir.service import reconcile
+from logdir.service.batch import reconcile_apply
+from logdir.service.cluster.image_source import Desired
+from logdir.service.log_dirs.opening import opened
 from logdir.service.reconcile import Decided, Policy
-from logdir.service.reconcile_result import result_of
-from tools.cli import Streams
-from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
-from tools.logdirctl.delay import add_delay, delay_problems, delay_words
-from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.progress import TerminalReporter
-from tools.logdirctl.protection import add_protection, protected_of, protection_words
+from logdir.service.report.reconcile_result import result_of
+from tools.cli.arguments import Streams
+from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.delay import add_delay, delay_problems, delay_words
+from tools.cli.progress import TerminalReporter
+from tools.cli.protection import add_protection, protected_of, protection_words
+from tools.cli.source import add_source, source_of, source_words
+from tools.cli.target import request_of, words_of
+from tools.cli.usage import duration_of
 from tools.logdirctl.reconcile_report import report, rests_on
-from tools.logdirctl.source import add_source, source_of, source_words
-from tools.logdirctl.usage import duration_of
 
 
 def add_parser(commands: Any) -> None:

@@ -9,13 +9,13 @@ import argparse
 from collections.abc import Sequence
 
 from logdir.evidence import Evidence, Removed, Unknown
-from logdir.service.desired_source import Desired
+from logdir.service.cluster.image_source import Desired
 from logdir.service.reconcile import Decided
-from logdir.service.reconcile_item import ReconcileItem
-from logdir.service.reconcile_result import ReconcileResult
+from logdir.service.report.reconcile_item import ReconcileItem
+from logdir.service.report.reconcile_result import ReconcileResult
 from logdir.text import printable, utc
-from tools.cli import Exit, Streams, envelope, say
-from tools.columns import Column, table
+from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.columns import Column, table
 
 
 def report(

@@ -11,19 +11,19 @@ import argparse
 from functools import partial
 from typing import Any
 
-from logdir.decide.assignment import Assigned
-from logdir.decide.staged_listing import selector_of
-from logdir.disk.pace import BYTES_PER_SECOND
+from logdir.decide.image.assignment import Assigned
+from logdir.decide.staged.listing import selector_of
+from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
 from logdir.text import printable, quoted, utc
-from tools import render
-from tools.cli import Exit, Streams, envelope, say
-from tools.columns import Column, table
-from tools.logdirctl.broker import add_change
-from tools.logdirctl.delay import add_delay
-from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.report import WHERE_READ, evidence_words
-from tools.logdirctl.source import add_source, named_words, source_of
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.broker import add_change
+from tools.cli.columns import Column, table
+from tools.cli.delay import add_delay
+from tools.cli.report import WHERE_READ, evidence_words
+from tools.cli.source import add_source, named_words, source_of
+from tools.cli.target import request_of, words_of
 
 _ADOPTS = (
     "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "

@@ -9,19 +9,19 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.service import adopt as adopting
 from logdir.service.adopt import AdoptPlanned, AdoptRequest
-from logdir.service.opening import opened
-from logdir.service.result import AdoptingTopic, AdoptResult
+from logdir.service.log_dirs.opening import opened
+from logdir.service.report.result import AdoptingTopic, AdoptResult
 from logdir.text import quoted
-from tools.cli import Exit, Streams
-from tools.logdirctl.broker import said_of_override
-from tools.logdirctl.delay import delay_of, delay_words
-from tools.logdirctl.naming import request_of
-from tools.logdirctl.progress import TerminalReporter
-from tools.logdirctl.report import finish, is_planned
-from tools.logdirctl.source import source_of
+from tools.cli.arguments import Exit, Streams
+from tools.cli.broker import said_of_override
+from tools.cli.delay import delay_of, delay_words
+from tools.cli.progress import TerminalReporter
+from tools.cli.report import finish, is_planned
+from tools.cli.source import source_of
+from tools.cli.target import request_of
 from tools.logdirctl.staged_change import next_line, selection_of
 
 

@@ -9,28 +9,28 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-from logdir.disk.kernel_clock import read_instant
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import Problem
 from logdir.service import export as exporting
 from logdir.service import hold as holding
 from logdir.service import purge as purging
 from logdir.service import restore as restoring
-from logdir.service.broker import OpenBroker
+from logdir.service.batch.purge_recheck import PurgeOverrides
+from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.export import ExportRequest
-from logdir.service.opening import opened
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.opening import opened
 from logdir.service.purge import PurgeRequest
-from logdir.service.purge_recheck import PurgeOverrides
+from logdir.service.report.result import ItemResult, PurgeResult
+from logdir.service.report.staged import Selection
 from logdir.service.restore import RestoreRequest
-from logdir.service.result import ItemResult, PurgeResult
-from logdir.service.staged import Selection
-from logdir.service.unlocked import recover_if_stopped
 from logdir.text import quoted, utc
-from tools.cli import Exit, Streams
-from tools.logdirctl.broker import has_override, next_words, said_of_override
-from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.progress import TerminalReporter
-from tools.logdirctl.report import WHERE_READ, finish, is_planned
-from tools.logdirctl.source import named_words, source_of
+from tools.cli.arguments import Exit, Streams
+from tools.cli.broker import has_override, next_words, said_of_override
+from tools.cli.progress import TerminalReporter
+from tools.cli.report import WHERE_READ, finish, is_planned
+from tools.cli.source import named_words, source_of
+from tools.cli.target import request_of, words_of
 
 
 def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: str = "") -> str:

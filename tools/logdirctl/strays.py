@@ -15,12 +15,12 @@ from logdir.decide.strays import State, Stray
 from logdir.evidence import Removed
 from logdir.service.strays import StraysRequest, StraysResult, strays
 from logdir.text import printable
-from tools import render
-from tools.cli import Exit, Streams, envelope, say
-from tools.columns import Column, table
-from tools.logdirctl.naming import add_broker, request_of, words_of
-from tools.logdirctl.protection import add_protection, protected_of, protection_words
-from tools.logdirctl.source import add_source, source_line, source_of, source_words
+from tools.cli import render
+from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.columns import Column, table
+from tools.cli.protection import add_protection, protected_of, protection_words
+from tools.cli.source import add_source, source_line, source_of, source_words
+from tools.cli.target import add_broker, request_of, words_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 _ORDER = (State.WANTED, State.PROVEN, State.HELD, State.REFUSED, State.UNPROVEN, State.UNKNOWN, State.LEAVING)

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import SetAside
 from logdir.service import uninstall
-from logdir.service.cluster_state import require_source
-from logdir.service.opening import opened
-from logdir.service.quarantine import require_none_closed
-from logdir.service.result import ItemResult, ItemState, UninstallResult
+from logdir.service.cluster.cluster_state import require_source
+from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.quarantine import require_none_closed
+from logdir.service.report.result import ItemResult, ItemState, UninstallResult
 from logdir.service.uninstall import UninstallRequest
-from tools.cli import Streams
-from tools.logdirctl.broker import add_change, has_override, next_words, said_of_override
-from tools.logdirctl.naming import request_of, words_of
-from tools.logdirctl.progress import TerminalReporter
-from tools.logdirctl.report import finish, is_planned
-from tools.logdirctl.source import add_source, named_words, source_of
+from tools.cli.arguments import Streams
+from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.progress import TerminalReporter
+from tools.cli.report import finish, is_planned
+from tools.cli.source import add_source, named_words, source_of
+from tools.cli.target import request_of, words_of
 
 
 def add_parser(commands: Any) -> None:

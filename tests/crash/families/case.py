@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 from tests.crash.enumerate import Judge, Run, State
 from tests.crash.model import SYNCS, Killed, ModelHost
 from tests.crash.recording import Acks

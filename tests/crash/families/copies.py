@@ -1,7 +1,8 @@
 """An export: what it does to a real directory, heard call by call, done again on the model disk and cut off there.
 
-``logdir.disk.elsewhere`` writes outside all log dirs, through descriptors of its own, so no model disk can stand in for
-what it writes to. The calls it makes of ``os`` and of ``HostDisk`` are written down; they are the operation.
+``logdir.disk.kernel.atomic_directory`` writes outside all log dirs, through descriptors of its own: no model disk can
+stand in for what it writes to. The calls it makes of ``os`` and of ``HostDisk`` are written down; they are the
+operation.
 
 Spec: design §3.3 "Restore" class (c), "one writer for files elsewhere"; reliability §4.4 (prior art: traces).
 """
@@ -17,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from logdir.disk import elsewhere
-from logdir.disk.calls import Owner
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.export import MANIFEST, NOTE, export
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel import atomic_directory
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.export import MANIFEST, NOTE, export
 from tests.crash.enumerate import State
 from tests.crash.families.case import DONE, Case, readable
 from tests.crash.model import ModelHost
@@ -98,8 +99,8 @@ def heard() -> tuple[Heard, ...]:
         with open_site(HostDisk(), str(base / "kafka")) as root:
             capture(root.site, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)
             with (
-                mock.patch.object(elsewhere, "os", _Os(found)),
-                mock.patch.object(elsewhere, "HostDisk", return_value=HostDisk(tell)),
+                mock.patch.object(atomic_directory, "os", _Os(found)),
+                mock.patch.object(atomic_directory, "HostDisk", return_value=HostDisk(tell)),
             ):
                 export(root.site, f"deleting/{OLD}_0", str(base / "out" / _NAME), ())
         assert sorted(os.listdir(base / "out" / _NAME)) == sorted([*_FILES, MANIFEST, NOTE, "replica.json"])

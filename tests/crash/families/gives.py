@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from logdir.disk.give_id import GiveItem, give_id
-from logdir.disk.outcome import Result
+from logdir.disk.replica.give_id import GiveItem, give_id
+from logdir.disk.replica.outcome import Result
 from logdir.ids import TopicId
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import State

@@ -16,11 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from logdir.clock import Instant
-from logdir.decide.deadline import Due, due
-from logdir.disk import heartbeat
-from logdir.disk.outcome import Result
-from logdir.disk.small_file import replace_file
-from logdir.disk.staging import RestoreItem, StageItem, restore, stage
+from logdir.decide.staged.deadline import Due, due
+from logdir.disk.kernel.small_file import replace_file
+from logdir.disk.record import heartbeat
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.staging import RestoreItem, StageItem, restore, stage
 from logdir.errors import RefusedError
 from tests.crash.families.case import Case, settled
 from tests.crash.model import ModelHost

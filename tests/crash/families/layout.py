@@ -11,11 +11,11 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from logdir.decide.layout_action import ToNames
-from logdir.disk.bar import bar
-from logdir.disk.recovery import recover_broker
-from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
-from logdir.formats import bar_file, layout_file
+from logdir.decide.layout.action import ToNames
+from logdir.disk.record.start_block import bar
+from logdir.disk.recover_broker import recover_broker
+from logdir.disk.replica.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.formats.own import layout_file, start_block_file
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Judge, State
 from tests.crash.families.case import DONE, UNTOLD, Case, Do, acknowledged, below, resumed, unchanged, with_missing
@@ -97,7 +97,7 @@ def _undamaged(first: World, world: World, mount: str, *, has_bar: bool = True) 
             wrong.append(f"lost: {path} is {found}")
     meta = files.get(f"{name}meta.properties")
     kept = files.get(f"{name}bar.json")
-    if meta != rig.META_TEXT and (kept is None or bar_file.parse(kept).original != rig.META_TEXT):
+    if meta != rig.META_TEXT and (kept is None or start_block_file.parse(kept).original != rig.META_TEXT):
         wrong.append(f"lost: {name}meta.properties is barred, and what is true is kept nowhere")
     under_ids = [at for at in files if at.startswith(name) and at.endswith(".log") and at.count("/") == 5]
     if has_bar and under_ids and meta == rig.META_TEXT:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from logdir.disk import brake, controller
-from logdir.disk.give_id import GiveItem, give_id
-from logdir.disk.outcome import Result
-from logdir.disk.staging import StageItem, stage
-from logdir.formats import brake_file, controller_file
-from logdir.formats.brake_file import Count
-from logdir.formats.controller_file import MetadataMark
+from logdir.disk.record import controller, staging_limit
+from logdir.disk.replica.give_id import GiveItem, give_id
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.staging import StageItem, stage
+from logdir.formats.own import controller_file, staging_limit_file
+from logdir.formats.own.controller_file import MetadataMark
+from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from tests.builders import CLUSTER, TOPIC_ID
 from tests.crash import oracle
@@ -44,7 +44,7 @@ def _start() -> ModelHost:
     with Sites(host) as sites:
         for log_dir in _LOG_DIRS:
             controller.begin(sites.at(log_dir))
-            brake.begin(sites.at(log_dir))
+            staging_limit.begin(sites.at(log_dir))
         item = StageItem(path=B.path, marker=marker_for(sites.of(B), B))
         assert stage(sites.of(B), [item])[0].result is Result.DONE
     return settled(host)
@@ -53,7 +53,7 @@ def _start() -> ModelHost:
 def _reconcile(steps: Steps) -> None:
     roots = [steps.sites.at(log_dir) for log_dir in _LOG_DIRS]
     with suppress(OSError):
-        brake.write_record(roots, _COUNTED)
+        staging_limit.write_record(roots, _COUNTED)
         steps.acks.ack(_SAID[0])
         steps.stage(A, C)
         steps.hold(B)
@@ -70,9 +70,9 @@ def _case(name: str) -> Case:
     files: dict[str, tuple[bytes | None, bytes | None, str]] = {
         f"{D.log_dir}/{D.path}/partition.metadata": (None, _ID, _SAID[1])
     }
-    counted, followed = brake_file.render(_COUNTED), controller_file.render(_FOLLOWED)
+    counted, followed = staging_limit_file.render(_COUNTED), controller_file.render(_FOLLOWED)
     for log_dir in _LOG_DIRS:
-        files[f"{log_dir}.logdird/{brake_file.FILE_NAME}"] = (brake_file.render(()), counted, _SAID[0])
+        files[f"{log_dir}.logdird/{staging_limit_file.FILE_NAME}"] = (staging_limit_file.render(()), counted, _SAID[0])
         begun = controller_file.render(_BEGUN)
         files[f"{log_dir}.logdird/{controller_file.FILE_NAME}"] = (begun, followed, _SAID[2])
     replicas = (
@@ -89,7 +89,7 @@ def _case(name: str) -> Case:
         found = state.crashed.files()
         there = [log_dir for log_dir in _LOG_DIRS if log_dir.rpartition("/")[0] in readable(state)]
         if any(f"{part.log_dir}.logdird/deleting/{part.place}/{oracle.MARKER}" in found for part in (A, C)):
-            uncounted = [at for at in there if found[f"{at}.logdird/{brake_file.FILE_NAME}"] != counted]
+            uncounted = [at for at in there if found[f"{at}.logdird/{staging_limit_file.FILE_NAME}"] != counted]
             wrong += [f"uncounted: staged, and {at} does not count it" for at in uncounted]
         if any(found[f"{at}.logdird/{controller_file.FILE_NAME}"] == followed for at in there):
             # The next look at the cluster passes over what is marked: all of it has to be there.

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 
 from logdir.clock import Instant
-from logdir.disk import brake, controller, heartbeat
-from logdir.disk.site import Site
-from logdir.disk.small_file import read_file
-from logdir.disk.staging import StageItem, stage
-from logdir.formats import brake_file, controller_file, heartbeat_file
-from logdir.formats.brake_file import Count
-from logdir.formats.controller_file import ControllerFile, MetadataMark
+from logdir.disk.kernel.small_file import read_file
+from logdir.disk.record import controller, heartbeat, staging_limit
+from logdir.disk.replica.staging import StageItem, stage
+from logdir.disk.root.open_log_dir import Site
+from logdir.formats.own import controller_file, heartbeat_file, staging_limit_file
+from logdir.formats.own.controller_file import ControllerFile, MetadataMark
+from logdir.formats.own.staging_limit_file import Count
 from tests.builders import CLUSTER
 from tests.crash.enumerate import State
 from tests.crash.families.case import DONE, Case, after, readable, seen
@@ -85,16 +85,16 @@ def _case(
 def _brake(name: str, *, is_new: bool) -> Case:
     first = start(A, C, files=ONE)
     if is_new:
-        write = partial(_each, do=brake.begin)
-        return _case(name, first, brake_file.FILE_NAME, None, brake_file.render(()), write)
+        write = partial(_each, do=staging_limit.begin)
+        return _case(name, first, staging_limit_file.FILE_NAME, None, staging_limit_file.render(()), write)
 
     def record(host: ModelHost, counts: tuple[Count, ...]) -> None:
         with Sites(host) as sites:
-            brake.write_record([sites.at(log_dir) for log_dir in _DISKS], counts)
+            staging_limit.write_record([sites.at(log_dir) for log_dir in _DISKS], counts)
 
     begun = after(first, partial(record, counts=_COUNTS))
-    before, data = brake_file.render(_COUNTS), brake_file.render(_MORE)
-    return _case(name, begun, brake_file.FILE_NAME, before, data, partial(record, counts=_MORE))
+    before, data = staging_limit_file.render(_COUNTS), staging_limit_file.render(_MORE)
+    return _case(name, begun, staging_limit_file.FILE_NAME, before, data, partial(record, counts=_MORE))
 
 
 def _controller(name: str, *, is_new: bool) -> Case:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 
-from logdir.disk.io import Call
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.staging import StageItem, stage
+from logdir.disk.kernel.host import Call
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.staging import StageItem, stage
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Judge, State
 from tests.crash.families.case import Case, Do, before_each, killed, no_more, readable, settled, with_missing

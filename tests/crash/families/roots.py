@@ -9,16 +9,16 @@ import errno
 from collections.abc import Callable
 from functools import partial
 
-from logdir.disk.calls import Owner
-from logdir.disk.failure import calling
-from logdir.disk.io import Call
-from logdir.disk.reserve import put_back
-from logdir.disk.work_root import open_log_dir, open_work_root
-from logdir.disk.work_root_init import init, put_back_missing
-from logdir.disk.work_root_plan import plan_init
-from logdir.disk.work_root_removal import remove_root
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.failure import calling
+from logdir.disk.kernel.host import Call
+from logdir.disk.root.init import init, put_back_missing
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.removal import remove_root
+from logdir.disk.root.reserve import put_back
+from logdir.disk.root.work_root import open_log_dir, open_work_root
 from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State

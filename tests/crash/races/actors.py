@@ -16,14 +16,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.outcome import Result
-from logdir.disk.purge import claim, remove
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.site import Site
-from logdir.disk.staging import RestoreItem, restore
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.purge import claim, remove
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.staging import RestoreItem, restore
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own.replica_marker import ReplicaMarker
 from tests.crash.enumerate import State
 from tests.crash.families.case import Case, settled
 from tests.crash.model import ModelHost

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from tests.crash.seeded.patched import Edit
 
-_STAGING = "logdir/disk/staging.py"
-_PURGE = "logdir/disk/purge.py"
-_SMALL = "logdir/disk/small_file.py"
+_STAGING = "logdir/disk/replica/staging.py"
+_PURGE = "logdir/disk/replica/purge.py"
+_SMALL = "logdir/disk/kernel/small_file.py"
 
 
 class Bug(NamedTuple):
@@ -171,13 +171,13 @@ BUGS = (
     ),
     Bug(
         "a failed sync is reported as undone",
-        (Edit("logdir/disk/outcome.py", "if isinstance(error, ReadOnlyDiskError):", "if False:"),),
+        (Edit("logdir/disk/replica/outcome.py", "if isinstance(error, ReadOnlyDiskError):", "if False:"),),
         ("hold",),
         frozenset({"F", "FK"}),
     ),
     Bug(
         "recovery rests on what is not durable",
-        (Edit("logdir/disk/recover.py", "site.top.sync_disk()", "pass"),),
+        (Edit("logdir/disk/recover_log_dir.py", "site.top.sync_disk()", "pass"),),
         ("purge after a killed claim", "--models", "JBP"),
         frozenset({"P"}),
     ),
@@ -189,7 +189,7 @@ BUGS = (
     ),
     Bug(
         "a marker of another log dir is taken",
-        (Edit("logdir/disk/replica_dir.py", "if ours != said and", "if False and"),),
+        (Edit("logdir/disk/replica/replica_dir.py", "if ours != said and", "if False and"),),
         ("claim what came from another disk", "--models", "K"),
         frozenset({"plain"}),
     ),

@@ -12,16 +12,16 @@ from __future__ import annotations
 from tests.crash.seeded.bugs import Bug
 from tests.crash.seeded.patched import Edit
 
-_STAGING = "logdir/disk/staging.py"
-_SMALL = "logdir/disk/small_file.py"
-_BAR = "logdir/disk/bar.py"
-_ADOPT = "logdir/disk/adopt.py"
-_ELSEWHERE = "logdir/disk/elsewhere.py"
-_RELAYOUT = "logdir/disk/relayout.py"
-_REMOVAL = "logdir/disk/work_root_removal.py"
+_STAGING = "logdir/disk/replica/staging.py"
+_SMALL = "logdir/disk/kernel/small_file.py"
+_BAR = "logdir/disk/record/start_block.py"
+_ADOPT = "logdir/disk/replica/adopt.py"
+_ELSEWHERE = "logdir/disk/kernel/atomic_directory.py"
+_RELAYOUT = "logdir/disk/replica/relayout.py"
+_REMOVAL = "logdir/disk/root/removal.py"
 _ANY = frozenset({"K", "J", "B", "P"})
 
-NO_MODEL = Edit("logdir/disk/io.py", "_NOREPLACE = 1\n", "_NOREPLACE = 0\n")
+NO_MODEL = Edit("logdir/disk/kernel/libc.py", "_NOREPLACE = 1\n", "_NOREPLACE = 0\n")
 """The kernel asked for a rename that replaces: the model disk has calls of its own, so real directories must tell."""
 
 FAMILY_BUGS = (
@@ -29,7 +29,7 @@ FAMILY_BUGS = (
         "a deadline taken from times of change",
         (
             Edit(
-                "logdir/disk/replica_dir.py",
+                "logdir/disk/replica/replica_dir.py",
                 "    return replica_marker.parse(data, path)\n",
                 """    from dataclasses import replace
 
@@ -64,7 +64,7 @@ FAMILY_BUGS = (
         "final on one log dir before another is finalizing",
         (
             Edit(
-                "logdir/decide/relayout.py",
+                "logdir/decide/layout/relayout.py",
                 "_decision((begin, [Unbar()] if end else [], end), sha256)",
                 "_decision(([Unbar()] if end else [], sorted((*begin, *end), key=lambda one: one.log_dir)), sha256)",
             ),
@@ -76,7 +76,7 @@ FAMILY_BUGS = (
         "final durable before another log dir is durably finalizing",
         (
             Edit(
-                "logdir/service/layout_phases.py",
+                "logdir/service/batch/layout_phases.py",
                 'and so before the first "final".\n                self._sync_all()\n',
                 "and so on.\n                pass\n",
             ),
@@ -144,7 +144,7 @@ FAMILY_BUGS = (
         "a capture said to be done before it is in its place",
         (
             Edit(
-                "logdir/disk/capture.py",
+                "logdir/disk/replica/capture.py",
                 "                    place = _commit(site, name, target, replica, now)\n",
                 "                    place = name\n",
             ),
@@ -156,11 +156,11 @@ FAMILY_BUGS = (
         "links outlive the marker that says what they are",
         (
             Edit(
-                "logdir/disk/linked.py",
+                "logdir/disk/replica/hardlink_dir.py",
                 "        for inner in names:\n            if inner != FILE_NAME:\n                _unlink",
                 "        for inner in reversed(names):\n            if True:\n                _unlink",
             ),
-            Edit("logdir/disk/linked.py", "        if FILE_NAME in names:\n", "        if False:\n"),
+            Edit("logdir/disk/replica/hardlink_dir.py", "        if FILE_NAME in names:\n", "        if False:\n"),
         ),
         ("start that withdraws an adoption", "--models", "KJBP"),
         _ANY,
@@ -187,7 +187,7 @@ FAMILY_BUGS = (
         "a brake counted on one disk only",
         (
             Edit(
-                "logdir/disk/brake.py",
+                "logdir/disk/record/staging_limit.py",
                 "    for site in sites:\n        with recording(site.work, FILE_NAME):\n            before",
                 "    for site in sites[:1]:\n        with recording(site.work, FILE_NAME):\n            before",
             ),

@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.crash.families import CASES
 from tests.crash.seeded.patched import ROOT, LeftOut, sync_calls
 
-SMALL_FILE = "logdir/disk/small_file.py"
-_CALLS_THEMSELVES = frozenset({"io", "calls"})
+SMALL_FILE = "logdir/disk/kernel/small_file.py"
+_CALLS_THEMSELVES = frozenset({"host", "calls"})
 _BARS = ("bar that is said to be set", "bar", "bar, and lifted", "lifting")
 _BARS_TAKEN_UP = tuple(name for name in CASES if name.startswith("bar, taken up"))
 _LIFTINGS_TAKEN_UP = tuple(name for name in CASES if name.startswith("lifting, taken up"))
@@ -40,37 +40,37 @@ TRIED: dict[str, tuple[str, ...]] = {
     "adopt.withdraw": ("start that withdraws an adoption",),
     "adopt.publish": (*_ADOPTIONS, *_STARTS),
     "adopt_recovery._finish": _STARTS,
-    "bar.bar": _BARS_TAKEN_UP,
-    "bar._keep": (*_BARS, *_BARS_TAKEN_UP),
-    "bar._explain": _BARS,
-    "bar._put": _BARS,
-    "bar._lift": (*_BARS, *_LIFTINGS_TAKEN_UP),
+    "start_block.bar": _BARS_TAKEN_UP,
+    "start_block._keep": (*_BARS, *_BARS_TAKEN_UP),
+    "start_block._explain": _BARS,
+    "start_block._put": _BARS,
+    "start_block._lift": (*_BARS, *_LIFTINGS_TAKEN_UP),
     "capture._capture": ("capture of a part", "capture after a killed one, then removed by its broker"),
     "capture._sync_files": _CAPTURES,
     "capture._commit": _CAPTURES,
     "capture._give_up": ("capture of the last of it",),
-    "elsewhere.write": ("export",),
-    "elsewhere.copy": ("export",),
-    "elsewhere.new_directory": ("export",),
+    "atomic_directory.write": ("export",),
+    "atomic_directory.copy": ("export",),
+    "atomic_directory.new_directory": ("export",),
     "give_id._give": ("give an id", "give ids on two disks"),
     "give_id._put": ("give an id", "give ids on two disks"),
     "layout.sync": _TAKEN_UP,
     "layout.write_state": _TAKEN_UP,
-    "linked.make_marked": (*_CAPTURES, *_ADOPTIONS),
-    "linked.drop": ("start that withdraws an adoption", "capture of nothing", "adopt"),
+    "hardlink_dir.make_marked": (*_CAPTURES, *_ADOPTIONS),
+    "hardlink_dir.drop": ("start that withdraws an adoption", "capture of nothing", "adopt"),
     "relayout.sync": _TO_IDS,
     "relayout.to_ids": (*_TO_IDS, "layout over two disks"),
     "relayout._to_names": _TO_NAMES,
     "relayout.remove_empty_prefixes": ("batch to names, and its prefixes",),
     "reserve.put_inodes": ("init with spare inodes",),
-    "work_root_init._begin": ("init where a directory is missing",),
-    "work_root_init._make_root": _INITS,
-    "work_root_init._ensure_directory": ("init over a directory of another",),
-    "work_root_init._undo": ("init where beside does not do",),
-    "work_root_init._finish": ("init with spare inodes",),
-    "work_root_init._give": ("init over a reserve of another",),
-    "work_root_removal._remove": ("uninstall inside", "uninstall beside", "uninstall with spare inodes"),
-    "work_root_removal._remove_synced": ("uninstall beside", "uninstall in-place"),
+    "init._begin": ("init where a directory is missing",),
+    "init._make_root": _INITS,
+    "init._ensure_directory": ("init over a directory of another",),
+    "init._undo": ("init where beside does not do",),
+    "init._finish": ("init with spare inodes",),
+    "init._give": ("init over a reserve of another",),
+    "removal._remove": ("uninstall inside", "uninstall beside", "uninstall with spare inodes"),
+    "removal._remove_synced": ("uninstall beside", "uninstall in-place"),
 }
 """By module and function: of which cases one at least must miss each of its syncs."""
 
@@ -79,7 +79,7 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "controller": ("controller, then stage", "controller begun"),
     "heartbeat": ("heartbeat, then stage", "heartbeat begun"),
     "layout.json": (*_TAKEN_UP, "layout over two disks", "finalize"),
-    "bar.json": (*_BARS, *_LIFTINGS_TAKEN_UP),
+    "start_block.json": (*_BARS, *_LIFTINGS_TAKEN_UP),
     "work-root.json": _INITS,
 }
 """What is written by ``small_file`` alone: without a sync of that one, each must miss it by itself."""
@@ -100,8 +100,11 @@ def numbered(calls: Iterable[LeftOut]) -> Iterator[tuple[str, LeftOut]]:
 
 def every_module() -> list[str]:
     """Return the modules that change disks and sync: all of the ring, but the calls themselves."""
-    paths = sorted((ROOT / "logdir/disk").glob("*.py"))
-    return [p.stem for p in paths if p.stem not in _CALLS_THEMSELVES and any(sync_calls(f"logdir/disk/{p.name}"))]
+    top = ROOT / "logdir/disk"
+    paths = [
+        str(p.relative_to(top).with_suffix("")) for p in sorted(top.rglob("*.py")) if p.stem not in _CALLS_THEMSELVES
+    ]
+    return [path for path in paths if any(sync_calls(f"logdir/disk/{path}.py"))]
 
 
 def calls_of(names: Iterable[str]) -> list[tuple[str, LeftOut]]:

@@ -18,7 +18,10 @@ from tests.proof.plugin import Recorder
 
 _T = TypeVar("_T")
 # What these operations consist of. Others have proofs of their own, and their own lists.
-MODULES = ("staging", "purge", "recover", "small_file", "checkpoint", "replica_dir")
+MODULES = (
+    "replica/staging", "replica/purge", "recover_log_dir",
+    "kernel/small_file", "record/checkpoints", "replica/replica_dir",
+)  # fmt: skip
 TRIED = {
     "staging": (
         "stage 1",
@@ -35,7 +38,7 @@ TRIED = {
         "purge after a killed claim, beside a broker",
         "race: P sees, claim, R sees, restore, remove",
     ),
-    "recover": ("recover", "restore", "purge after a killed claim", "hold after a killed stage"),
+    "recover_log_dir": ("recover", "restore", "purge after a killed claim", "hold after a killed stage"),
     "small_file": ("replace a file", "make a file", "remove a file"),
 }
 SYNCS = tuple(call for module in MODULES for call in sync_calls(f"logdir/disk/{module}.py"))

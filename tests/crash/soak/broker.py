@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from logdir.disk import brake, heartbeat
-from logdir.disk.io import HostDisk
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.record import heartbeat, staging_limit
+from logdir.disk.root.init import init
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from tests.builders import CLUSTER, META
 from tests.crash.soak.looks import CHECKPOINTS, Dir, Look, entries, marker
 from tests.crash.soak.worker import instant
@@ -75,7 +75,7 @@ def make_log_dirs(base: Path, count: int = 3) -> tuple[str, ...]:
         host = HostDisk()
         init(host, plan_init(host, str(top), fs_type="ext4"), made_at_ms=5, reserve_bytes=RESERVE_BYTES)
         with open_root(host, str(top)) as root:
-            brake.begin(root.site)
+            staging_limit.begin(root.site)
             heartbeat.begin(root.site, instant(1))
         made.append(str(top))
     return tuple(made)

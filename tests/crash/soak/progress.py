@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 
 _PAGE = mmap.PAGESIZE
 _SLOTS = (16, _PAGE // 2)
@@ -103,7 +103,7 @@ class Page:
 
 
 class Progress:
-    """What a worker tells the page; an observer of ``logdir.disk.io``."""
+    """What a worker tells the page; an observer of ``logdir.disk.kernel.host``."""
 
     def __init__(self, page: Page) -> None:
         """Begin."""

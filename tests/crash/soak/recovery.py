@@ -2,18 +2,18 @@
 
 A change of layout, or of the bar, that was cut off is taken up again or taken back, whichever is drawn: both must end.
 
-Spec: design §2 laws 2 and 3; ``logdir.disk.recovery``, ``bar``, ``logdir.service.layout_phases``.
+Spec: design §2 laws 2 and 3; ``logdir.disk.recover_broker``, ``bar``, ``logdir.service.batch.layout_phases``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logdir.disk.bar import BarState, bar, state, unbar
-from logdir.disk.recovery import recover_broker
+from logdir.disk.record.start_block import BarState, bar, state, unbar
+from logdir.disk.recover_broker import recover_broker
 from logdir.errors import RefusedError
 from logdir.names import is_prefix
-from logdir.service.layout_phases import look_all
+from logdir.service.batch.layout_phases import look_all
 
 if TYPE_CHECKING:
     from tests.crash.soak.tasks import Tasks

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from logdir.disk.calls import Directory
-from logdir.disk.site import Site
-from logdir.formats import partition_metadata
-from logdir.formats.partition_metadata import PartitionMetadata
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.root.open_log_dir import Site
+from logdir.formats.kafka import partition_metadata
+from logdir.formats.kafka.partition_metadata import PartitionMetadata
 from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir, render_id_dir
 from logdir.observe.classify import METADATA_FILE
 from tests.logdir.disk.layout_rig import document

@@ -18,27 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from logdir.clock import Instant
-from logdir.decide.deadline import Due, due
-from logdir.disk import brake, heartbeat
-from logdir.disk.adopt import AdoptItem, adopt
-from logdir.disk.bar import bar, unbar
-from logdir.disk.calls import Directory
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.checkpoint import read_entries, set_entries
-from logdir.disk.in_use import in_use
-from logdir.disk.io import HostDisk
+from logdir.decide.staged.deadline import Due, due
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.kernel.in_use import in_use
 from logdir.disk.locks import Batch, hold_all
-from logdir.disk.outcome import Outcome, Result
-from logdir.disk.purge import claim, remove
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.site import Site
-from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.disk.work_root import WorkRoot
+from logdir.disk.record import heartbeat, staging_limit
+from logdir.disk.record.checkpoints import read_entries, set_entries
+from logdir.disk.record.start_block import bar, unbar
+from logdir.disk.replica.adopt import AdoptItem, adopt
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.outcome import Outcome, Result
+from logdir.disk.replica.purge import claim, remove
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.work_root import WorkRoot
 from logdir.evidence import Proof, Removed
-from logdir.formats import plan_document
-from logdir.formats.brake_file import Count
-from logdir.formats.offset_checkpoint import TopicPartition
-from logdir.formats.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
+from logdir.formats.kafka.offset_checkpoint import TopicPartition
+from logdir.formats.own import plan_document
+from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from logdir.names import DirForm
 from logdir.reasons import Reason
@@ -353,7 +353,7 @@ class Tasks:
             case _:
                 count = Count(instant_ms=self.now.wall_ms, partitions=self.draw.randrange(1, 10**6), topics=1)
                 self._begin("file", what="brake", partitions=count.partitions)
-                brake.write_record(self.sites, (count,))
+                staging_limit.write_record(self.sites, (count,))
         self._end("file")
         return True
 

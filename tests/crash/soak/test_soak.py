@@ -81,9 +81,9 @@ BUGS = {
     "renamed before it is marked": (
         ("lost: ", "stuck: "),
         (
-            Edit("logdir/disk/staging.py", "                _mark(site, item, data)\n", ""),
+            Edit("logdir/disk/replica/staging.py", "                _mark(site, item, data)\n", ""),
             Edit(
-                "logdir/disk/staging.py",
+                "logdir/disk/replica/staging.py",
                 'outcomes[item.path] = done(item.path, f"deleting/{place}")',
                 """with site.deleting.open(place) as late:
                     site.deleting.sync()
@@ -96,7 +96,7 @@ BUGS = {
         ("lost: ", "stuck: "),
         (
             Edit(
-                "logdir/disk/purge.py",
+                "logdir/disk/replica/purge.py",
                 "    rename(site, site.deleting, name, site.deleting, claimed)\n",
                 "    for inner in site.deleting.open(name).names():\n"
                 "        if inner != FILE_NAME:\n"
@@ -110,7 +110,7 @@ BUGS = {
         ("stuck: ",),
         (
             Edit(
-                "logdir/disk/recover.py",
+                "logdir/disk/recover_log_dir.py",
                 "        clear_marker(directory)\n    return True",
                 "        return True\n    return True",
             ),
@@ -120,7 +120,7 @@ BUGS = {
         ("early: ",),
         (
             Edit(
-                "logdir/disk/replica_dir.py",
+                "logdir/disk/replica/replica_dir.py",
                 "    return replica_marker.parse(data, path)\n",
                 """    import dataclasses
 
@@ -135,7 +135,7 @@ BUGS = {
         ("lost: acknowledged is barred", "stuck: half a bar"),
         (
             Edit(
-                "logdir/disk/bar.py",
+                "logdir/disk/record/start_block.py",
                 "            if change is not None:\n",
                 "            if change is not None and site is not sites[-1]:\n",
             ),
@@ -143,7 +143,7 @@ BUGS = {
     ),
     "an adoption that keeps the indexes": (
         ("foreign: ", "trap: "),
-        (Edit("logdir/disk/adopt.py", ", *last_indexes(names)}", "}"),),
+        (Edit("logdir/disk/replica/adopt.py", ", *last_indexes(names)}", "}"),),
     ),
 }
 

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from logdir.clock import Instant
-from logdir.disk import purge
-from logdir.disk.io import HostDirectory, HostDisk
+from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import OwnerLock
-from logdir.disk.work_root import WorkRoot, open_root
+from logdir.disk.replica import purge
+from logdir.disk.root.work_root import WorkRoot, open_root
 from tests.builders import CLUSTER
 from tests.crash.soak.progress import IDLE, Page, Progress
 from tests.crash.soak.recovery import recover

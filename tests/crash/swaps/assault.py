@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from logdir.disk import purge
-from logdir.disk.io import HostDirectory, HostDisk
+from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import OwnerLock
-from logdir.disk.recovery import recover_broker
-from logdir.disk.work_root import open_root
+from logdir.disk.recover_broker import recover_broker
+from logdir.disk.replica import purge
+from logdir.disk.root.work_root import open_root
 from logdir.errors import LogDirError
 from tests.crash.soak.broker import Broker, make_log_dirs
 from tests.crash.soak.progress import Page, Progress

@@ -1,8 +1,8 @@
 """Who swaps what an operation is about to use for a link to a sentinel tree, and swaps it back.
 
 Two of them. One is a process that swaps at any time, as fast as it can (``python -m tests.crash.swaps.attacker``). The
-other sits at the door of every call (an observer of ``logdir.disk.io``): it knows the path that is used next and swaps
-one component of it after the operation has looked and before it acts, which the first meets only by chance.
+other sits at the door of every call (an observer of ``logdir.disk.kernel.host``): it knows the path that is used next
+and swaps one component of it after the operation has looked and before it acts, which the first meets only by chance.
 
 A swap is one call, ``renameat2`` with ``RENAME_EXCHANGE``: at no instant is there nothing. Where there is nothing yet,
 a link is put.
@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from logdir.disk.io import Call
+from logdir.disk.kernel.host import Call
 from tests.crash.swaps import sentinel
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -63,7 +63,7 @@ def test_r23_symlink_and_swap_races_touch_nothing_outside(
     record_proof(SWAPS, counts, seeds=SEED, violations=len(report.escapes))
 
 
-_IO = "logdir/disk/io.py"
+_IO = "logdir/disk/kernel/host.py"
 FOLLOWING = {
     "directories": Edit(
         _IO,

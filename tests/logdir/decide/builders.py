@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from logdir.clock import Instant
-from logdir.decide.assignment import ClusterState
-from logdir.desired.image import Image, Partition, Silence, Source, Topic
+from logdir.cluster.image import Image, Partition, Silence, Source, Topic
+from logdir.decide.image.assignment import ClusterState
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import WorkDir, render_work_dir
 from logdir.observe.facts import LogDirFacts, Replica, SetAside

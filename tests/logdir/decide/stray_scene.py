@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from logdir.cluster import request_document
+from logdir.cluster.image import Image, Silence, Source
+from logdir.cluster.request_document import RequestDocument
 from logdir.decide.strays import Stray, StrayView, view_strays
-from logdir.desired import request_document
-from logdir.desired.image import Image, Silence, Source
-from logdir.desired.request_document import RequestDocument
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
-from tests.logdir.desired.log_dir import LogDir, partition, register, remove, topic
+from tests.logdir.cluster.log_dir import LogDir, partition, register, remove, topic
 from tests.reconcile.disk import CLUSTER, HOUR_MS, NODE, WALL_MS, live
 from tests.reconcile.scene import A, B, Z, later, raw
 from tests.reconcile.stories import request, up_to

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from logdir.cluster.image import Image, Partition, Source, Topic
 from logdir.decide.adopt_here import AdoptHerePlan, AdoptHereRequest, plan_adopt_here
-from logdir.decide.assignment import ClusterState
-from logdir.decide.deadline import DelayPolicy
+from logdir.decide.image.assignment import ClusterState
 from logdir.decide.refusal import Why
-from logdir.desired.image import Image, Partition, Source, Topic
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Intent
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Intent
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica, SetAside
 from logdir.reasons import Reason

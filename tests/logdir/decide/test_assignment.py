@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.assignment import Assigned, ClusterState, assignment_of
-from logdir.decide.deadline import begin
-from logdir.decide.purge import PurgePlan, PurgeRequest, plan_purge
+from logdir.cluster.image import Broker, Image, Partition, Silence, Source, Topic
+from logdir.decide.image.assignment import Assigned, ClusterState, assignment_of
 from logdir.decide.refusal import Why
-from logdir.decide.restore import RestoreRequest, plan_restore
-from logdir.decide.second_look import SecondLook
 from logdir.decide.stage import StagePlan, StageRequest, plan_stage
-from logdir.desired.image import Broker, Image, Partition, Silence, Source, Topic
+from logdir.decide.staged.deadline import begin
+from logdir.decide.staged.purge import PurgePlan, PurgeRequest, plan_purge
+from logdir.decide.staged.purge_recheck import SecondLook
+from logdir.decide.staged.restore import RestoreRequest, plan_restore
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
-from logdir.formats import replica_marker
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own import replica_marker
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.observe.facts import Replica
 from logdir.reasons import Reason
 from tests.logdir.decide.builders import (

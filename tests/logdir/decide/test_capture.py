@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from logdir.decide.capture import CaptureRequest, Room, plan_capture
-from logdir.decide.deadline import DelayPolicy
 from logdir.decide.refusal import Why
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from tests.logdir.decide.builders import HOUR_MS, facts, replica
 

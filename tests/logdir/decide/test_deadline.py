@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from logdir.clock import Instant
-from logdir.decide.deadline import (
+from logdir.decide.staged.deadline import (
     CLOCK_ERROR_MS,
     DEFAULT_DELAY_MS,
     UPTIME_BEFORE_CREDIT_MS,
@@ -22,8 +22,8 @@ from logdir.decide.deadline import (
     due,
     elapsed_ms,
 )
-from logdir.formats.heartbeat_file import MAX_BOOTS, Heartbeat
-from logdir.formats.replica_marker import Intent
+from logdir.formats.own.heartbeat_file import MAX_BOOTS, Heartbeat
+from logdir.formats.own.replica_marker import Intent
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS
 
 MINUTE_MS = 60 * 1000

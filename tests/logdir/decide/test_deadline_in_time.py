@@ -10,10 +10,10 @@ import random
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
-from logdir.decide.deadline import CLOCK_ERROR_MS, Due, Held, beat, begin, due
-from logdir.formats import heartbeat_file
-from logdir.formats.heartbeat_file import Heartbeat
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.decide.staged.deadline import CLOCK_ERROR_MS, Due, Held, beat, begin, due
+from logdir.formats.own import heartbeat_file
+from logdir.formats.own.heartbeat_file import Heartbeat
+from logdir.formats.own.replica_marker import ReplicaMarker
 from tests.logdir.decide.builders import HOUR_MS, MARKER
 from tests.proof.claims import REBOOTS, RESTARTS, WALL_CLOCK
 from tests.proof.plugin import Recorder

@@ -8,7 +8,7 @@ import pytest
 
 from logdir.decide.describe import describe, one_broker
 from logdir.errors import ConfigError
-from logdir.formats.replica_marker import Checkpoints
+from logdir.formats.own.replica_marker import Checkpoints
 from tests.logdir.decide.builders import assigning, facts, replica
 
 

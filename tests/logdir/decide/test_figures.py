@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from logdir.clock import Instant
-from logdir.decide.assignment import ClusterState
-from logdir.decide.brake import Braked, Released, Wish, judge, recent
-from logdir.decide.deadline import DelayPolicy, NotYet, beat, begin, due, elapsed_ms
+from logdir.cluster.image import Broker, Image, Source
+from logdir.decide.image.assignment import ClusterState
+from logdir.decide.image.trust import Standing, check_image
 from logdir.decide.refusal import Why, is_protected
-from logdir.decide.restore import RestoreRequest, plan_restore
-from logdir.decide.trust import Standing, check_image
-from logdir.desired.image import Broker, Image, Source
+from logdir.decide.staged.deadline import DelayPolicy, NotYet, beat, begin, due, elapsed_ms
+from logdir.decide.staged.restore import RestoreRequest, plan_restore
+from logdir.decide.staging_limit import Braked, Released, Wish, judge, recent
 from logdir.evidence import Proof, Removed
-from logdir.formats import controller_file
-from logdir.formats.brake_file import Count
-from logdir.formats.heartbeat_file import Heartbeat
+from logdir.formats.own import controller_file
+from logdir.formats.own.heartbeat_file import Heartbeat
+from logdir.formats.own.staging_limit_file import Count
 from tests.logdir.decide.builders import CLUSTER, MARKER, NOW, WALL_MS, facts, set_aside
 
 MINUTE_MS = 60_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdir.decide.position import highest, mark_of, until_done
-from logdir.desired.image import Image, Source
-from logdir.formats import controller_file
-from logdir.formats.controller_file import ControllerFile, MetadataMark, RequestMark
+from logdir.cluster.image import Image, Source
+from logdir.decide.image.position import highest, mark_of, until_done
+from logdir.formats.own import controller_file
+from logdir.formats.own.controller_file import ControllerFile, MetadataMark, RequestMark
 
 FIRST = controller_file.begin("MkU3OEVBNTcwNTJENDM2Qk", 1)
 ID = "eXOy6xj-Q8ivrWAlsZGnkw"

@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from logdir.clock import Instant
-from logdir.decide.deadline import begin
-from logdir.decide.purge import (
+from logdir.cluster.image import Broker, Image, Partition, Source, Topic
+from logdir.decide.refusal import Refusal, Why
+from logdir.decide.staged.deadline import begin
+from logdir.decide.staged.purge import (
     MOST_BYTES,
     MOST_FILES,
     MOST_PARTITIONS,
@@ -22,14 +24,12 @@ from logdir.decide.purge import (
     plan_purge,
     room_of,
 )
-from logdir.decide.refusal import Refusal, Why
-from logdir.decide.second_look import SecondLook
-from logdir.desired.image import Broker, Image, Partition, Source, Topic
+from logdir.decide.staged.purge_recheck import SecondLook
 from logdir.errors import Problem
 from logdir.evidence import Absent, Present, Proof, Removed, Unknown
-from logdir.formats import controller_file
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own import controller_file
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, set_aside
 

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from logdir.decide import relayout
-from logdir.decide.layout_action import (
+from logdir.decide.layout import relayout
+from logdir.decide.layout.action import (
     Bar,
     Decision,
     Forget,
@@ -21,8 +21,8 @@ from logdir.decide.layout_action import (
     Unbar,
 )
 from logdir.errors import ForBrokerMissingError, LayoutFileMissingError, RefusedError
-from logdir.formats.layout_file import LayoutFile, LayoutState
-from logdir.formats.plan_document import Header, IdFrom, PlanDocument, Step
+from logdir.formats.own.layout_file import LayoutFile, LayoutState
+from logdir.formats.own.plan_document import Header, IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
 from logdir.names import render_id_dir
 from tests.builders import TOPIC_ID

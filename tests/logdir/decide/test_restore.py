@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.assignment import ClusterState
+from logdir.cluster.image import Partition, Topic
+from logdir.decide.image.assignment import ClusterState
 from logdir.decide.refusal import Why
-from logdir.decide.restore import RestoreClass, RestoreRequest, live_path, plan_restore
-from logdir.desired.image import Partition, Topic
+from logdir.decide.staged.restore import RestoreClass, RestoreRequest, live_path, plan_restore
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Intent
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Intent
 from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.deadline import DelayPolicy, begin
-from logdir.decide.purge import PurgeRequest, plan_purge
 from logdir.decide.refusal import Why
 from logdir.decide.stage import StageRequest, plan_stage
+from logdir.decide.staged.deadline import DelayPolicy, begin
+from logdir.decide.staged.purge import PurgeRequest, plan_purge
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
-from logdir.formats import replica_marker
-from logdir.formats.brake_file import Count
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints
+from logdir.formats.own import replica_marker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints
+from logdir.formats.own.staging_limit_file import Count
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
 from tests.logdir.decide.builders import (

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
+from logdir.cluster import requests
+from logdir.cluster.assignment import Says
+from logdir.cluster.image import Partition, Topic
+from logdir.cluster.requests import Receipt
 from logdir.decide.reconcile_action import Rule
 from logdir.decide.strays import State, StrayView, unclaimed, view_strays
-from logdir.desired import requests
-from logdir.desired.claim import Says
-from logdir.desired.image import Partition, Topic
-from logdir.desired.requests import Receipt
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed, Unknown
-from logdir.formats.controller_file import MetadataMark
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints
+from logdir.formats.own.controller_file import MetadataMark
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts
+from tests.logdir.cluster.log_dir import LogDir, change
 from tests.logdir.decide.stray_scene import UNIQUE, a_log, full_of, gone, only, renamed, request_image, said, view
-from tests.logdir.desired.log_dir import LogDir, change
 from tests.reconcile.disk import BORN_MS, CLUSTER, HOUR_MS, NODE, NOW, WALL_MS, disk, live
 from tests.reconcile.scene import A0, OTHERS, A, B, later, pair, raw
 from tests.reconcile.stories import FRESH, request, standing, up_to

@@ -10,10 +10,10 @@ from pathlib import Path
 from logdir.decide.reconcile_action import StageReplica
 from logdir.decide.strays import State
 from logdir.evidence import Removed
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import Replica
+from tests.logdir.cluster.log_dir import change, remove
 from tests.logdir.decide.stray_scene import a_log, renamed, request_image, view
-from tests.logdir.desired.log_dir import change, remove
 from tests.reconcile.disk import disk
 from tests.reconcile.scene import A0, A, B, later, raw
 from tests.reconcile.stories import reconcile, up_to

@@ -9,20 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from logdir.decide.assignment import ClusterState
-from logdir.decide.brake import highest
+from logdir.decide.image.assignment import ClusterState
 from logdir.decide.refusal import Why
-from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.stage import StageRequest, plan_stage
-from logdir.disk import brake, staging
-from logdir.disk.io import HostDisk
-from logdir.disk.outcome import Result
-from logdir.disk.site import Site
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.decide.staged.restore import RestoreRequest, plan_restore
+from logdir.decide.staging_limit import highest
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.record import staging_limit
+from logdir.disk.replica import staging
+from logdir.disk.replica.outcome import Result
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
 from tests import trees
@@ -56,7 +57,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
         for top in tops:
             init(disk, plan_init(disk, top, fs_type="ext4"), made_at_ms=1, reserve_bytes=4096)
             sites[top] = stack.enter_context(open_root(disk, top)).site
-            brake.begin(sites[top])
+            staging_limit.begin(sites[top])
         facts = [look(top) for top in tops]
         live = [(one.log_dir, r.path) for one in facts for r in one.replicas if r.kind is Kind.LIVE]
         asked = StageRequest(
@@ -64,7 +65,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
             reason=Reason.OPERATOR,
             evidence=Removed(proof=Proof.OPERATOR, as_of_ms=NOW.wall_ms),
             now=NOW,
-            record=highest(brake.read_records(list(sites.values()))),
+            record=highest(staging_limit.read_records(list(sites.values()))),
             is_confirmed=True,
             is_even_if_unknown=True,
         )
@@ -73,7 +74,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
         assert {refusal.why for refusal in plan.refusals} == ({Why.FUTURE} if name == "4.3.1-kill9" else set())
         assert len(plan.actions) == len(live) - len(plan.refusals) > 0
         assert plan.record is not None
-        brake.write_record(list(sites.values()), plan.record)
+        staging_limit.write_record(list(sites.values()), plan.record)
         for top, site in sites.items():
             items = [staging.StageItem(path=a.path, marker=a.marker) for a in plan.actions if a.log_dir == top]
             assert all(one.result is Result.DONE for one in staging.stage(site, items))

@@ -9,8 +9,8 @@ import os
 import sys
 from typing import Any
 
-from logdir.disk import io
-from logdir.disk.calls import Owner
+from logdir.disk.kernel import host, libc
+from logdir.disk.kernel.calls import Owner
 
 
 class _Dying:
@@ -30,10 +30,10 @@ def _gone(*_: object, **__: object) -> None:
 def main(path: str, call: str, what: str, uid: str, gid: str, mode: str) -> None:
     """Make the file, or a part of it."""
     owner = Owner(int(uid), int(gid), int(mode, 8))
-    with io.HostDisk().open_top(path) as top:
+    with host.HostDisk().open_top(path) as top:
         if hasattr(os, call):
             setattr(os, call, _gone)
-        io._LIBC = _Dying(io._LIBC, call)  # type: ignore[assignment]
+        libc._LIBC = _Dying(libc._LIBC, call)  # type: ignore[assignment]
         if what == "write":
             top.write("made", b"content", owner, mtime_ns=5)
         else:

@@ -9,9 +9,9 @@ import os
 import sys
 from itertools import count
 
-from logdir.disk.io import Call, HostDisk
-from logdir.disk.purge import remove_all
-from logdir.disk.work_root import open_root
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.replica.purge import remove_all
+from logdir.disk.root.work_root import open_root
 
 
 def main(log_dir: str, last: str) -> None:

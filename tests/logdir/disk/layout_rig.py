@@ -13,15 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
-from logdir.decide import relayout as decide
-from logdir.disk import bar
+from logdir.decide.layout import relayout as decide
 from logdir.disk.batch_loop import Held
-from logdir.disk.calls import Disk
-from logdir.disk.site import Site
-from logdir.formats import meta_properties, plan_document
-from logdir.formats.plan_document import PlanDocument
+from logdir.disk.kernel.calls import Disk
+from logdir.disk.record import start_block
+from logdir.disk.root.open_log_dir import Site
+from logdir.formats.kafka import meta_properties
+from logdir.formats.own import plan_document
+from logdir.formats.own.plan_document import PlanDocument
 from logdir.ids import TopicId
-from logdir.service.layout_phases import BATCH, Hold, LayoutReport, carry_out, look_all
+from logdir.service.batch.layout_phases import BATCH, Hold, LayoutReport, carry_out, look_all
 
 WORK = ".work"
 """What is added to a log dir's path for its work root."""
@@ -67,7 +68,7 @@ def opened(disk: Disk, log_dirs: Sequence[str]) -> Iterator[tuple[Site, ...]]:
         for log_dir in log_dirs:
             top = stack.enter_context(disk.open_top(log_dir))
             work = stack.enter_context(disk.open_top(log_dir + WORK))
-            said = meta_properties.parse(bar.true_properties(top) or b"", log_dir)
+            said = meta_properties.parse(start_block.true_properties(top) or b"", log_dir)
             sites.append(
                 Site(
                     log_dir=log_dir,

@@ -12,17 +12,17 @@ from typing import Protocol
 import pytest
 
 from logdir.clock import Instant
-from logdir.disk.calls import Disk
-from logdir.disk.io import Call
-from logdir.disk.site import Site
-from logdir.disk.work_root import WorkRoot, open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.calls import Disk
+from logdir.disk.kernel.host import Call
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import WorkRoot, open_root
 from logdir.evidence import Proof, Removed
-from logdir.formats import offset_checkpoint, partition_metadata
-from logdir.formats.offset_checkpoint import NAMES, TopicPartition
-from logdir.formats.partition_metadata import PartitionMetadata
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.kafka import offset_checkpoint, partition_metadata
+from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
+from logdir.formats.kafka.partition_metadata import PartitionMetadata
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.reasons import Reason
 from tests.builders import CLUSTER, META, TOPIC_ID

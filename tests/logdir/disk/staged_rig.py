@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from logdir.disk.io import HostDisk
-from logdir.disk.outcome import Outcome
-from logdir.disk.site import Site
-from logdir.disk.staging import RestoreItem, StageItem, restore, stage
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.replica.outcome import Outcome
+from logdir.disk.replica.staging import RestoreItem, StageItem, restore, stage
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
-from logdir.formats.replica_marker import FILE_NAME, Intent, ReplicaMarker, parse
+from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker, parse
 from logdir.ids import TopicId
 from logdir.reasons import Reason
 from tests.builders import DIRECTORY, TOPIC_ID, log_dir, partition

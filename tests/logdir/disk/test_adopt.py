@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.adopt import AdoptItem, adopt
-from logdir.disk.adopt_recovery import RecoveredAdoptions
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.io import Call, HostDisk
-from logdir.disk.outcome import Outcome, Result
-from logdir.disk.recovery import recover_broker
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.site import Site
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.recover_broker import recover_broker
+from logdir.disk.replica.adopt import AdoptItem, adopt
+from logdir.disk.replica.adopt_recovery import RecoveredAdoptions
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.outcome import Outcome, Result
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import ReadOnlyDiskError
-from logdir.formats.replica_marker import ReplicaMarker
+from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.reasons import Reason
 from tests.logdir.disk.rescue import (
     ADOPTED,

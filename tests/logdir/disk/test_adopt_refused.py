@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.adopt import AdoptItem
-from logdir.disk.io import Call
-from logdir.disk.outcome import Result
-from logdir.disk.recovery import recover_broker
+from logdir.disk.kernel.host import Call
+from logdir.disk.recover_broker import recover_broker
+from logdir.disk.replica.adopt import AdoptItem
+from logdir.disk.replica.outcome import Result
 from logdir.errors import ReadOnlyDiskError
-from logdir.formats import partition_metadata, replica_marker
-from logdir.formats.partition_metadata import PartitionMetadata
-from logdir.formats.replica_marker import Intent, ReplicaMarker
+from logdir.formats.kafka import partition_metadata
+from logdir.formats.kafka.partition_metadata import PartitionMetadata
+from logdir.formats.own import replica_marker
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
 from tests.logdir.disk.rescue import FILES, NEW, NEW_FILES, OLD, files_of, put, quick_path, stopped
 from tests.logdir.disk.test_adopt import RESCUED, Host

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from logdir import clock
-from logdir.disk.batches import FIRST, Batches
+from logdir.disk.replica.batches import FIRST, Batches
 
 
 class _Disk:

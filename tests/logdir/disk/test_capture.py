@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.io import Call, HostDirectory, HostDisk
-from logdir.disk.outcome import Outcome, Result
-from logdir.disk.recover import recover
-from logdir.disk.replica_dir import read_marker
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.recover_log_dir import recover
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.outcome import Outcome, Result
+from logdir.disk.replica.replica_dir import read_marker
 from logdir.errors import ReadOnlyDiskError
 from logdir.evidence import Absent, Proof, Removed
-from logdir.formats.offset_checkpoint import NAMES
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.kafka.offset_checkpoint import NAMES
+from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.names import DirForm, name_for, parse_partition_dir
 from logdir.reasons import Reason
 from tests.crash.model import Failure, ModelHost

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.captured_files import Files, complaint
-from logdir.disk.io import HostDisk
-from logdir.disk.outcome import Result
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.replica.captured_files import Files, complaint
+from logdir.disk.replica.outcome import Result
 from tests.logdir.disk.rescue import DELETED, FILES, OLD, files_of, stopped
 from tests.logdir.disk.test_capture import ITEM, WHOLE, Host
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import elsewhere
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.export import MANIFEST, Exported, export, note_of
-from logdir.disk.io import HostDisk
-from logdir.disk.replica_dir import require_marker
-from logdir.disk.site import Site
+from logdir.disk.kernel import atomic_directory
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.export import MANIFEST, Exported, export, note_of
+from logdir.disk.replica.replica_dir import require_marker
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import DiskError, DiskFullError, LogDirError, RefusedError
-from logdir.formats.replica_marker import Checkpoints, Intent, render
+from logdir.formats.own.replica_marker import Checkpoints, Intent, render
 from logdir.observe import outside
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
@@ -166,7 +166,7 @@ def test_no_directory_is_made_where_the_command_happens_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, destination: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RefusedError), elsewhere.new_directory(destination, ()):
+    with pytest.raises(RefusedError), atomic_directory.new_directory(destination, ()):
         pytest.fail("made")
     assert os.listdir(tmp_path) == []
 
@@ -182,13 +182,13 @@ def test_no_directory_above_a_destination_is_passed_over(tmp_path: Path) -> None
 def test_a_name_that_was_taken_while_it_was_copied_is_refused_and_left_alone(
     log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Late(elsewhere.NewDirectory):
+    class Late(atomic_directory.NewDirectory):
         def write(self, name: str, data: bytes) -> None:
             super().write(name, data)
             (tmp_path / "out").mkdir(exist_ok=True)
             (tmp_path / "out" / "theirs").write_bytes(b"x")
 
-    monkeypatch.setattr(elsewhere, "NewDirectory", Late)
+    monkeypatch.setattr(atomic_directory, "NewDirectory", Late)
     with pytest.raises(RefusedError, match="free"):
         run(log_dir, tmp_path / "out")
     assert content(tmp_path / "out") == {"theirs": b"x"}
@@ -268,13 +268,13 @@ def test_a_disk_that_does_not_give_back_what_was_written_is_found_out(
 def test_a_source_that_changes_is_found_out(log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = log_dir.with_name("kafka.logdird") / PLACE
 
-    class Slow(elsewhere.NewDirectory):
+    class Slow(atomic_directory.NewDirectory):
         def copy(self, descriptor: int, name: str) -> tuple[int, str]:
             copied = super().copy(descriptor, name)
             (source / "00000000000000000005.log").write_bytes(b"FIRST SEGMENT")
             return copied
 
-    monkeypatch.setattr(elsewhere, "NewDirectory", Slow)
+    monkeypatch.setattr(atomic_directory, "NewDirectory", Slow)
     with pytest.raises(DiskError, match="hold still"):
         run(log_dir, tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
@@ -299,7 +299,7 @@ def test_what_is_interrupted_has_a_name_that_ends_in_partial_or_is_gone(
         synced(descriptor)
 
     if is_kill:
-        monkeypatch.setattr(elsewhere, "_clear", lambda parent, name: None)
+        monkeypatch.setattr(atomic_directory, "_clear", lambda parent, name: None)
     monkeypatch.setattr(os, "fsync", fail)
     out = tmp_path / "out"
     out.mkdir()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.give_id import GiveItem, give_id
-from logdir.disk.io import Call, HostDirectory, HostDisk
-from logdir.disk.outcome import Outcome, Result
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.replica.give_id import GiveItem, give_id
+from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import DiskFullError, ReadOnlyDiskError, RefusedError
-from logdir.formats import partition_metadata
+from logdir.formats.kafka import partition_metadata
 from logdir.ids import TopicId
 from tests.builders import TOPIC_ID
 from tests.crash.model import Failure, ModelHost

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from logdir.clock import Instant
-from logdir.disk import heartbeat
-from logdir.disk.io import HostDisk
-from logdir.disk.site import Site
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.record import heartbeat
+from logdir.disk.root.init import init
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from logdir.errors import RefusedError, UnsupportedVersionError
-from logdir.formats import heartbeat_file, own_json
+from logdir.formats.own import heartbeat_file, own_json
 from tests.builders import log_dir
 
 NOW = Instant(boot_id="one", boottime_ms=1000, wall_ms=1_800_000_000_000, is_synchronised=True)

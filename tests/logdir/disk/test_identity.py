@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import io
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel import libc
+from logdir.disk.kernel.host import HostDisk
 
 
 @pytest.mark.parametrize("is_old_kernel", [False, True])
@@ -16,7 +16,7 @@ def test_an_identity_is_what_stat_and_proc_say(
     tmp_path: Path, path: str, is_old_kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_old_kernel:
-        monkeypatch.setattr(io, "_STATX_MNT_ID", 1 << 30)  # a bit no kernel knows
+        monkeypatch.setattr(libc, "_STATX_MNT_ID", 1 << 30)  # a bit no kernel knows
     path = str(tmp_path) if path == "here" else path
     with HostDisk().open_top(path) as directory:
         found = Path(path).stat()

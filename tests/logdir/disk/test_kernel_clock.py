@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from logdir.disk.kernel_clock import is_synchronised, says_synchronised
+from logdir.disk.kernel.kernel_clock import is_synchronised, says_synchronised
 
 
 def test_it_is_what_another_program_reads() -> None:

@@ -8,17 +8,17 @@ from contextlib import suppress
 
 import pytest
 
-from logdir.decide.layout_action import ToIds, ToNames
-from logdir.disk.bar import BarState, bar, state, unbar
-from logdir.disk.calls import Owner
-from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.decide.layout.action import ToIds, ToNames
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.record.start_block import BarState, bar, state, unbar
+from logdir.disk.replica.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.errors import LogDirError
-from logdir.formats import layout_file
-from logdir.formats.layout_file import LayoutState
-from logdir.formats.plan_document import IdFrom, PlanDocument
+from logdir.formats.own import layout_file
+from logdir.formats.own.layout_file import LayoutState
+from logdir.formats.own.plan_document import IdFrom, PlanDocument
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
-from logdir.service.layout_phases import LayoutReport
+from logdir.service.batch.layout_phases import LayoutReport
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.enumerate import Judge, State, crashes, explore
 from tests.crash.families.case import resumed

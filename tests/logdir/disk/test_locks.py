@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from logdir.disk import lock_holder, locks
-from logdir.disk.io import Call, HostDirectory, HostDisk
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.locks import Batch, KafkaLock, OwnerLock, hold_all
-from logdir.disk.work_root import OWNER_LOCK_TEXT
+from logdir.disk.root.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
     LockHeldError,
     LogDirOfflineError,
@@ -164,7 +164,7 @@ def test_a32_a_broker_in_another_container_is_noticed_and_said_to_be_outside(top
     """Really: the one who asks lives in a pid namespace in which the holder has no number."""
     code = (
         "import sys\n"
-        "from logdir.disk.io import HostDisk\n"
+        "from logdir.disk.kernel.host import HostDisk\n"
         "from logdir.disk.locks import KafkaLock\n"
         "from logdir.errors import LockHeldError\n"
         "try:\n"

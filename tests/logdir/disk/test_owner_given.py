@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.calls import Owner
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import HostDisk
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o2775])

@@ -11,14 +11,14 @@ from threading import Barrier
 
 import pytest
 
-from logdir.disk import purge
-from logdir.disk.calls import Directory
-from logdir.disk.io import Call, HostDisk
-from logdir.disk.outcome import Outcome, Result
-from logdir.disk.purge import GROUP, claim, remove
-from logdir.disk.staging import RestoreItem, hold, restore
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.replica import purge
+from logdir.disk.replica.outcome import Outcome, Result
+from logdir.disk.replica.purge import GROUP, claim, remove
+from logdir.disk.replica.staging import RestoreItem, hold, restore
 from logdir.errors import RefusedError
-from logdir.formats.replica_marker import FILE_NAME, Intent, render
+from logdir.formats.own.replica_marker import FILE_NAME, Intent, render
 from tests.builders import TOPIC_ID
 from tests.logdir.disk.staged_rig import make_log_dir, marker_of, opened, seen, set_aside, staged_marker
 
@@ -230,7 +230,7 @@ def test_the_marker_is_the_last_file_to_go(d1: Path) -> None:
 def test_a_removal_stopped_anywhere_is_taken_up_again(
     d1: Path, group: int, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logdir.disk.purge.GROUP", group)
+    monkeypatch.setattr("logdir.disk.replica.purge.GROUP", group)
 
     class StoppedError(Exception):
         pass

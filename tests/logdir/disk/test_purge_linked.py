@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.purge import Listing, claim_all, remove_all
+from logdir.disk.replica.purge import Listing, claim_all, remove_all
 from tests.logdir.disk.staged_rig import make_log_dir, opened, set_aside, staged_marker
 from tests.logdir.disk.test_purge import deleting, nobody
 

@@ -6,9 +6,9 @@ import mmap
 import os
 from pathlib import Path
 
-from logdir.disk.in_use import in_use
-from logdir.disk.io import HostDisk
-from logdir.disk.pace import AT_ONCE, Pace
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.kernel.in_use import in_use
+from logdir.disk.replica.rate_limiter import AT_ONCE, Pace
 
 
 def test_a_file_is_in_use_while_it_is_open_or_mapped(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.purge import Room
-from logdir.disk.calls import Space
-from logdir.disk.io import Call, HostDirectory, HostDisk
-from logdir.disk.outcome import Outcome, Result
-from logdir.disk.purge import Listing, claim_all, remove_all
-from logdir.disk.staging import hold
+from logdir.decide.staged.purge import Room
+from logdir.disk.kernel.calls import Space
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.replica.outcome import Outcome, Result
+from logdir.disk.replica.purge import Listing, claim_all, remove_all
+from logdir.disk.replica.staging import hold
 from logdir.errors import DiskError, ReadOnlyDiskError, RefusedError
-from logdir.formats.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
 from logdir.observe.classify import Type
 from tests.builders import TOPIC_ID
 from tests.logdir.disk.staged_rig import make_log_dir, opened, seen, set_aside, staged_marker

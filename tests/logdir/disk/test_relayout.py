@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from logdir.decide.layout_action import ToIds, ToNames
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDirectory, HostDisk
-from logdir.disk.outcome import Outcome
-from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
-from logdir.disk.relayout_metadata import NEW_METADATA
-from logdir.disk.site import Site
+from logdir.decide.layout.action import ToIds, ToNames
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.replica.outcome import Outcome
+from logdir.disk.replica.relayout import remove_empty_prefixes, to_ids, to_names
+from logdir.disk.replica.relayout_metadata import NEW_METADATA
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import DiskFullError, ReadOnlyDiskError
-from logdir.formats import partition_metadata, relayout_file
-from logdir.formats.relayout_file import Original, RelayoutFile
+from logdir.formats.kafka import partition_metadata
+from logdir.formats.own import relayout_file
+from logdir.formats.own.relayout_file import Original, RelayoutFile
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
 from tests.builders import TOPIC_ID, log_dir, partition

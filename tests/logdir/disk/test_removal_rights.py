@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import work_root_removal
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.root import removal
+from logdir.disk.root.init import init
+from logdir.disk.root.plan import plan_init
 from logdir.errors import NoPermissionError, ReadOnlyDiskError, RefusedError
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own.work_root_file import WorkRootKind
 from tests.builders import log_dir
 from tests.tools.ctl import tree
 
-CALLS = (work_root_removal.remove_root, work_root_removal.require_removable, work_root_removal.require_rights)
+CALLS = (removal.remove_root, removal.require_removable, removal.require_rights)
 
 
 def made(folder: Path, kind: WorkRootKind) -> str:
@@ -58,8 +58,8 @@ def test_nothing_of_a_work_root_goes_where_a_right_is_missing(
         call(HostDisk(), top)
     assert tree(tmp_path) == before
     monkeypatch.undo()
-    work_root_removal.require_rights(HostDisk(), top)
-    assert work_root_removal.remove_root(HostDisk(), top) == (kind,)
+    removal.require_rights(HostDisk(), top)
+    assert removal.remove_root(HostDisk(), top) == (kind,)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)

@@ -12,14 +12,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from logdir.disk.adopt import AdoptItem, adopt
-from logdir.disk.calls import Owner
-from logdir.disk.capture import CaptureItem, capture
-from logdir.disk.outcome import Result
-from logdir.disk.recover import recover
-from logdir.disk.recovery import recover_broker
-from logdir.disk.replica_dir import read_marker
-from logdir.disk.site import Site
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.recover_broker import recover_broker
+from logdir.disk.recover_log_dir import recover
+from logdir.disk.replica.adopt import AdoptItem, adopt
+from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.root.open_log_dir import Site
 from logdir.errors import LogDirError
 from logdir.observe.classify import Type
 from tests.crash.enumerate import State, explore, explore_failures

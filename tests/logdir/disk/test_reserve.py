@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.calls import Owner, Space
-from logdir.disk.failure import give_up_reserve
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.reserve import content, has_room, is_full_size, put_back, put_reserve, refill_reserve, spare_names
+from logdir.disk.kernel.calls import Owner, Space
+from logdir.disk.kernel.failure import give_up_reserve
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.root.reserve import content, has_room, is_full_size, put_back, put_reserve, refill_reserve, spare_names
 
 OWNER = Owner(0, 0, 0o640)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk import small_file
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDirectory, HostDisk
-from logdir.disk.small_file import MAX_BYTES, read_file, remove_file, replace_file
+from logdir.disk.kernel import small_file
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.kernel.small_file import MAX_BYTES, read_file, remove_file, replace_file
 from logdir.errors import ReadOnlyDiskError, RefusedError
 from tests.logdir.disk.staged_rig import GID, UID, owner
 

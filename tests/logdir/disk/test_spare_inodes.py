@@ -14,16 +14,16 @@ from unittest import mock
 
 import pytest
 
-from logdir.disk import reserve
-from logdir.disk.calls import Owner, Space
-from logdir.disk.failure import give_up_inode, with_reserve
-from logdir.disk.io import HostDirectory, HostDisk
-from logdir.disk.reserve import put_inodes, spare_names
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
-from logdir.disk.work_root_removal import remove_root
+from logdir.disk.kernel.calls import Owner, Space
+from logdir.disk.kernel.failure import give_up_inode, with_reserve
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.root import reserve
+from logdir.disk.root.init import init
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.removal import remove_root
+from logdir.disk.root.reserve import put_inodes, spare_names
 from logdir.errors import WorkRootConflictError
-from logdir.formats.replica_marker import Checkpoints
+from logdir.formats.own.replica_marker import Checkpoints
 from tests.builders import log_dir, partition
 from tests.crash import starts
 from tests.crash.enumerate import explore, explore_failures
@@ -156,7 +156,7 @@ def test_no_inode_counts_as_free_before_the_file_system_says_so(
     slept: list[float] = []
     monkeypatch.setattr(HostDirectory, "space", lambda self: Space(1, next(free), 1, 1))
     # Its own clock alone: a Spark session of this process has threads that sleep.
-    monkeypatch.setattr("logdir.disk.failure.time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr("logdir.disk.kernel.failure.time", SimpleNamespace(sleep=slept.append))
     with HostDisk().open_top(str(work)) as root:
         assert give_up_inode(root)
     assert slept == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064][:late]

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from logdir.disk.calls import Directory
-from logdir.disk.io import Call, HostDisk
-from logdir.disk.outcome import Result
-from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
 from logdir.errors import MalformedFileError, NameTooLongError, ReadOnlyDiskError, RefusedError
-from logdir.formats import offset_checkpoint
-from logdir.formats.offset_checkpoint import TopicPartition
-from logdir.formats.replica_marker import FILE_NAME, Checkpoints, Intent, render
+from logdir.formats.kafka import offset_checkpoint
+from logdir.formats.kafka.offset_checkpoint import TopicPartition
+from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, render
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.disk.staged_rig import (
     BY_ID,

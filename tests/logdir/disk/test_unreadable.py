@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from logdir.disk.calls import Owner
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import HostDisk
 from tests.logdir.disk.staged_rig import GID, UID, owner
 
 HOME = Path(__file__).parents[3]
@@ -104,9 +104,9 @@ def test_without_proc_the_descriptor_itself_is_named(tmp_path: Path) -> None:
     """As root; before Linux 6.10 nobody else may."""
     code = (
         "import errno, ctypes, sys\n"
-        "from logdir.disk import io\n"
-        "from logdir.disk.calls import Owner\n"
-        "real = io._LIBC\n"
+        "from logdir.disk.kernel import host, libc\n"
+        "from logdir.disk.kernel.calls import Owner\n"
+        "real = libc._LIBC\n"
         "class NoProc:\n"
         "    def __getattr__(self, name): return getattr(real, name)\n"
         "    def linkat(self, at, path, *rest):\n"
@@ -114,8 +114,8 @@ def test_without_proc_the_descriptor_itself_is_named(tmp_path: Path) -> None:
         "            ctypes.set_errno(errno.ENOENT)\n"
         "            return -1\n"
         "        return real.linkat(at, path, *rest)\n"
-        "io._LIBC = NoProc()\n"
-        "io.HostDisk().open_top(sys.argv[1]).write('made', b'content', Owner(*map(int, sys.argv[2:5])))\n"
+        "libc._LIBC = NoProc()\n"
+        "host.HostDisk().open_top(sys.argv[1]).write('made', b'content', Owner(*map(int, sys.argv[2:5])))\n"
     )
     argv = (sys.executable, "-c", code, str(tmp_path), *map(str, NEW))
     done = subprocess.run(argv, cwd=HOME, capture_output=True, text=True, check=False)

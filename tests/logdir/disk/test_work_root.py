@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.file_system import fs_type_at, require_supported_fs
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
+from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.locks import OwnerLock
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import InitDone, init
-from logdir.disk.work_root_plan import plan_init
-from logdir.disk.work_root_removal import remove_root
+from logdir.disk.root.init import InitDone, init
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.removal import remove_root
+from logdir.disk.root.work_root import open_root
 from logdir.errors import (
     ForeignLogDirError,
     LogDirError,
@@ -27,8 +27,8 @@ from logdir.errors import (
     RefusedError,
     WorkRootConflictError,
 )
-from logdir.formats import work_root_file
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own import work_root_file
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import PROBE_IN_LOG_DIR
 from logdir.observe.scan import scan_log_dir
 from tests.builders import META, TOPIC_ID, log_dir, partition

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from logdir.disk.calls import Owner
-from logdir.disk.failure import give_up_reserve
-from logdir.disk.io import Call
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import init
-from logdir.disk.work_root_plan import plan_init
-from logdir.disk.work_root_removal import remove_root
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.failure import give_up_reserve
+from logdir.disk.kernel.host import Call
+from logdir.disk.root.init import init
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.removal import remove_root
+from logdir.disk.root.work_root import open_root
 from logdir.errors import DiskError, DiskFullError, LogDirError, NoWorkRootError, ReadOnlyDiskError, RefusedError
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import RESERVE
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.model import Failure, Killed, ModelHost

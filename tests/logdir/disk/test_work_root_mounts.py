@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.io import HostDisk
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import InitDone, init
-from logdir.disk.work_root_plan import plan_init
-from logdir.disk.work_root_removal import remove_root
+from logdir.disk.kernel.host import HostDisk
+from logdir.disk.root.init import InitDone, init
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.removal import remove_root
+from logdir.disk.root.work_root import open_root
 from logdir.errors import LogDirReplacedError, RefusedError
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own.work_root_file import WorkRootKind
 from tests.builders import log_dir, partition
 
 BESIDE, IN_PLACE = WorkRootKind.BESIDE, WorkRootKind.IN_PLACE

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from logdir.disk.in_use import in_use
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.kernel.in_use import in_use
 from logdir.disk.locks import KafkaLock, OwnerLock
-from logdir.disk.work_root import open_root
-from logdir.disk.work_root_init import InitDone, init
-from logdir.disk.work_root_plan import plan_init
+from logdir.disk.root.init import InitDone, init
+from logdir.disk.root.plan import plan_init
+from logdir.disk.root.work_root import open_root
 from logdir.errors import RefusedError
-from logdir.formats import work_root_file
-from logdir.formats.work_root_file import WorkRootKind
+from logdir.formats.own import work_root_file
+from logdir.formats.own.work_root_file import WorkRootKind
 from tests.builders import CLUSTER, DIRECTORY, META, log_dir, partition
 from tests.crash.model import ModelHost
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logdir.errors import FormatError, MalformedFileError
-from logdir.formats.inventory import MAX_INT, Disk, Entry, Inventory, parse, render
+from logdir.formats.own.inventory import MAX_INT, Disk, Entry, Inventory, parse, render
 
 PATH = "/inventories/1-0123456789ab.jsonl"
 DISK = Disk(

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from logdir.errors import MalformedFileError, UnsupportedVersionError
-from logdir.formats import controller_file, own_json
-from logdir.formats.controller_file import MAX_BYTES, ControllerFile, MetadataMark, RequestMark
+from logdir.formats.own import controller_file, own_json
+from logdir.formats.own.controller_file import MAX_BYTES, ControllerFile, MetadataMark, RequestMark
 from tests.logdir.formats.contract import only_format_errors
 from tests.proof.plugin import Recorder
 

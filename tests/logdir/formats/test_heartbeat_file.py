@@ -7,8 +7,8 @@ import json
 import pytest
 
 from logdir.errors import MalformedFileError, UnsupportedVersionError
-from logdir.formats import heartbeat_file, own_json
-from logdir.formats.heartbeat_file import MAX_BOOTS, MAX_BYTES, Boot, Heartbeat, Steady
+from logdir.formats.own import heartbeat_file, own_json
+from logdir.formats.own.heartbeat_file import MAX_BOOTS, MAX_BYTES, Boot, Heartbeat, Steady
 from tests.logdir.formats.contract import only_format_errors
 from tests.proof.plugin import Recorder
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdir.errors import FormatError
-from logdir.formats.inventory import (
+from logdir.formats.own.inventory import (
     DISK_KEYS,
     ENTRY_KEYS,
     MAX_INT,

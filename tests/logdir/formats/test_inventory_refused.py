@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logdir.errors import UnsupportedVersionError
-from logdir.formats.inventory import (
+from logdir.formats.own.inventory import (
     DISK_KEYS,
     ENTRY_KEYS,
     Entry,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdir.errors import MalformedFileError
-from logdir.formats.java_properties import Style, date_text, java_order, parse, render
+from logdir.formats.kafka.java_properties import Style, date_text, java_order, parse, render
 from tests.logdir.formats.contract import GOLDEN, PATH, java_text, only_format_errors, same_as_java
 from tests.proof.plugin import Recorder
 

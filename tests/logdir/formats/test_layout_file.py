@@ -7,8 +7,8 @@ import json
 import pytest
 
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
-from logdir.formats import layout_file, own_json
-from logdir.formats.layout_file import LayoutFile, LayoutState
+from logdir.formats.own import layout_file, own_json
+from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from tests.mutation import mutations
 
 FILE = LayoutFile(LayoutState.APPLYING, "ab" * 32, "MkU3OEVBNTcwNTJENDM2Qk", 1)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
-from logdir.formats.leader_epoch_checkpoint import EpochEntry, parse, render
+from logdir.formats.kafka.leader_epoch_checkpoint import EpochEntry, parse, render
 from tests.logdir.formats.contract import PATH, broker_files, label, only_format_errors, same_as_java
 from tests.proof.plugin import Recorder
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdir.errors import FormatError, InvalidIdError, MalformedFileError, UnsupportedVersionError
-from logdir.formats.java_properties import Style
-from logdir.formats.meta_properties import MetaProperties, MetaVersion, parse, render
+from logdir.formats.kafka.java_properties import Style
+from logdir.formats.kafka.meta_properties import MetaProperties, MetaVersion, parse, render
 from logdir.ids import ClusterId, DirectoryId
 from tests.logdir.formats.contract import (
     PATH,

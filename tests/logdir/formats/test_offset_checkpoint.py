@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
-from logdir.formats.offset_checkpoint import NAMES, TopicPartition, parse, render
+from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition, parse, render
 from tests.logdir.formats.contract import (
     PATH,
     broker_files,

@@ -15,7 +15,7 @@ from logdir.errors import (
     MalformedFileError,
     UnsupportedVersionError,
 )
-from logdir.formats.partition_metadata import PartitionMetadata, parse, parse_stock, render
+from logdir.formats.kafka.partition_metadata import PartitionMetadata, parse, parse_stock, render
 from logdir.ids import METADATA_TOPIC_ID, TopicId
 from tests.logdir.formats.contract import PATH, broker_files, label, only_format_errors, same_as_java
 from tests.proof.plugin import Recorder

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from logdir.errors import LogDirError, MalformedFileError, UnsupportedVersionError
-from logdir.formats import plan_document
-from logdir.formats.plan_document import Header, IdFrom, Step
+from logdir.formats.own import plan_document
+from logdir.formats.own.plan_document import Header, IdFrom, Step
 from logdir.ids import TopicId
 from tests.builders import CLUSTER, TOPIC_ID
 from tests.mutation import mutations
@@ -74,7 +74,7 @@ def test_one_without_steps_is_whole() -> None:
 
 
 def test_the_planners_own_lines_are_read() -> None:
-    # The form of migrate.steps.step_line, key by key.
+    # The form of migrate.plan.steps.step_line, key by key.
     text = (
         f'{{"from":"a-0","id_from":"siblings","log_bytes":null,"log_dir":"/d1","op":"relayout","partition":0,"step":1,'
         f'"to":"eX/{TOPIC_ID}_0","topic":"a","topic_id":"{TOPIC_ID}"}}\n'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
-from logdir.formats import own_json, relayout_file
-from logdir.formats.relayout_file import Original, RelayoutFile
+from logdir.formats.own import own_json, relayout_file
+from logdir.formats.own.relayout_file import Original, RelayoutFile
 from tests.mutation import mutations
 
 FILE = RelayoutFile(Original(b"version: 0\r\ntopic_id: \xff", 1_700_000_000_123_456_789))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdir.errors import ConfigError, FormatError, MalformedFileError
-from logdir.formats.server_properties import ServerProperties, parse, render
+from logdir.formats.kafka.server_properties import ServerProperties, parse, render
 from tests.logdir.formats.contract import PATH, only_format_errors
 from tests.proof.plugin import Recorder
 

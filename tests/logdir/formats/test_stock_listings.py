@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from logdir.formats import log_dirs_json, topic_lines
-from logdir.formats.java_map import map_order, partition_hash, text_hash
-from logdir.formats.log_dirs_json import LogDirLine, PartitionLine
-from logdir.formats.topic_lines import PartitionText, Reassignment, TopicText
+from logdir.formats.stock_output import log_dirs_json, topic_lines
+from logdir.formats.stock_output.java_map import map_order, partition_hash, text_hash
+from logdir.formats.stock_output.log_dirs_json import LogDirLine, PartitionLine
+from logdir.formats.stock_output.topic_lines import PartitionText, Reassignment, TopicText
 from logdir.ids import TopicId
 
 RECORDED = sorted((Path(__file__).parents[2] / "golden" / "log-dirs-tool").glob("*.txt"))

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from logdir.errors import FormatError, InvalidIdError, MalformedFileError, UnsupportedVersionError
-from logdir.formats import meta_properties, own_json, work_root_file
-from logdir.formats.work_root_file import Belonging, WorkRootFile, WorkRootKind, belonging
+from logdir.formats.kafka import meta_properties
+from logdir.formats.own import own_json, work_root_file
+from logdir.formats.own.work_root_file import Belonging, WorkRootFile, WorkRootKind, belonging
 from logdir.ids import ClusterId, DirectoryId
 from tests.mutation import mutations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.formats.inventory import Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe.log_end import log_end
 from logdir.observe.replicas import look
 from logdir.wire.batch_writer import metadata_batch

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from logdir.evidence import Proof, Removed
-from logdir.formats import replica_marker
-from logdir.formats.inventory import Kind
-from logdir.formats.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own import replica_marker
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.observe.facts import Identity, Known, identity_of
 from logdir.observe.replicas import look

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.formats import bar_file
-from logdir.formats.inventory import Entry, parse, render
+from logdir.formats.own import start_block_file
+from logdir.formats.own.inventory import Entry, parse, render
 from logdir.observe.scan import Scanned, scan_log_dir
 from tests.builders import CLUSTER, DIRECTORY, TOPIC_ID, log_dir, partition
 
@@ -340,10 +340,10 @@ def test_a_scan_changes_nothing(tmp_path: Path) -> None:
 def test_a_bar_is_never_taken_for_the_node_of_a_disk(tmp_path: Path, lost: str) -> None:
     top = log_dir(tmp_path / "d1", node=7)
     true = (top / "meta.properties").read_bytes()
-    (top / "meta.properties").write_bytes(bar_file.barred(true))
+    (top / "meta.properties").write_bytes(start_block_file.barred(true))
     if lost != "bar.json":
         original = true if lost == "nothing" else true + b"x=y\n"
-        (top / "bar.json").write_bytes(bar_file.render(bar_file.BarFile(original, 1, 7)))
+        (top / "bar.json").write_bytes(start_block_file.render(start_block_file.BarFile(original, 1, 7)))
     disk = scan_log_dir(str(top)).disk
     assert (disk.status, disk.cluster_id) == ("ok", CLUSTER)
     expected = (7, ()) if lost == "nothing" else (None, ("meta-properties-malformed",))

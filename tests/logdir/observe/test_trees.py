@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.formats.inventory import Entry
+from logdir.formats.own.inventory import Entry
 from logdir.ids import Uuid
 from logdir.observe.scan import scan_log_dir
 from tests import trees

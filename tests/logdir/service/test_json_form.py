@@ -20,10 +20,10 @@ from logdir.errors import MalformedMessageError, Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.ids import TopicId
 from logdir.reasons import Reason
-from logdir.service.json_form import from_json, keys_of, to_json
-from logdir.service.result import ItemResult, ItemState
-from logdir.service.source import SourceRequest
-from logdir.service.staged import Selection
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.report.json_form import from_json, keys_of, to_json
+from logdir.service.report.result import ItemResult, ItemState
+from logdir.service.report.staged import Selection
 
 TEXT = st.text(max_size=8) | st.binary(max_size=8).map(lambda data: data.decode("utf-8", "surrogateescape"))
 PLAIN: dict[Any, st.SearchStrategy[Any]] = {
@@ -61,8 +61,8 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
 def requests() -> dict[str, type]:
     """Return every type that a module of ``service`` calls a request."""
     found = {}
-    for one in pkgutil.iter_modules(logdir.service.__path__):
-        module = importlib.import_module(f"logdir.service.{one.name}")
+    for one in pkgutil.walk_packages(logdir.service.__path__, "logdir.service."):
+        module = importlib.import_module(one.name)
         for name, kind in vars(module).items():
             if name.endswith("Request") and isinstance(kind, type) and kind.__module__ == module.__name__:
                 found[name] = kind

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from logdir.decide import relayout
+from logdir.decide.layout import relayout
 from logdir.disk.batch_loop import Held
-from logdir.disk.io import HostDisk
+from logdir.disk.kernel.host import HostDisk
 from logdir.errors import LayoutFileMissingError, LockHeldError, Problem, RefusedError
 from logdir.service import layout
-from logdir.service.broker import OpenBroker
-from logdir.service.broker_request import BrokerRequest
+from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.layout import LayoutRequest, read_plan
-from logdir.service.layout_phases import carry_out, look_all
-from logdir.service.layout_result import LayoutNext, LayoutVerb
-from logdir.service.opening import opened
-from logdir.service.reporter import SILENT, Silent
-from logdir.service.result import ItemState
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.layout_result import LayoutNext, LayoutVerb
+from logdir.service.report.reporter import SILENT, Silent
+from logdir.service.report.result import ItemState
 from tests.builders import log_dir, partition
 from tests.logdir.disk import layout_rig
 from tests.logdir.disk.layout_rig import add_work

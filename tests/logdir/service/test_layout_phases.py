@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.bar import BarState, bar, state
 from logdir.disk.batch_loop import Held
-from logdir.disk.calls import Owner
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.locks import hold_all
+from logdir.disk.record.start_block import BarState, bar, state
 from logdir.errors import DiskError, DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
-from logdir.formats.layout_file import LayoutState
+from logdir.formats.own.layout_file import LayoutState
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
-from logdir.service.layout_phases import look_all
+from logdir.service.batch.layout_phases import look_all
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.crash.model import Failure, ModelHost
 from tests.logdir.disk import layout_rig as layout

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from logdir.decide.layout_action import Replica, Seen
-from logdir.disk.bar import BarState
+from logdir.decide.layout.action import Replica, Seen
+from logdir.disk.record.start_block import BarState
 from logdir.errors import Problem
-from logdir.formats.layout_file import LayoutFile, LayoutState
+from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from logdir.ids import TopicId
-from logdir.service.broker_request import BrokerRequest
 from logdir.service.layout_status import BrokerStart, LayoutStatus, LogDirLayout, StatusNext, status
+from logdir.service.log_dirs.request import BrokerRequest
 from tests.builders import TOPIC_ID
 
 _ID = TopicId.parse(TOPIC_ID)

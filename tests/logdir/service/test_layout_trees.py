@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.bar import BarState, state
-from logdir.disk.io import Call, HostDisk
+from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.record.start_block import BarState, state
 from logdir.errors import RefusedError
-from logdir.formats import bar_file, meta_properties, partition_metadata
-from logdir.service.layout_phases import look_all
+from logdir.formats.kafka import meta_properties, partition_metadata
+from logdir.formats.own import start_block_file
+from logdir.service.batch.layout_phases import look_all
 from tests import trees
 from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import add_work, opened, plan_of, snapshot, unlocked
@@ -43,7 +44,7 @@ def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> 
         assert state(sites) is BarState.BARRED
         for path in log_dirs:
             node_id = meta_properties.parse((path / "meta.properties").read_bytes()).node_id
-            assert node_id == bar_file.FALSE_NODE_ID
+            assert node_id == start_block_file.FALSE_NODE_ID
         steps = [step for step in plan.steps if (step.topic, step.partition) not in moving]
         assert len(steps) == len(plan.steps) - len(report.refused)
         for step in steps:

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from logdir.disk import brake
+from logdir.disk.record import staging_limit
 from logdir.errors import ConfigError, Problem
-from logdir.formats.replica_marker import BY_HAND
+from logdir.formats.own.replica_marker import BY_HAND
 from logdir.service import export, purge
 from logdir.service import stage as staging
-from logdir.service.config import BrokerConfig
-from logdir.service.purge_recheck import look_again
-from logdir.service.source import SourceRequest
+from logdir.service.batch.purge_recheck import look_again
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.config import BrokerConfig
 from tests.logdir.decide.builders import set_aside
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import PAY, Rig
-from tools.cli import Exit
+from tools.cli.arguments import Exit
 
 NO_SELECTOR = "topic:pay"
 
@@ -65,7 +65,9 @@ def test_a_heartbeat_that_may_not_be_read_by_a_purge_is_no_fault_of_ours(
 def test_a_staging_limit_that_may_not_be_written_by_stage_is_no_fault_of_ours(
     named: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "brake", SimpleNamespace(write_record=denied, read_records=brake.read_records))
+    monkeypatch.setattr(
+        staging, "staging_limit", SimpleNamespace(write_record=denied, read_records=staging_limit.read_records)
+    )
     said = ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply")
     assert (said.status, "brake.json" in said.err) == (Exit.REFUSED, True), said
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.site import Site
+from logdir.disk.root.open_log_dir import Site
 from logdir.worker import directory
 from logdir.worker.calls import CALLS, Descriptor, Signature, called, name_of
 from logdir.worker.open_log_dir import OpenedLogDir
@@ -23,7 +23,8 @@ def test_every_call_resolves_to_a_function_of_its_name_whose_values_can_be_sent(
 
 
 @pytest.mark.parametrize(
-    "name", ["os:system", "os:unlink", "logdir.disk.staging:open", "logdir.worker.calls:called", "", ":", "stage"]
+    "name",
+    ["os:system", "os:unlink", "logdir.disk.replica.staging:open", "logdir.worker.calls:called", "", ":", "stage"],
 )
 def test_nothing_else_is_called(name: str) -> None:
     with pytest.raises(ValueError, match="no call of a worker"):

@@ -185,6 +185,28 @@ def test_a_log_dir_that_is_asked_before_it_has_answered_is_given_up(tmp_path: Pa
         assert port.is_suspect
 
 
+def test_a_port_that_is_closed_while_its_worker_hangs_does_not_wait_as_long_as_it_is_patient(tmp_path: Path) -> None:
+    (port,) = start([str(log_dir(tmp_path / "d"))], 600_000)
+    assert isinstance(port, RemotePort)
+    os.kill(port.pid, signal.SIGSTOP)
+    port.begin(identity_at, port.log_dir)
+    port.end()
+    began = time.monotonic()
+    port.close()
+    assert time.monotonic() - began < 60
+    assert not is_alive(port.pid)
+
+
+def test_a_port_that_is_closed_before_the_answer_lets_its_worker_finish(tmp_path: Path) -> None:
+    (port,) = start([str(log_dir(tmp_path / "d"))], PATIENT_MS)
+    assert isinstance(port, RemotePort)
+    sent = port.begin(identity_at, port.log_dir)
+    port.end()
+    port.close()
+    assert sent.result() == identity_at(port.log_dir)
+    assert not is_alive(port.pid)
+
+
 @pytest.mark.parametrize("when", ["idle", "asked"])
 def test_a_worker_that_is_killed_leaves_its_log_dir_suspect(beside: str, when: str, tmp_path: Path) -> None:
     top, other = log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2")

@@ -1,0 +1,350 @@
+"""Metadata records folded into an image, batch by batch.
+
+A batch counts whole or not at all, and so do all batches of a transaction. What is not touched stays shared with the
+image before, so that a short tail costs little however large the image is.
+
+Two things are remembered that later records no longer say: topic ids that were removed, and partitions that left this
+node. They are what proves a removal (attacks A1).
+
+Not here: which records count (``metadata_log``), their bytes (``wire``).
+
+Spec: kafka-formats §8.4, §9.4; KIP-631, "Metadata records", "Topic Identifiers"; design §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from logdir.cluster.image import Broker, Image, Partition, Topic
+from logdir.errors import MalformedFileError
+from logdir.evidence import Proof, Removed
+from logdir.ids import TopicId
+from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow
+from logdir.wire.metadata_records import MetadataRecord
+
+REGISTER_BROKER: Final = 0
+UNREGISTER_BROKER: Final = 1
+CONFIG: Final = 4
+FENCE_BROKER: Final = 7
+UNFENCE_BROKER: Final = 8
+REMOVE_TOPIC: Final = 9
+FEATURE_LEVEL: Final = 12
+BROKER_CHANGE: Final = 17
+BEGIN_TRANSACTION: Final = 23
+END_TRANSACTION: Final = 24
+ABORT_TRANSACTION: Final = 25
+_TRANSACTIONS: Final = frozenset((BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION))
+
+_TOPIC_RESOURCE: Final = 2
+_REMOTE_STORAGE: Final = "remote.storage.enable"
+_METADATA_VERSION: Final = "metadata.version"
+_UNCHANGED: Final = -2
+"""A leader that a change leaves as it is."""
+_new: Final = tuple.__new__
+_Fields = Mapping[str, Any]
+
+
+class Fold:
+    """One image being folded forward; good for one ``image`` call."""
+
+    def __init__(self, image: Image) -> None:
+        """Begin.
+
+        Args:
+            image: What is known so far; not changed.
+        """
+        self._base = image
+        self._node = image.node_id
+        self._topics = dict(image.topics)
+        self._names = dict(image.names)
+        self._brokers = dict(image.brokers)
+        self._features = dict(image.features)
+        self._tiered = set(image.tiered)
+        self._removed = dict(image.removed)
+        self._left = dict(image.left)
+        self._own: dict[bytes, dict[int, Partition]] = {}
+        """Partitions of topics that were touched: these may be changed."""
+        self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._epoch, self._offset, self._as_of_ms = image.epoch, image.offset, image.as_of_ms
+        self._held: list[tuple[Row, int]] | None = None
+        """Rows of an open transaction."""
+        self._others: dict[int, Callable[[_Fields, int], None]] = {
+            REGISTER_BROKER: self._register,
+            UNREGISTER_BROKER: self._unregister,
+            CONFIG: self._configure,
+            FENCE_BROKER: self._fence,
+            UNFENCE_BROKER: self._unfence,
+            REMOVE_TOPIC: self._remove_topic,
+            FEATURE_LEVEL: self._set_feature,
+            BROKER_CHANGE: self._change_broker,
+        }
+
+    @property
+    def offset(self) -> int:
+        """Behind the last record that counts; with a transaction open, where that began."""
+        return self._offset
+
+    def add(self, rows: Iterable[tuple[int, Row]], *, epoch: int, timestamp_ms: int, end: int) -> None:
+        """Fold the rows of a batch.
+
+        Args:
+            rows: Offset and row, offsets rising.
+            epoch: Of the batch.
+            timestamp_ms: The newest of the batch.
+            end: Behind its last record.
+
+        Raises:
+            MalformedFileError: they contradict what was before. The fold is spent: begin again without this batch.
+        """
+        for offset, row in rows:
+            if type(row) is MetadataRecord and row.type in _TRANSACTIONS:
+                self._transact(row.type, offset, timestamp_ms)
+            elif self._held is None:
+                self._apply(row, timestamp_ms)
+            else:
+                self._held.append((row, timestamp_ms))
+        if self._held is None:
+            self._epoch, self._offset, self._as_of_ms = epoch, end, max(self._as_of_ms, timestamp_ms)
+
+    def image(self) -> Image:
+        """Return what is known now; what is in an open transaction is not."""
+        return replace(
+            self._base,
+            topics=self._topics,
+            names=self._names,
+            brokers=self._brokers,
+            features=self._features,
+            tiered=frozenset(self._tiered),
+            removed=self._removed,
+            left=self._left,
+            epoch=self._epoch,
+            offset=self._offset,
+            as_of_ms=self._as_of_ms,
+        )
+
+    def _refused(self, expected: str, found: object) -> MalformedFileError:
+        return MalformedFileError(self._base.origin, expected=expected, found=f"{found} at or after {self._offset}")
+
+    def _transact(self, kind: int, offset: int, timestamp_ms: int) -> None:
+        if kind == BEGIN_TRANSACTION:
+            if self._held is not None:
+                raise self._refused("one transaction at a time", "a second begin")
+            self._held = []
+            # Whoever reads on later begins here again; what came before it in the batch has counted.
+            self._offset = offset
+            return
+        if self._held is None:
+            raise self._refused("the begin of a transaction before its end", "none")
+        held, self._held = self._held, None
+        if kind == END_TRANSACTION:
+            for row, at_ms in held:
+                self._apply(row, at_ms)
+
+    def _apply(self, row: Row, timestamp_ms: int) -> None:
+        kind = type(row)
+        if kind is PartitionChangeRow:
+            self._change(row, timestamp_ms)  # type: ignore[arg-type] # compared by identity: this is the hot path
+        elif kind is PartitionRow:
+            self._put(row, timestamp_ms)  # type: ignore[arg-type] # as above
+        elif isinstance(row, TopicRow):
+            partitions: dict[int, Partition] = {}
+            self._own[row.topic_id] = partitions
+            self._topics[row.topic_id] = Topic(row.name, row.topic_id, partitions)
+            self._names[row.name] = row.topic_id
+            self._removed.pop(row.topic_id, None)
+        elif isinstance(row, MetadataRecord) and (apply := self._others.get(row.type)) is not None:
+            apply(row.fields, timestamp_ms)
+
+    def _partitions(self, topic_id: bytes) -> dict[int, Partition]:
+        known = self._own.get(topic_id)
+        if known is None:
+            topic = self._topics.get(topic_id)
+            if topic is None:
+                raise self._refused("a topic for each partition", f"none of id {TopicId(topic_id)}")
+            known = self._own[topic_id] = dict(topic.partitions)
+            self._topics[topic_id] = Topic(topic.name, topic_id, known)
+        return known
+
+    def _put(self, row: PartitionRow, timestamp_ms: int) -> None:
+        partitions = self._own.get(row.topic_id)
+        if partitions is None:
+            partitions = self._partitions(row.topic_id)
+        share = self._shared.setdefault
+        replicas = share(row.replicas, row.replicas)
+        isr = replicas if row.isr == replicas else share(row.isr, row.isr)
+        eligible = (row.eligible_leader_replicas or ()) + (row.last_known_elr or ())
+        before = partitions.get(row.partition)
+        one: Partition = _new(
+            Partition,
+            (
+                replicas,
+                isr,
+                row.adding_replicas,
+                row.removing_replicas,
+                row.leader,
+                row.leader_epoch,
+                row.partition_epoch,
+                b"".join(row.directories),
+                eligible,
+            ),
+        )
+        partitions[row.partition] = one
+        if before is not None or self._left:
+            self._note(row.topic_id, row.partition, before, one, timestamp_ms)
+
+    def _change(self, row: PartitionChangeRow, timestamp_ms: int) -> None:
+        partition, topic_id, isr, leader, replicas, removing, adding, _, elr, last_known, ids = row
+        partitions = self._own.get(topic_id)
+        if partitions is None:
+            partitions = self._partitions(topic_id)
+        before = partitions.get(partition)
+        if before is None:
+            raise self._refused("a partition for each change", f"none of {TopicId(topic_id)}_{partition}")
+        replicas_, isr_, adding_, removing_, leader_, leader_epoch, partition_epoch, directories, eligible = before
+        share = self._shared.setdefault
+        if replicas is not None:
+            replicas_ = share(replicas, replicas)
+            directories = b""  # which log dirs the new ones are in is not known unless it says so
+        if isr is not None:
+            isr_ = replicas_ if isr == replicas_ else share(isr, isr)
+        if leader != _UNCHANGED:
+            leader_, leader_epoch = leader, leader_epoch + 1
+        if ids is not None:
+            directories = b"".join(ids)
+        if elr is not None or last_known is not None:
+            eligible = (elr or ()) + (last_known or ())
+        one: Partition = _new(
+            Partition,
+            (
+                replicas_,
+                isr_,
+                adding_ if adding is None else adding,
+                removing_ if removing is None else removing,
+                leader_,
+                leader_epoch,
+                partition_epoch + 1,
+                directories,
+                eligible,
+            ),
+        )
+        partitions[partition] = one
+        if replicas is not None or adding is not None:
+            self._note(topic_id, partition, before, one, timestamp_ms)
+
+    def _note(
+        self, topic_id: bytes, partition: int, before: Partition | None, one: Partition, timestamp_ms: int
+    ) -> None:
+        """Remember that a partition left this node, or forget it."""
+        if one.is_wanted(self._node):
+            self._left.pop((topic_id, partition), None)
+        elif before is not None and before.is_wanted(self._node):
+            self._left[topic_id, partition] = Removed(proof=Proof.METADATA_LOG, as_of_ms=timestamp_ms)
+
+    def _remove_topic(self, fields: _Fields, timestamp_ms: int) -> None:
+        topic_id = fields["topicId"]
+        topic = self._topics.pop(topic_id, None)
+        if topic is None:
+            raise self._refused("a topic that can be removed", f"none of id {TopicId(topic_id)}")
+        self._own.pop(topic_id, None)
+        if self._names.get(topic.name) == topic_id:
+            del self._names[topic.name]
+            self._tiered.discard(topic.name)
+        self._removed[topic_id] = Removed(proof=Proof.METADATA_LOG, as_of_ms=timestamp_ms)
+
+    def _register(self, fields: _Fields, _: int) -> None:
+        self._brokers[fields["brokerId"]] = Broker(
+            incarnation=fields["incarnationId"],
+            epoch=fields["brokerEpoch"],
+            is_fenced=fields["fenced"],
+            is_shutting_down=fields.get("inControlledShutdown", False),
+            rack=fields["rack"],
+            endpoints=tuple(
+                (one["name"], one["host"], one["port"], one["securityProtocol"]) for one in fields["endPoints"]
+            ),
+            log_dirs=tuple(fields.get("logDirs", ())),
+            cordoned=tuple(fields.get("cordonedLogDirs") or ()),
+        )
+
+    def _broker(self, number: int, epoch: int) -> Broker:
+        known = self._brokers.get(number)
+        if known is None or known.epoch != epoch:
+            found = "none" if known is None else f"epoch {known.epoch}"
+            raise self._refused(f"a registration of broker {number} at epoch {epoch}", found)
+        return known
+
+    def _unregister(self, fields: _Fields, _: int) -> None:
+        self._broker(fields["brokerId"], fields["brokerEpoch"])
+        del self._brokers[fields["brokerId"]]
+
+    def _fence(self, fields: _Fields, _: int) -> None:
+        self._brokers[fields["id"]] = self._broker(fields["id"], fields["epoch"])._replace(is_fenced=True)
+
+    def _unfence(self, fields: _Fields, _: int) -> None:
+        self._brokers[fields["id"]] = self._broker(fields["id"], fields["epoch"])._replace(is_fenced=False)
+
+    def _change_broker(self, fields: _Fields, _: int) -> None:
+        number = fields["brokerId"]
+        known = self._broker(number, fields["brokerEpoch"])
+        if fields["fenced"]:
+            known = known._replace(is_fenced=fields["fenced"] > 0)  # -1 unfences
+        if fields.get("inControlledShutdown", 0) > 0:
+            known = known._replace(is_shutting_down=True)
+        if fields.get("logDirs"):
+            known = known._replace(log_dirs=tuple(fields["logDirs"]))
+        if fields.get("cordonedLogDirs") is not None:
+            known = known._replace(cordoned=tuple(fields["cordonedLogDirs"]))
+        self._brokers[number] = known
+
+    def _configure(self, fields: _Fields, _: int) -> None:
+        if fields["resourceType"] == _TOPIC_RESOURCE and fields["name"] == _REMOTE_STORAGE:
+            if fields["value"] == "true":
+                self._tiered.add(fields["resourceName"])
+            else:
+                self._tiered.discard(fields["resourceName"])
+
+    def _set_feature(self, fields: _Fields, _: int) -> None:
+        name, level = fields["name"], fields["featureLevel"]
+        if level or name == _METADATA_VERSION:
+            self._features[name] = level
+        else:
+            self._features.pop(name, None)
+
+
+def with_removals_seen(before: Image, after: Image) -> Image:
+    """Return a newer image that remembers what an older one had and it has no more.
+
+    A removal may be collapsed into a snapshot: then what was there and is not any more was removed (attacks A1).
+
+    Args:
+        before: Of the same log, at an earlier position.
+        after: Read anew, from a snapshot.
+
+    Spec: KIP-631, "Topic Identifiers".
+    """
+    gone = Removed(proof=Proof.METADATA_LOG, as_of_ms=after.as_of_ms)
+    removed = {one: seen for one, seen in before.removed.items() if one not in after.topics}
+    removed.update((one, gone) for one in before.topics if one not in after.topics)
+    node = before.node_id
+    left = {}
+    for key, seen in before.left.items():
+        if not _is_wanted(after, key[0], key[1], node):
+            left[key] = seen
+    for topic_id, topic in before.topics.items():
+        known = after.topics.get(topic_id)
+        if known is None:
+            continue
+        for partition, one in topic.partitions.items():
+            if node not in one.replicas and node not in one.adding:
+                continue
+            now = known.partitions.get(partition)
+            if now is not None and not now.is_wanted(node):
+                left[topic_id, partition] = gone
+    return replace(after, removed=removed, left=left)
+
+
+def _is_wanted(image: Image, topic_id: str | bytes, partition: int, node: int) -> bool:
+    topic = image.topics.get(topic_id) if isinstance(topic_id, bytes) else None
+    one = None if topic is None else topic.partitions.get(partition)
+    return one is not None and one.is_wanted(node)

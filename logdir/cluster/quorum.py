@@ -1,0 +1,81 @@
+"""Whether a node is the only voter of the metadata quorum: then its own log is the quorum's, to the last record.
+
+Static voters stand in ``quorum-state``; those of a dynamic quorum in control records of the log and its snapshots,
+where every leader names the voters it knows, too.
+
+Reads only. Not here: what the log says (``metadata_log``).
+
+Spec: design §3.3 "Restore"; kafka-formats §7.5, §8.1, §8.6.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from logdir.cluster.metadata_log import batches_of, snapshot_of
+from logdir.errors import FormatError
+from logdir.formats.kafka import quorum_state
+from logdir.observe.named_file import read_regular
+from logdir.wire.batches import Batch, read_batches
+from logdir.wire.control import decode_control
+
+_HEAD_BYTES = 1 << 20
+"""The voters stand in the first batch of a snapshot."""
+
+
+def is_only_voter(directory: str, node_id: int) -> bool:
+    """Whether the metadata quorum of a log consists of one node alone, as far as the directory shows it.
+
+    Args:
+        directory: ``__cluster_metadata-0`` of that node.
+        node_id: The node.
+
+    Returns:
+        ``False`` also where nothing says who votes, or what says it cannot be read.
+    """
+    try:
+        state = _state(directory)
+        if state is not None and state.leader_id not in (node_id, -1):
+            return False
+        voters = _voters_in(directory) if state is None or state.voters is None else state.voters
+    except (OSError, FormatError):
+        return False
+    return voters == (node_id,)
+
+
+def _state(directory: str) -> quorum_state.QuorumState | None:
+    path = f"{directory}/{quorum_state.FILE_NAME}"
+    try:
+        return quorum_state.parse(read_regular(path, quorum_state.MAX_BYTES), path)
+    except FileNotFoundError:
+        return None
+
+
+def _voters_in(directory: str) -> tuple[int, ...]:
+    """Return the voters of the last record that names any."""
+    found: list[tuple[int, tuple[int, ...]]] = []
+    for name in os.listdir(directory):
+        snapshot = snapshot_of(name)
+        if snapshot is not None:
+            # What stands in the log behind it is newer.
+            found += [(snapshot.offset - 1, voters) for _, voters in _voters(_first(f"{directory}/{name}"))]
+    found += _voters(batches_of(directory))
+    return max(found, key=lambda one: one[0], default=(0, ()))[1]
+
+
+def _first(path: str) -> Iterator[Batch]:
+    first = next(iter(read_batches(read_regular(path, _HEAD_BYTES), path)), None)
+    if first is not None:
+        yield first
+
+
+def _voters(batches: Iterable[Batch]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    for batch in batches:
+        if not batch.is_control:
+            continue
+        for record in batch.records():
+            fields = decode_control(record, batch.path).fields
+            voters = tuple(sorted({one["voterId"] for one in fields.get("voters", ())}))
+            if voters:
+                yield record.offset, voters

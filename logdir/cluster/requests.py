@@ -1,0 +1,228 @@
+"""What request documents say, folded one after the other into an image.
+
+A FULL request says everything anew: what it leaves out is gone. An INCREMENTAL one speaks of what it lists alone.
+Type 0 is listened to: it shows what is wanted and removes nothing. StopReplica with delete shows that this node's
+replica goes. A zero id changes nothing. Two instructions for one partition say nothing at all.
+
+Not here: reading a document (``request_document``), whether it may be followed (``decide.admission``).
+
+Spec: design §4, §11; KIP-516, "LeaderAndIsr", "StopReplica", "Migration"; kafka-behaviour §4.2, §4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from logdir.cluster.image import Image, Partition, Silence, Source, Topic
+from logdir.cluster.request_document import Api, Item, RequestDocument, RequestType
+from logdir.evidence import Proof, Removed
+
+_Key = tuple[str | bytes, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """How a document came to be followed."""
+
+    node_id: int
+    cluster_id: str | None
+    received_ms: int
+    """Wall clock."""
+    acts: bool = True
+    """It may do something; else it is only listened to (no ``controller.json``)."""
+    is_after_gap: bool = False
+    """One before it may have been missed: what was known is dropped."""
+
+
+def contradicting(items: Iterable[Item]) -> frozenset[_Key]:
+    """Return names or ids, with the partition, for which there are two instructions.
+
+    Two instructions for one item of a batch are an error for both (design §11). A name with two ids, or an id with two
+    names, contradicts itself in all its partitions.
+    """
+    items = tuple(items)
+    count: dict[_Key, int] = {}
+    ids: dict[str, set[bytes]] = {}
+    names: dict[bytes, set[str]] = {}
+    for item in items:
+        for key in keys_of(item):
+            count[key] = count.get(key, 0) + 1
+        if item.topic is not None:
+            ids.setdefault(item.topic, set()).add(bytes(item.topic_id))
+            if not item.topic_id.is_zero:
+                names.setdefault(bytes(item.topic_id), set()).add(item.topic)
+    found: set[_Key] = set()
+    for item in items:
+        keys = keys_of(item)
+        is_torn = item.topic is not None and (len(ids[item.topic]) > 1 or len(names.get(bytes(item.topic_id), ())) > 1)
+        if is_torn or any(count[key] > 1 for key in keys):
+            found.update(keys)
+    return frozenset(found)
+
+
+def keys_of(item: Item) -> tuple[_Key, ...]:
+    """Return by what an item's partition is known: name, id or both."""
+    by_id: tuple[_Key, ...] = () if item.topic_id.is_zero else ((bytes(item.topic_id), item.partition),)
+    return by_id if item.topic is None else ((item.topic, item.partition), *by_id)
+
+
+def is_fenced(base: Image | None, item: Item) -> bool:
+    """Whether a newer leader epoch of the partition is known than the item's (kafka-behaviour §4.2, §4.3).
+
+    -2 (the topic is being deleted) and -1 (not given) are never fenced.
+    """
+    known = None if base is None else _known(base, item)
+    return known is not None and 0 <= item.leader_epoch < known.leader_epoch
+
+
+def _known(base: Image, item: Item) -> Partition | None:
+    if not item.topic_id.is_zero:
+        topic = base.topics.get(bytes(item.topic_id))
+    else:
+        topic = None if item.topic is None else base.topic(item.topic)
+    return None if topic is None else topic.partitions.get(item.partition)
+
+
+class _Draft:
+    """The topics of an image while a document is folded in; what is not touched stays shared."""
+
+    def __init__(self, base: Image | None) -> None:
+        self.topics: dict[bytes, Topic] = {} if base is None else dict(base.topics)
+        self.names: dict[str, bytes] = {} if base is None else dict(base.names)
+        self.without_id: dict[str, Topic] = {} if base is None else dict(base.without_id)
+        self.left: dict[_Key, Removed] = {} if base is None else dict(base.left)
+        self._own: dict[str | bytes, dict[int, Partition]] = {}
+        self._former: dict[str, set[bytes]] = {}
+        for topic_id, topic in self.topics.items():
+            if self.names.get(topic.name) != topic_id:
+                self._former.setdefault(topic.name, set()).add(topic_id)
+
+    def _partitions(self, key: str | bytes, known: Mapping[int, Partition]) -> dict[int, Partition]:
+        if key not in self._own:
+            self._own[key] = dict(known)
+        return self._own[key]
+
+    def put(self, name: str, topic_id: bytes, partition: int, state: Partition) -> None:
+        """Say that a partition of an id is this node's."""
+        former = self.names.get(name)
+        if former is not None and former != topic_id:
+            self._former.setdefault(name, set()).add(former)
+        # A name stands for one id in one partition: former ones keep only what was not given to this one.
+        for other in self._former.get(name, ()):
+            if other != topic_id:
+                self.drop(other, partition)
+        self.without_id.pop(name, None)
+        known = self.topics.get(topic_id)
+        partitions = self._partitions(topic_id, {} if known is None else known.partitions)
+        partitions[partition] = state
+        self.topics[topic_id] = Topic(name, topic_id, partitions)
+        self.names[name] = topic_id
+        self.left.pop((topic_id, partition), None)
+        self.left.pop((name, partition), None)
+
+    def put_nameless(self, name: str, partition: int, state: Partition) -> None:
+        """Say that a partition of a topic without id is this node's; of one that is known by id nothing changes."""
+        if name in self.names:
+            return
+        known = self.without_id.get(name)
+        partitions = self._partitions(name, {} if known is None else known.partitions)
+        partitions[partition] = state
+        self.without_id[name] = Topic(name, bytes(16), partitions)
+        self.left.pop((name, partition), None)
+
+    def drop(self, topic_id: bytes, partition: int) -> None:
+        """Forget a partition of an id, and the topic with its last one."""
+        known = self.topics.get(topic_id)
+        if known is None or partition not in known.partitions:
+            return
+        partitions = self._partitions(topic_id, known.partitions)
+        del partitions[partition]
+        self.topics[topic_id] = known._replace(partitions=partitions)
+        if not partitions:
+            del self.topics[topic_id]
+            self._own.pop(topic_id)
+            if self.names.get(known.name) == topic_id:
+                del self.names[known.name]
+
+    def drop_nameless(self, name: str, partition: int) -> None:
+        """Forget a partition of a topic without id."""
+        known = self.without_id.get(name)
+        if known is None or partition not in known.partitions:
+            return
+        partitions = self._partitions(name, known.partitions)
+        del partitions[partition]
+        self.without_id[name] = known._replace(partitions=partitions)
+        if not partitions:
+            del self.without_id[name]
+            self._own.pop(name)
+
+
+def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Image:
+    """Return what is known after a document that is followed.
+
+    Args:
+        base: What was known before it; ``None`` after a start. Not changed.
+        document: One that ``decide.admission`` let in.
+        receipt: How.
+    """
+    is_full = document.type is RequestType.FULL
+    measure = None if receipt.is_after_gap else base
+    kept = None if is_full else measure
+    draft = _Draft(kept)
+    mute = contradicting(document.items)
+    listed = set()
+    for item in document.items:
+        if not mute.isdisjoint(keys_of(item)):
+            continue
+        if document.api is Api.STOP_REPLICA:
+            if item.delete and not is_fenced(kept, item):
+                _stop(draft, item, Removed(proof=Proof.STOP_REPLICA, as_of_ms=receipt.received_ms))
+            continue
+        state = item.state
+        if state is None or item.topic is None:
+            raise ValueError(f"a LeaderAndIsr item without state or topic: {item}")
+        if measure is not None and is_fenced(measure, item):
+            # An older leader epoch changes nothing; the newer state it was measured by stays.
+            state = _known(measure, item) or state
+        listed.add((item.topic, item.partition))
+        if item.topic_id.is_zero:
+            draft.put_nameless(item.topic, item.partition, state)
+        else:
+            draft.put(item.topic, bytes(item.topic_id), item.partition, state)
+    does_list = document.api is Api.LEADER_AND_ISR
+    silence = Silence.NOTHING
+    if is_full:
+        # A listing that contradicts itself proves nothing of what it leaves out.
+        silence = Silence.REMOVED if receipt.acts and not mute else Silence.ABSENT
+    return Image(
+        source=Source.REQUESTS,
+        origin=document.path,
+        node_id=receipt.node_id,
+        cluster_id=receipt.cluster_id,
+        epoch=document.controller_epoch,
+        offset=document.sequence,
+        as_of_ms=receipt.received_ms,
+        topics=draft.topics,
+        names=draft.names,
+        without_id=draft.without_id,
+        left=draft.left,
+        silence=silence,
+        listed=None if is_full else frozenset(listed),
+        mute=mute,
+        stages_mismatch=receipt.acts and document.type is not RequestType.UNKNOWN,
+        assigns_ids=receipt.acts and does_list,
+    )
+
+
+def _stop(draft: _Draft, item: Item, seen: Removed) -> None:
+    topic_id = None if item.topic_id.is_zero else bytes(item.topic_id)
+    if topic_id is None and item.topic is not None:
+        # Shipped versions name no id: what is meant is what the name has now (kafka-behaviour §4.1).
+        topic_id = draft.names.get(item.topic)
+    if topic_id is not None:
+        draft.drop(topic_id, item.partition)
+        draft.left[topic_id, item.partition] = seen
+    elif item.topic is not None:
+        draft.drop_nameless(item.topic, item.partition)
+        draft.left[item.topic, item.partition] = seen

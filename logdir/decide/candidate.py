@@ -1,0 +1,174 @@
+"""Which live replicas an image gives a reason to set aside, and what speaks against it.
+
+Not here: what a replica itself forbids (``stage``), the brake and the order (``reconcile``).
+
+Spec: design §2 law 1, §3.3 "Reasons", §4; KIP-516, "LeaderAndIsr", "DeleteTopics"; KIP-631, "Topic Identifiers";
+attacks A1, A3, A4, A25, A46.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from logdir.cluster.assignment import Claim, Says
+from logdir.cluster.image import Image, Partition, Source
+from logdir.decide.image.holders import holders_elsewhere
+from logdir.decide.image.trust import YOUNGER_BY_MS
+from logdir.decide.reconcile_action import Rule
+from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_closed
+from logdir.errors import ANOTHERS_DISK
+from logdir.evidence import Proof, Removed
+from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
+from logdir.observe.facts import Identity, Known, LogDirFacts, Replica
+from logdir.reasons import Reason
+
+BROKEN_ID: Final = "partition-metadata-broken"
+_EXPECTED: Final = {
+    Says.IN_SYNC: "a replica that holds nothing committed",
+    Says.OTHER_NAME: "one name for a topic id",
+    Says.OTHER_ID: "proof that its topic id was removed",
+    Says.ELSEWHERE: "proof that it left this node",
+    Says.UNLISTED: "proof that it was removed",
+}
+_FOUND: Final = {
+    Says.IN_SYNC: "it is named in the ISR, or as an eligible leader",
+    Says.OTHER_NAME: "the cluster has its id under another name",
+    Says.OTHER_ID: "its name has another id",
+    Says.ELSEWHERE: "its partition is given to other nodes",
+    Says.UNLISTED: "it is not named",
+}
+_WHY: Final = {Says.IN_SYNC: Why.LAST_COPY, Says.OTHER_NAME: Why.CONFLICT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A live replica that there is a reason to set aside."""
+
+    one: LogDirFacts
+    replica: Replica
+    said: Claim
+    reason: Reason
+    rule: Rule
+    is_held: bool = False
+    """Set aside without a deadline."""
+
+
+def wish_for(image: Image, one: LogDirFacts, replica: Replica, said: Claim) -> Wish | None:
+    """Return the wish that follows from what is said of a replica, ``None`` if none does.
+
+    Args:
+        image: Any.
+        one: The replica's log dir.
+        replica: A live one.
+        said: Of it.
+    """
+    evidence = said.evidence
+    if said.says is Says.OTHER_ID and image.stages_mismatch:
+        reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_DIFFERS
+        return Wish(one=one, replica=replica, said=said, reason=reason, rule=rule, is_held=True)
+    if not isinstance(evidence, Removed):
+        return None  # mere absence stages nothing (A1)
+    if said.says is Says.UNLISTED:
+        return Wish(one=one, replica=replica, said=said, reason=Reason.ABSENT, rule=Rule.FULL_LEAVES_OUT)
+    if evidence.proof is Proof.STOP_REPLICA:
+        reason, rule = Reason.STOP_REPLICA, Rule.STOP_REPLICA
+    elif said.other_id is not None:
+        reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_REMOVED
+    elif said.has_left:
+        reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
+    else:
+        reason, rule = Reason.TOPIC_REMOVED, Rule.TOPIC_REMOVED
+    return Wish(one=one, replica=replica, said=said, reason=reason, rule=rule)
+
+
+def against_claim(replica: Replica, said: Claim) -> Refusal:
+    """Return why nothing follows from what is said of a replica."""
+    why = _WHY.get(said.says, Why.NO_PROOF)
+    return refuse(
+        replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; look at both"
+    )
+
+
+def against_log_dir(image: Image, one: LogDirFacts) -> Refusal | None:
+    """Return why nothing may be done in a log dir at all, ``None`` if it may.
+
+    Args:
+        image: Any.
+        one: The log dir, which could be read as far as it is told.
+    """
+    where = one.log_dir, ""
+    if (closed := refuse_closed(*where, one.closed)) is not None:
+        return closed
+    if (problem := not_formatted(one)) is not None:
+        return Refusal(log_dir=one.log_dir, path="", why=Why.NOT_FORMATTED, problem=problem)
+    if one.node_id != image.node_id:
+        found = "no node id" if one.node_id is None else f"{one.node_id}"
+        return refuse(*where, Why.FOREIGN, f"node {image.node_id}", found, ANOTHERS_DISK)
+    if image.cluster_id is not None and one.cluster_id != image.cluster_id:
+        found = one.cluster_id or "no cluster id"
+        return refuse(*where, Why.FOREIGN, f"cluster {image.cluster_id}", found, ANOTHERS_DISK)
+    return None
+
+
+def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str], int]) -> Refusal | None:
+    """Return why an image does not speak of a directory: it is not surely younger."""
+    where = replica.log_dir, replica.path
+    birth_ms = births.get(where)
+    if birth_ms is None:
+        return refuse(*where, Why.TOO_YOUNG, "a directory whose birth is known", "it is not", "look again")
+    if image.as_of_ms - birth_ms > YOUNGER_BY_MS:
+        return None
+    expected = f"an image more than {YOUNGER_BY_MS} ms younger than the directory"
+    return refuse(*where, Why.TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet")
+
+
+def against_wish(image: Image, wish: Wish, known: Known, *, is_ahead: bool) -> Refusal | None:
+    """Return what speaks against setting a replica aside, beside what it forbids itself.
+
+    Args:
+        image: Any.
+        wish: What is wished.
+        known: What lies on all disks, at least of this partition.
+        is_ahead: Its log end or epoch is known to be beyond its other replicas' (A4).
+    """
+    replica, said = wish.replica, wish.said
+    where = replica.log_dir, replica.path
+    if replica.topic_id is None and BROKEN_ID in replica.problems:
+        return refuse(*where, Why.CONFLICT, "a topic id that can be read", "a broken one", "repair it first")
+    if wish.is_held and is_ahead:
+        found = "its log is beyond its other replicas'"
+        return refuse(*where, Why.CONFLICT, "a stale replica, where the name has another id", found, "look at both")
+    if wish.is_held and said.other_id is not None:
+        asked = Identity(topic=None, topic_id=TopicId(said.other_id), partition=replica.partition)
+        staged = known.set_aside(asked, Kind.STAGED, Kind.PURGING)
+        if staged:
+            found = " and ".join(one.place for one in staged)
+            expected = "an id that was not set aside here before"
+            return refuse(*where, Why.STALE, expected, found, "an old request, or the id is wanted again")
+    if wish.rule is Rule.MOVED_AWAY:
+        return _against_moving(image, replica, said.partition)
+    return None
+
+
+def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Refusal | None:
+    where = replica.log_dir, replica.path
+    if image.ended is not None:
+        # It may have come back behind the record that could not be read.
+        return refuse(*where, Why.NO_PROOF, "an image that is whole", image.ended.found, "nothing is done")
+    if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
+        return None
+    return refuse_last_copy(*where, "nothing is done")
+
+
+def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
+    """Return the refusal of what nobody else holds who answers."""
+    expected = "a replica in the ISR on another broker and log dir that answer"
+    return refuse(log_dir, path, Why.LAST_COPY, expected, "none: this may be the last copy", fix)
+
+
+def is_held_elsewhere(image: Image, one: Partition) -> bool:
+    """Whether another broker that answers has a partition in sync, on a log dir that answers."""
+    return bool(holders_elsewhere(image, one))

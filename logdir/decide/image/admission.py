@@ -1,0 +1,201 @@
+"""Whether a request document may be followed: each is let in once, in order, and only if it is meant for this node.
+
+(controller epoch, sequence) must rise; equal or lower changes nothing. A document after a gap, or from a new controller
+that did not begin with a FULL request, is followed without what was known before, and *FULL wanted* stands until one
+comes. Without ``controller.json`` only a FULL request is taken, and only listened to: it might be an old one.
+
+Not here: what follows from it (``document``, ``reconcile``).
+
+Spec: design §4; KIP-516, "LeaderAndIsr", "DeleteTopics"; kafka-behaviour §4.2, §4.3, §7; attacks A3, A27, A28.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from logdir.cluster.request_document import Api, RequestDocument, RequestType
+from logdir.errors import Problem
+from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, RequestMark, begin
+from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
+from logdir.observe.facts import SetAside
+from logdir.reasons import Reason
+
+
+class Code(IntEnum):
+    """Kafka's error codes that are answered (kafka-behaviour §7)."""
+
+    NONE = 0
+    STALE_CONTROLLER_EPOCH = 11
+    INVALID_REQUEST = 42
+    STORAGE_ERROR = 56
+    FENCED_LEADER_EPOCH = 74
+    STALE_BROKER_EPOCH = 77
+    INCONSISTENT_TOPIC_ID = 103
+
+
+ID_IS_GONE = frozenset((Reason.TOPIC_ID_MISMATCH, Reason.TOPIC_REMOVED))
+"""Set aside because the id itself was said to be gone: who asks for it again speaks of the past (attacks A3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """It may be followed."""
+
+    acts: bool
+    """Else it is only listened to."""
+    is_after_gap: bool
+    used: ControllerFile
+    """To be made durable once everything that follows from it is done; until then it may be given again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """The last one again: answered as before, and nothing is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """The whole request is refused."""
+
+    code: Code
+    problem: Problem
+
+
+Admission = Admitted | Repeated | Rejected
+
+
+def admit(
+    document: RequestDocument,
+    *,
+    node_id: int,
+    cluster_id: str | None,
+    used: ControllerFile | None,
+    set_aside: Iterable[SetAside],
+    is_confirmed: bool = False,
+) -> Admission:
+    """Say whether a document may be followed.
+
+    Args:
+        document: Just read.
+        node_id: Of this broker.
+        cluster_id: Of its log dirs.
+        used: ``controller.json``; ``None`` if it is missing or cannot be read.
+        set_aside: Everything under ``deleting/`` of all log dirs.
+        is_confirmed: An operator vouches for it, where there is no ``controller.json``.
+    """
+    problem = _against_address(document, node_id)
+    if problem is not None:
+        return Rejected(code=Code.INVALID_REQUEST, problem=problem)
+    is_full = document.type is RequestType.FULL
+    if used is None:
+        if not is_full:
+            fix = "the file is missing: only a FULL request is taken"
+            found = f"{document.api.value} of type {document.type.name}"
+            return Rejected(
+                code=Code.STALE_CONTROLLER_EPOCH,
+                problem=Problem("refused", document.path, f"a FULL request while {FILE_NAME} is lost", found, fix),
+            )
+        fresh = begin(cluster_id, node_id)
+        return _stale(document, set_aside) or Admitted(
+            acts=is_confirmed, is_after_gap=True, used=_followed(document, fresh, is_full_wanted=not is_confirmed)
+        )
+    known = used.requests
+    stale_broker = _against_broker_epoch(document, used)
+    if stale_broker is not None:
+        return stale_broker
+    mark = _mark(document)
+    if known is not None and mark == known:
+        return Repeated()
+    if known is not None and mark < known:
+        expected = f"a request after epoch {known.controller_epoch}, sequence {known.sequence}"
+        found = f"epoch {mark.controller_epoch}, sequence {mark.sequence}"
+        return Rejected(
+            code=Code.STALE_CONTROLLER_EPOCH,
+            problem=Problem("refused", document.path, expected, found, "it was overtaken; nothing was done"),
+        )
+    is_after_gap = not is_full and _may_lack_one(document, used)
+    return _stale(document, set_aside) or Admitted(
+        acts=True,
+        is_after_gap=is_after_gap,
+        used=_followed(document, used, is_full_wanted=not is_full and (used.is_full_wanted or is_after_gap)),
+    )
+
+
+def _mark(document: RequestDocument) -> RequestMark:
+    return RequestMark(controller_epoch=document.controller_epoch, sequence=document.sequence)
+
+
+def _may_lack_one(document: RequestDocument, used: ControllerFile) -> bool:
+    known = used.requests
+    if known is None or known.controller_epoch != document.controller_epoch:
+        return True  # a new controller begins with a FULL request (KIP-516, "DeleteTopics")
+    if document.sequence != known.sequence + 1:
+        return True
+    # A new registration of the broker is told everything first, too.
+    return used.broker_epoch is not None and document.broker_epoch > used.broker_epoch
+
+
+def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
+    if not document.items:
+        # An empty listing is an error, not an answer (design §2 law 1).
+        return Problem("refused", document.path, "at least one partition", "none", "nothing was done")
+    for item in document.items:
+        if item.state is not None and node_id not in item.state.replicas:
+            return Problem(
+                "refused",
+                document.path,
+                f"node {node_id} among the replicas of every partition",
+                f"{item.topic}-{item.partition} on {', '.join(map(str, item.state.replicas)) or 'none'}",
+                "it is meant for another broker; nothing was done",
+            )
+    return None
+
+
+def _against_broker_epoch(document: RequestDocument, used: ControllerFile) -> Rejected | None:
+    known = used.broker_epoch
+    is_unsaid = document.broker_epoch < 0
+    if known is None or document.broker_epoch == known or (is_unsaid and document.api is not Api.STOP_REPLICA):
+        return None
+    found = "none" if is_unsaid else f"{document.broker_epoch}"
+    if not is_unsaid and document.broker_epoch < known:
+        expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
+    elif document.api is Api.STOP_REPLICA:
+        # It names no replicas: the broker epoch is all that says whom it is meant for.
+        expected, fix = f"broker epoch {known}", "it may be meant for another broker; a FULL request comes first"
+    else:
+        return None
+    return Rejected(code=Code.STALE_BROKER_EPOCH, problem=Problem("refused", document.path, expected, found, fix))
+
+
+def _stale(document: RequestDocument, set_aside: Iterable[SetAside]) -> Rejected | None:
+    asked = {item.topic_id for item in document.items if item.state is not None and not item.topic_id.is_zero}
+    for one in set_aside:
+        gone = _gone_id(one)
+        if gone is not None and gone in asked:
+            return Rejected(
+                code=Code.STALE_CONTROLLER_EPOCH,
+                problem=Problem(
+                    "refused",
+                    document.path,
+                    "no topic id that was set aside here as gone",
+                    f"{gone}, of {one.place}",
+                    "STALE: an old request, or the id is wanted again; restore or purge what lies there first",
+                ),
+            )
+    return None
+
+
+def _gone_id(one: SetAside) -> TopicId | None:
+    if one.kind is not Kind.STAGED or one.marker is None or one.marker.reason not in ID_IS_GONE:
+        return None
+    return one.topic_id or one.marker.topic_id
+
+
+def _followed(document: RequestDocument, used: ControllerFile, *, is_full_wanted: bool) -> ControllerFile:
+    broker_epoch = used.broker_epoch
+    if document.broker_epoch >= 0:
+        broker_epoch = max(document.broker_epoch, -1 if broker_epoch is None else broker_epoch)
+    return replace(used, requests=_mark(document), broker_epoch=broker_epoch, is_full_wanted=is_full_wanted)

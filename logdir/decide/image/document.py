@@ -1,0 +1,198 @@
+"""One request document: let in or refused, folded into what is known, reconciled, and answered as the KIP asks.
+
+Every partition of it gets an answer; what is refused on this node, and what may lie on a disk that cannot be read, is
+answered STORAGE_ERROR (56). The plan's ``used`` is made durable when all its actions are done; a document that
+is cut off, or waits for the brake, can be given again.
+
+Not here: each of the three by itself (``admission``, ``desired.requests``, ``reconcile``).
+
+Spec: design §4; KIP-516, "LeaderAndIsrResponse v5", "StopReplicaResponse v4"; kafka-behaviour §4.2, §4.3, §7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from logdir.cluster import requests
+from logdir.cluster.image import Image
+from logdir.cluster.request_document import Api, Item, RequestDocument
+from logdir.cluster.requests import Receipt
+from logdir.decide.image.admission import Admitted, Code, Rejected, Repeated, admit
+from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
+from logdir.errors import Problem
+from logdir.formats.own.inventory import Kind
+from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is answered for one partition of a request."""
+
+    item: Item
+    code: Code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPlan:
+    """What follows from a document."""
+
+    code: Code
+    """Of the whole request."""
+    answers: tuple[Answer, ...]
+    """In the order of its partitions."""
+    problem: Problem | None
+    """Why the whole request is refused."""
+    image: Image | None
+    """What is known after it; as before if it was refused or repeated."""
+    plan: ReconcilePlan | None
+    """``None`` if nothing is to be done."""
+
+
+def plan_document(
+    document: RequestDocument,
+    known: Image | None,
+    request: ReconcileRequest,
+    facts: Sequence[LogDirFacts],
+    *,
+    node_id: int,
+    cluster_id: str | None,
+) -> DocumentPlan:
+    """Decide what follows from a request document.
+
+    Args:
+        document: Just read.
+        known: What earlier documents said, ``None`` after a start.
+        request: What is asked; its image is not looked at.
+        facts: Of every log dir configured for the broker, in that order.
+        node_id: Of this broker.
+        cluster_id: Of its log dirs.
+    """
+    standing = request.standing
+    admission = admit(
+        document,
+        node_id=node_id,
+        cluster_id=cluster_id,
+        used=standing.used,
+        set_aside=[item for one in facts for item in one.set_aside],
+        is_confirmed=standing.is_position_confirmed,
+    )
+    match admission:
+        case Rejected():
+            answers = tuple(Answer(item=item, code=admission.code) for item in document.items)
+            return DocumentPlan(code=admission.code, answers=answers, problem=admission.problem, image=known, plan=None)
+        case Repeated():
+            answers = tuple(_answers(document, known, facts, refused=frozenset(), is_repeated=True))
+            return DocumentPlan(code=Code.NONE, answers=answers, problem=None, image=known, plan=None)
+        case Admitted():
+            return _follow(document, known, request, facts, admission, node_id, cluster_id)
+
+
+def _follow(
+    document: RequestDocument,
+    known: Image | None,
+    request: ReconcileRequest,
+    facts: Sequence[LogDirFacts],
+    admitted: Admitted,
+    node_id: int,
+    cluster_id: str | None,
+) -> DocumentPlan:
+    receipt = Receipt(
+        node_id=node_id,
+        cluster_id=cluster_id,
+        received_ms=request.now.wall_ms,
+        acts=admitted.acts,
+        is_after_gap=admitted.is_after_gap,
+    )
+    image = requests.fold(known, document, receipt)
+    image_before = None if admitted.is_after_gap else known
+    plan = plan_reconcile(replace(request, image=image), facts)
+    # What the brake holds was not done: the document is not used up, and can be given again once it is confirmed.
+    is_done = plan.refused is None and plan.braked is None
+    # What is only listened to asks nothing of a replica: no refusal of it is an answer.
+    refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
+    used = replace(admitted.used, is_full_wanted=admitted.used.is_full_wanted or bool(image.mute))
+    return DocumentPlan(
+        code=Code.NONE,
+        answers=tuple(_answers(document, image_before, facts, refused=refused, is_repeated=False)),
+        problem=None,
+        image=image,
+        plan=replace(plan, used=used if is_done else None),
+    )
+
+
+def _answers(
+    document: RequestDocument,
+    known: Image | None,
+    facts: Sequence[LogDirFacts],
+    *,
+    refused: frozenset[tuple[str, str]],
+    is_repeated: bool,
+) -> Iterator[Answer]:
+    mute = requests.contradicting(document.items)
+    places = _Places(document, facts, refused=refused, is_repeated=is_repeated)
+    for item in document.items:
+        if not mute.isdisjoint(requests.keys_of(item)):
+            code = Code.INVALID_REQUEST
+        elif places.differs(item):
+            code = Code.INCONSISTENT_TOPIC_ID
+        elif requests.is_fenced(known, item):
+            is_stop = document.api is Api.STOP_REPLICA
+            code = Code.FENCED_LEADER_EPOCH if is_stop else Code.STALE_CONTROLLER_EPOCH
+        elif places.is_refused(item) or places.may_be_unseen(item):
+            code = Code.STORAGE_ERROR
+        else:
+            code = Code.NONE
+        yield Answer(item=item, code=code)
+
+
+class _Places:
+    """Which ids the partitions of a document have on disk, and which of them are refused there."""
+
+    def __init__(
+        self,
+        document: RequestDocument,
+        facts: Sequence[LogDirFacts],
+        *,
+        refused: frozenset[tuple[str, str]],
+        is_repeated: bool,
+    ) -> None:
+        self._is_unread = any(one.problem is not None for one in facts)
+        self._refused: set[tuple[str | bytes, int]] = set()
+        self._ids: dict[tuple[str | bytes, int], set[bytes]] = {
+            key: set() for item in document.items for key in requests.keys_of(item)
+        }
+        for one in facts:
+            for replica in one.replicas:
+                if replica.kind is Kind.LIVE:
+                    self._add(replica)
+                    if (replica.log_dir, replica.path) in refused:
+                        self._refused.update(self._keys(replica))
+            for item in one.set_aside:
+                # What was staged for its other id answers as it did before it went.
+                if is_repeated and item.marker is not None and item.marker.reason is Reason.TOPIC_ID_MISMATCH:
+                    self._add(item)
+
+    def _add(self, item: Replica | SetAside) -> None:
+        for key in self._keys(item):
+            self._ids[key].add(b"" if item.topic_id is None else bytes(item.topic_id))
+
+    def _keys(self, item: Replica | SetAside) -> Iterator[tuple[str | bytes, int]]:
+        for name in (item.topic, None if item.topic_id is None else bytes(item.topic_id)):
+            if name and (name, item.partition) in self._ids:
+                yield name, item.partition
+
+    def is_refused(self, item: Item) -> bool:
+        """Whether what was asked of a replica of it is not done."""
+        return any(key in self._refused for key in requests.keys_of(item))
+
+    def differs(self, item: Item) -> bool:
+        """Whether a replica of the item's name has another id; a zero id differs from none."""
+        if item.topic is None or item.topic_id.is_zero:
+            return False
+        return bool(self._ids[item.topic, item.partition] - {b"", bytes(item.topic_id)})
+
+    def may_be_unseen(self, item: Item) -> bool:
+        """Whether no replica of it was found, and one may lie on a log dir that cannot be read."""
+        return self._is_unread and not any(self._ids[key] for key in requests.keys_of(item))

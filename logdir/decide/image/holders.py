@@ -1,0 +1,21 @@
+"""Who holds a partition beside this node, by a metadata log: no other source says which brokers answer.
+
+Spec: design §3.3; attacks A46, A48.
+"""
+
+from __future__ import annotations
+
+from logdir.cluster.image import Image, Partition
+
+
+def holders_elsewhere(image: Image, one: Partition) -> tuple[int, ...]:
+    """Return the other brokers that answer and have a partition in sync, on a log dir that answers."""
+    found = []
+    for node in one.isr:
+        broker = image.brokers.get(node)
+        if node == image.node_id or broker is None or broker.is_fenced:
+            continue
+        directory = one.directory(node)
+        if directory is None or not broker.log_dirs or bytes(directory) in broker.log_dirs:
+            found.append(node)
+    return tuple(found)

@@ -1,0 +1,148 @@
+"""How far the cluster was followed: whether an image is behind that, and what is remembered after one was used.
+
+``controller.json`` may only make us refuse or hold: without it an image changes nothing until an operator confirms.
+
+Not here: requests, which are let in one by one (``admission``).
+
+Spec: design §2 law 2, §4; attacks A20, A28, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from logdir.cluster.image import Image, Source
+from logdir.errors import Problem
+from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, MetadataMark, RequestMark, begin
+from logdir.ids import Uuid
+
+_GOES_ON = "logdirctl reconcile --from URI --even-if-older-metadata --apply goes on from it"
+"""The only way on: no other command writes down how far the cluster is followed."""
+
+
+def highest(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
+    """Return the record that holds for the broker.
+
+    Args:
+        records: Of all its work roots; ``None`` for one that is missing or unreadable.
+
+    Returns:
+        The highest of every mark: what one root has and another lacks was cut off by a crash. ``None`` if any is
+        ``None``, or there is none: what the lost one said may have been more.
+    """
+    found: ControllerFile | None = None
+    for record in records:
+        if record is None:
+            return None
+        found = record if found is None else _joined(found, record)
+    return found
+
+
+def _joined(one: ControllerFile, other: ControllerFile) -> ControllerFile:
+    newer = max(one, other, key=lambda record: (_rank(record.metadata), _rank(record.requests)))
+    requests = [mark for mark in (one.requests, other.requests) if mark is not None]
+    marks = [mark for mark in (one.metadata, other.metadata) if mark is not None]
+    epochs = [epoch for epoch in (one.broker_epoch, other.broker_epoch) if epoch is not None]
+    last = max(requests, default=None)
+    return replace(
+        newer,
+        cluster_id=one.cluster_id or other.cluster_id,
+        requests=last,
+        broker_epoch=max(epochs, default=None),
+        # As it was after the last one that was followed; what says less of that says nothing of it.
+        is_full_wanted=any(record.is_full_wanted for record in (one, other) if record.requests == last),
+        # Of one log both rise together; of a measure that an operator lowered on some disks only the higher holds.
+        metadata=MetadataMark(epoch=max(mark.epoch for mark in marks), offset=max(mark.offset for mark in marks))
+        if marks
+        else None,
+        incarnation_id=newer.incarnation_id or one.incarnation_id or other.incarnation_id,
+    )
+
+
+def _rank(mark: MetadataMark | RequestMark | None) -> tuple[int, int]:
+    match mark:
+        case MetadataMark():
+            return mark.epoch, mark.offset
+        case RequestMark():
+            return mark.controller_epoch, mark.sequence
+        case None:
+            return -1, -1
+
+
+def mark_of(image: Image) -> MetadataMark | None:
+    """Return how far an image of the metadata log goes; ``None`` of any other, or of an empty one."""
+    if image.source is not Source.METADATA_LOG or image.epoch < 0:
+        return None
+    return MetadataMark(epoch=image.epoch, offset=image.offset)
+
+
+def against_position(image: Image, used: ControllerFile | None, *, has_work_roots: bool) -> Problem | None:
+    """Return why an image is behind what was used before, ``None`` if it is not.
+
+    Args:
+        image: Any.
+        used: The file; ``None`` if it is missing or cannot be read.
+        has_work_roots: Every log dir has the work root in which it lies.
+    """
+    if used is None:
+        expected = "in every work root, the position up to which the cluster was followed"
+        found = "the file is missing or cannot be read in one of them"
+        fix = f"compare the metadata with the cluster, then {_GOES_ON}"
+        if not has_work_roots:
+            found, fix = "a log dir without a work root", "logdirctl init makes them"
+        return Problem("refused", FILE_NAME, expected, found, fix)
+    if image.diverged is not None:
+        return image.diverged._replace(fix=f"{image.diverged.fix}; if it is right, {_GOES_ON}")
+    mark = mark_of(image)
+    if mark is None or used.metadata is None or not _is_behind(mark, used.metadata):
+        return None
+    return Problem(
+        "refused",
+        image.origin,
+        f"an image at epoch {used.metadata.epoch}, offset {used.metadata.offset} or later, as was used before",
+        f"epoch {mark.epoch}, offset {mark.offset}: older, or rolled back",
+        f"nothing is staged or purged until it has caught up; if it is right, {_GOES_ON}",
+    )
+
+
+def _is_behind(mark: MetadataMark, used: MetadataMark) -> bool:
+    # Of one log, a later epoch never has a lower offset: that is a quorum restored from a backup (attacks A43).
+    return mark.epoch < used.epoch or mark.offset < used.offset
+
+
+def after_image(
+    image: Image, used: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
+) -> ControllerFile:
+    """Return what to make durable once everything that follows from an image is done.
+
+    Args:
+        image: That was used.
+        used: As it was; ``None`` if there was none.
+        is_confirmed: An operator accepts that it is behind: then it is the new measure.
+        is_broker_running: The broker of this host runs, and the registration is its own.
+    """
+    known = used or begin(image.cluster_id, image.node_id)
+    mark = mark_of(image)
+    if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
+        known = replace(known, metadata=mark)
+    registered = image.brokers.get(image.node_id)
+    if is_broker_running and registered is not None and not registered.is_fenced:
+        known = replace(known, incarnation_id=str(Uuid(registered.incarnation)))
+    return known
+
+
+def until_done(after: ControllerFile, before: ControllerFile | None) -> ControllerFile:
+    """Return what to make durable before the first action that rests on what is followed.
+
+    From then on nothing older is followed; a request document may itself be given again until all of it is done.
+
+    Args:
+        after: What is to be made durable then (``after_image``, ``admission``).
+        before: As it was.
+    """
+    mark = after.requests
+    if mark is None or (before is not None and mark == before.requests):
+        return after
+    is_full_wanted = after.is_full_wanted or before is None or before.is_full_wanted
+    return replace(after, requests=replace(mark, sequence=mark.sequence - 1), is_full_wanted=is_full_wanted)

@@ -1,0 +1,140 @@
+"""Whether an image may speak about the disks of this broker at all.
+
+Refused: another cluster's, one that nowhere names this node, one older than ``reconcile.max.metadata.age`` beside a
+running broker. Holding everything: one behind what was used before, or without a memory of that. If the node runs
+elsewhere, nothing is changed.
+
+Not here: what it says of one replica (``desired.claim``).
+
+Spec: design §4; attacks A20, A29, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logdir.cluster.image import Broker, Image, Source
+from logdir.decide.image.position import against_position
+from logdir.errors import NodeRunsElsewhereError, Problem
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.ids import Uuid
+from logdir.observe.classify import META_PROPERTIES
+from logdir.observe.facts import LogDirFacts
+
+SETTING = "reconcile.max.metadata.age"
+DEFAULT_MAX_AGE_MS = 10 * 60 * 1000
+YOUNGER_BY_MS = 10 * 60 * 1000
+"""How much newer than a directory what is committed must be, so that clocks that differ do not matter (A1)."""
+ANY_AGE_MS = 2**63
+"""For who asks what an image says, however old it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of this host beside its disks."""
+
+    used: ControllerFile | None
+    """``controller.json``; ``None`` if it is missing or cannot be read."""
+    is_broker_running: bool
+    max_age_ms: int = DEFAULT_MAX_AGE_MS
+    is_own_log: bool = False
+    """The image was read from the metadata log that this host's own broker writes."""
+    is_position_confirmed: bool = False
+    """An operator accepts an image that is behind, or of which nothing is remembered."""
+    has_work_roots: bool = True
+    """Every log dir has the work root in which ``controller.json`` lies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distrust:
+    """Why an image is not used."""
+
+    problem: Problem
+    holds_purges: bool
+    """Nothing may be purged either."""
+
+
+def check_image(image: Image, facts: Sequence[LogDirFacts], standing: Standing, now_ms: int) -> Distrust | None:
+    """Return why nothing may follow from an image, ``None`` if it may be used.
+
+    Args:
+        image: Any.
+        facts: Of every log dir configured for the broker.
+        standing: Of this host.
+        now_ms: This moment (wall clock).
+    """
+    problem = _against_cluster(image, facts) or _against_node(image) or _against_age(image, standing, now_ms)
+    if problem is not None:
+        return Distrust(problem=problem, holds_purges=False)
+    problem = _against_twin(image, standing)
+    # Requests were let in one by one against the same file (``admission``).
+    if problem is None and not standing.is_position_confirmed and image.source is not Source.REQUESTS:
+        problem = against_position(image, standing.used, has_work_roots=standing.has_work_roots)
+    return None if problem is None else Distrust(problem=problem, holds_purges=True)
+
+
+def is_of_cluster(image: Image, facts: Sequence[LogDirFacts]) -> bool:
+    """Whether nothing shows that an image is of another cluster than the log dirs."""
+    return image.cluster_id is None or _clusters(facts) in ([], [image.cluster_id])
+
+
+def _clusters(facts: Sequence[LogDirFacts]) -> list[str]:
+    return sorted({one.cluster_id for one in facts if one.problem is None and one.cluster_id is not None})
+
+
+def _against_cluster(image: Image, facts: Sequence[LogDirFacts]) -> Problem | None:
+    if image.cluster_id is None:
+        # Requests carry no cluster id; whoever hands them in vouches for it.
+        if image.source in (Source.REQUESTS, Source.ZNODES):
+            return None
+        beside = f"{image.origin.rpartition('/')[0]}/{META_PROPERTIES}"
+        fix = f"copy {META_PROPERTIES} of the log dir that the metadata log was copied from to {beside}"
+        return Problem("refused", image.origin, "a metadata log that says of which cluster it is", f"no {beside}", fix)
+    if is_of_cluster(image, facts):
+        return None
+    found = f"{image.cluster_id}, while the log dirs are of {' and '.join(_clusters(facts))}"
+    return Problem("refused", image.origin, "an image of the cluster of the log dirs", found, "give the right one")
+
+
+def _against_node(image: Image) -> Problem | None:
+    if image.source is Source.REQUESTS or image.names_node():
+        return None  # each request names the node in every partition, or was refused whole (A27)
+    expected = f"an image that names node {image.node_id}"
+    return Problem("refused", image.origin, expected, "neither a registration nor a replica", "is the node id right?")
+
+
+def _against_age(image: Image, standing: Standing, now_ms: int) -> Problem | None:
+    # While the broker is stopped its own log ages; then only removals that were seen count (attacks A29).
+    if image.source is Source.REQUESTS or not standing.is_broker_running:
+        return None
+    age_ms = now_ms - image.as_of_ms
+    if age_ms <= standing.max_age_ms:
+        return None
+    expected = f"an image at most {standing.max_age_ms} ms old ({SETTING})"
+    return Problem("refused", image.origin, expected, f"{age_ms} ms", "does the broker still follow the metadata log?")
+
+
+def _against_twin(image: Image, standing: Standing) -> Problem | None:
+    registered = image.brokers.get(image.node_id)
+    if registered is None or registered.is_fenced or standing.is_broker_running:
+        return None
+    if _is_ours(registered, image, standing):
+        return None
+    incarnation = Uuid(registered.incarnation)
+    return Problem(
+        NodeRunsElsewhereError.code,
+        image.origin,
+        f"node {image.node_id} not running elsewhere while no broker runs here",
+        f"registered and unfenced with incarnation {incarnation}, not the last one of this host",
+        "was its broker stopped or killed here a moment ago, copy the log again once the cluster has fenced it; else "
+        "these disks are a clone, or were detached from the host it runs on: change nothing here",
+    )
+
+
+def _is_ours(registered: Broker, image: Image, standing: Standing) -> bool:
+    last = None if standing.used is None else standing.used.incarnation_id
+    if last is not None:
+        return last == str(Uuid(registered.incarnation))
+    # Nobody else writes our own log: its last registration is our last broker's.
+    return image.source is Source.METADATA_LOG and standing.is_own_log

@@ -1,0 +1,116 @@
+"""What must be true of a broker's log dirs before a verb of the layout change does anything.
+
+Not here: what the verb does then (``relayout``).
+
+Spec: design §3.1, §7.7, §8; attacks A21, A51.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logdir.decide.layout.action import Seen
+from logdir.errors import ANOTHERS_DISK, ForBrokerMissingError, LayoutFileMissingError, RefusedError, in_words
+from logdir.formats.own.layout_file import MAX_BROKER_CHARACTERS, LayoutFile, LayoutState
+from logdir.formats.own.plan_document import PlanDocument
+
+RELEASES = "2.8 to 4.3"
+"""Of Kafka; none of them reads topic-id directories (design §8)."""
+
+
+def files_of(broker: Sequence[Seen]) -> dict[str, LayoutFile]:
+    """Return the ``layout.json`` of each log dir that has one."""
+    return {seen.log_dir: seen.file for seen in broker if seen.file is not None}
+
+
+def require_one_broker(broker: Sequence[Seen]) -> None:
+    """Return if all log dirs are of one broker. Raises ``RefusedError``."""
+    for seen in broker:
+        file, first = seen.file, broker[0]
+        if (seen.cluster_id, seen.node_id) != (first.cluster_id, first.node_id):
+            raise RefusedError(
+                seen.log_dir,
+                expected=f"{_broker(first)} as in {first.log_dir}",
+                found=_broker(seen),
+                fix=ANOTHERS_DISK,
+            )
+        if file is not None and (file.cluster_id, file.node_id) != (seen.cluster_id, seen.node_id):
+            raise RefusedError(
+                f"{seen.log_dir}/layout.json",
+                expected=_broker(seen),
+                found=_broker(file),
+                fix=ANOTHERS_DISK,
+            )
+
+
+def _broker(of: Seen | LayoutFile) -> str:
+    return f"cluster {in_words(of.cluster_id)}, node {in_words(of.node_id)}"
+
+
+def require_known(broker: Sequence[Seen], *, confirmed: bool) -> None:
+    """Hold if replicas lie under ids and nothing says why (A21)."""
+    for seen in broker:
+        if seen.file is None and seen.is_under_ids and not confirmed:
+            code = LayoutFileMissingError.code
+            raise LayoutFileMissingError(
+                f"{seen.log_dir}/layout.json",
+                expected="the file, since replicas of this log dir lie under topic ids",
+                found="no such file",
+                fix=f"see logdirctl layout status; if the replicas are this broker's, say --even-if-found {code}",
+            )
+
+
+def require_plan(plan: PlanDocument, broker: Sequence[Seen]) -> None:
+    """Return if a plan is that of this broker. Raises ``RefusedError``."""
+    header, first = plan.header, broker[0]
+    for what, wanted, found in (
+        ("cluster id", header.cluster_id, first.cluster_id),
+        ("node id", header.node_id, first.node_id),
+        ("log dirs", sorted(header.log_dirs), sorted(seen.log_dir for seen in broker)),
+    ):
+        if wanted != found:
+            raise RefusedError(
+                f"plan of {header.cluster}, node {header.node_id}",
+                expected=f"{what} {in_words(found)}, this broker's",
+                found=wanted,
+                fix="take the document of this broker; all its log dirs must answer",
+            )
+
+
+def require_states(broker: Sequence[Seen], allowed: set[LayoutState], sha256: str | None, first: str) -> str:
+    """Return the plan that every log dir is bound to.
+
+    Args:
+        broker: All its log dirs.
+        allowed: How far each must be.
+        sha256: The plan they must be bound to; ``None``: any, but one.
+        first: The verb that brings them there.
+
+    Raises:
+        RefusedError: one is elsewhere, or bound to another plan.
+    """
+    for seen in broker:
+        file = seen.file
+        if file is None or file.state not in allowed or (sha256 is not None and file.plan_sha256 != sha256):
+            found = "no such file" if file is None else f"{file.state.value}, plan {file.plan_sha256}"
+            raise RefusedError(
+                f"{seen.log_dir}/layout.json",
+                expected=" or ".join(state.value for state in LayoutState if state in allowed)
+                + ("" if sha256 is None else f", plan {sha256}"),
+                found=found,
+                fix=f"{first} first",
+            )
+        sha256 = file.plan_sha256
+    return sha256 or ""
+
+
+def require_broker_named(for_broker: str) -> None:
+    """Return if a text can name a broker. Raises ``ForBrokerMissingError``."""
+    if for_broker.strip() and for_broker.isprintable() and len(for_broker) <= MAX_BROKER_CHARACTERS:
+        return
+    raise ForBrokerMissingError(
+        "--for-broker",
+        expected=f"the broker that reads topic-id directories, in 1 to {MAX_BROKER_CHARACTERS} printable characters",
+        found=for_broker or "no name",
+        fix=f"no released Kafka ({RELEASES}) reads them: logdirctl layout rollback takes the replicas back to names",
+    )

@@ -1,0 +1,354 @@
+"""What a change of layout does next, from a plan and what is there: pure, so ``--apply``'s absence prints the same.
+
+Names decide where a replica is; ``layout.json`` only refuses. Every verb may be asked again at any time: what is done
+already is no action any more. A decision is a row of phases; one is begun only when all before it went well everywhere.
+
+Not here: looking and doing (``service.layout_phases``), what happens inside one directory (``disk.relayout``).
+
+Spec: design §3.1, §7.7, §8; attacks A13, A21, A35, A42, A44.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from logdir.decide.layout.action import (
+    Action,
+    Bar,
+    Decision,
+    Forget,
+    Replica,
+    Say,
+    Seen,
+    TakeToIds,
+    TakeToNames,
+    ToIds,
+    ToNames,
+    Unbar,
+)
+from logdir.decide.layout.precondition import (
+    files_of,
+    require_broker_named,
+    require_known,
+    require_one_broker,
+    require_plan,
+    require_states,
+)
+from logdir.errors import RefusedError, WorkRootInsideError
+from logdir.formats.own.layout_file import LayoutState
+from logdir.formats.own.plan_document import IdFrom, PlanDocument, Step
+from logdir.ids import TopicId
+
+_AGAIN = "take the inventory and plan again; the other steps are not held up"
+
+
+def _decision(
+    phases: Iterable[Sequence[Action]],
+    sha256: str,
+    refused: Sequence[RefusedError] = (),
+    *,
+    done: int = 0,
+    is_blocked: bool = False,
+    is_plan_stale: bool = False,
+) -> Decision:
+    return Decision(
+        phases=tuple(tuple(phase) for phase in phases if phase),
+        plan_sha256=sha256,
+        refused=tuple(refused),
+        done=done,
+        is_blocked=is_blocked or is_plan_stale,
+        is_plan_stale=is_plan_stale,
+    )
+
+
+class _Everywhere:
+    """All log dirs of a broker together: who lives twice, who has a ``-future``."""
+
+    def __init__(self, broker: Sequence[Seen]) -> None:
+        self.futures = {future for seen in broker for future in seen.futures}
+        every = [replica for seen in broker for replica in seen.replicas]
+        self._named = Counter((replica.topic, replica.partition) for replica in every)
+        self._with_id = Counter((replica.topic_id, replica.partition) for replica in every)
+        self._places: dict[tuple[TopicId | None, int], list[str]] = defaultdict(list)
+        for seen in broker:
+            for replica in seen.replicas:
+                if replica.topic_id:
+                    self._places[replica.topic_id, replica.partition].append(f"{seen.log_dir}/{replica.path}")
+
+    def refusal(self, log_dir: str, replica: Replica, topic_id: TopicId | None) -> RefusedError | None:
+        """Return why a replica may not be touched, ``None`` if it may."""
+        path = f"{log_dir}/{replica.path}"
+        if replica.trouble:
+            return RefusedError(path, expected="a replica we may touch", found=replica.trouble, fix="held: look at it")
+        if (replica.topic, replica.partition) in self.futures:
+            return RefusedError(
+                path, expected="no -future of it on any disk", found="one", fix="finish or undo the move first"
+            )
+        own = 1 if replica.topic_id == topic_id and topic_id is not None else 0
+        others = self._with_id[topic_id, replica.partition] - own if topic_id is not None else 0
+        if self._named[replica.topic, replica.partition] > 1 or others > 0:
+            where = [place for place in self._places[topic_id, replica.partition] if place != path]
+            found = f"another: {', '.join(where) or 'of the same name'}"
+            return RefusedError(path, expected="one live replica on this broker", found=found, fix="keep the whole one")
+        return None
+
+
+def check(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
+    """Return what ``apply`` would do; the same as that."""
+    return apply(plan, broker, confirmed=confirmed)
+
+
+def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
+    """Decide how a plan is brought about, or goes on.
+
+    Args:
+        plan: Of this broker.
+        broker: All its log dirs.
+        confirmed: The operator's word that replicas under ids without ``layout.json`` belong to this plan.
+
+    Raises:
+        RefusedError: nothing of it may be done.
+
+    Spec: design §7.7: steps whose directory changed since are refused, the rest goes on.
+    """
+    require_one_broker(broker)
+    require_plan(plan, broker)
+    require_known(broker, confirmed=confirmed)
+    files = files_of(broker)
+    over = {LayoutState.APPLIED, LayoutState.VERIFIED}
+    for log_dir, file in files.items():
+        if file.state in (LayoutState.FINALIZING, LayoutState.FINAL, LayoutState.ROLLING_BACK):
+            raise RefusedError(
+                f"{log_dir}/layout.json",
+                expected="a log dir to apply to",
+                found=file.state.value,
+                fix="take it back with logdirctl layout rollback first",
+            )
+        if file.plan_sha256 != plan.sha256 and not all(other.state in over for other in files.values()):
+            raise RefusedError(
+                f"{log_dir}/layout.json",
+                expected=f"plan {plan.sha256}",
+                found=file.plan_sha256,
+                fix="an earlier plan is not finished: apply or roll back that one first",
+            )
+    items, refused, finished = _steps(plan, broker)
+    unnamed = _without_step(plan, broker)
+    refused += unnamed
+    is_over = all(
+        seen.file is not None and seen.file.state in over and seen.file.plan_sha256 == plan.sha256 for seen in broker
+    )
+    if not any(items.values()) and (is_over or not files):
+        return _decision((), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
+    begin = [
+        Say(seen.log_dir, LayoutState.APPLYING)
+        for seen in broker
+        if seen.file is None or (seen.file.state, seen.file.plan_sha256) != (LayoutState.APPLYING, plan.sha256)
+    ]
+    work: list[Action] = []
+    for seen in broker:
+        if items[seen.log_dir]:
+            work.append(TakeToIds(seen.log_dir, tuple(items[seen.log_dir])))
+        work.append(Say(seen.log_dir, LayoutState.APPLIED))
+    return _decision((begin, [Bar()], work), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
+
+
+def _without_step(plan: PlanDocument, broker: Sequence[Seen]) -> list[RefusedError]:
+    """Return the refusals of live replicas that lie under their names and that no step names."""
+    steps = {(step.log_dir, step.name) for step in plan.steps}
+    return [
+        RefusedError(
+            f"{seen.log_dir}/{replica.path}",
+            expected="a step of the plan for this live replica",
+            found="no step",
+            fix="it stays under its name; take the inventory and plan again",
+        )
+        for seen in broker
+        for replica in seen.replicas
+        if not replica.is_under_id and (seen.log_dir, replica.path) not in steps
+    ]
+
+
+def _steps(plan: PlanDocument, broker: Sequence[Seen]) -> tuple[dict[str, list[ToIds]], list[RefusedError], int]:
+    everywhere = _Everywhere(broker)
+    there = {(seen.log_dir, replica.path): replica for seen in broker for replica in seen.replicas}
+    items: dict[str, list[ToIds]] = {seen.log_dir: [] for seen in broker}
+    refused: list[RefusedError] = []
+    finished = 0
+    for step in plan.steps:
+        replica = there.get((step.log_dir, step.name))
+        if replica is None and _is_done(step, there.get((step.log_dir, step.place))):
+            finished += 1
+            continue
+        refusal = _refusal(step, replica, everywhere)
+        if refusal is not None:
+            refused.append(refusal)
+            continue
+        items[step.log_dir].append(
+            ToIds(
+                topic=step.topic,
+                topic_id=step.topic_id,
+                partition=step.partition,
+                has_own_id=step.id_from is IdFrom.OWN,
+            )
+        )
+    return items, refused, finished
+
+
+def _is_done(step: Step, replica: Replica | None) -> bool:
+    return (
+        replica is not None and not replica.trouble and (replica.topic, replica.topic_id) == (step.topic, step.topic_id)
+    )
+
+
+def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> RefusedError | None:
+    path = f"{step.log_dir}/{step.name}"
+    if replica is None:
+        return RefusedError(path, expected="the directory that was planned", found="no such directory", fix=_AGAIN)
+    refusal = everywhere.refusal(step.log_dir, replica, step.topic_id)
+    if refusal is not None:
+        return refusal
+    if replica.topic_id != step.topic_id and (replica.topic_id is not None or step.id_from is IdFrom.OWN):
+        return RefusedError(
+            path, expected=f"topic id {step.topic_id}", found=str(replica.topic_id or "none"), fix=_AGAIN
+        )
+    return None
+
+
+def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
+    """Decide whether all of a plan came about.
+
+    Args:
+        plan: Of this broker.
+        broker: All its log dirs.
+
+    Returns:
+        What to write, if ``refused`` is empty; else what is not as it must be, and nothing to write.
+
+    Raises:
+        RefusedError: it is not applied, or to another plan.
+    """
+    require_one_broker(broker)
+    require_plan(plan, broker)
+    require_states(
+        broker,
+        {LayoutState.APPLIED, LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL},
+        plan.sha256,
+        "layout apply",
+    )
+    everywhere = _Everywhere(broker)
+    refused = []
+    there = {(seen.log_dir, replica.path): replica for seen in broker for replica in seen.replicas}
+    for (log_dir, path), replica in there.items():
+        refusal = everywhere.refusal(log_dir, replica, replica.topic_id)
+        if refusal is None and not replica.is_under_id:
+            refusal = RefusedError(
+                f"{log_dir}/{path}", expected="every replica under its topic id", found="its name", fix=_AGAIN
+            )
+        if refusal is not None:
+            refused.append(refusal)
+    for step in plan.steps:
+        if (step.log_dir, step.name) not in there and not _is_done(step, there.get((step.log_dir, step.place))):
+            refused.append(
+                RefusedError(
+                    f"{step.log_dir}/{step.place}", expected=f"{step.name}, by its id", found="neither", fix=_AGAIN
+                )
+            )
+    if refused:
+        return _decision((), plan.sha256, refused, is_blocked=True)
+    said = [seen.log_dir for seen in broker if seen.file is not None and seen.file.state is LayoutState.APPLIED]
+    return _decision(([Say(log_dir, LayoutState.VERIFIED) for log_dir in said],), plan.sha256, done=len(plan.steps))
+
+
+def finalize(broker: Sequence[Seen], for_broker: str) -> Decision:
+    """Decide to lift the start block for a broker that reads topic-id directories.
+
+    ``finalizing`` is durable on every log dir before the start block is lifted, and that before the first is ``final``.
+
+    Args:
+        broker: All its log dirs.
+        for_broker: The broker that reads topic-id directories, in the operator's words.
+
+    Raises:
+        ForBrokerMissingError: nothing names it.
+        RefusedError: a log dir is not verified.
+
+    Spec: design §8; attacks A21, A51.
+    """
+    require_broker_named(for_broker)
+    require_one_broker(broker)
+    allowed = {LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL}
+    sha256 = require_states(broker, allowed, None, "layout verify")
+    files = files_of(broker)
+    begin, end = [], []
+    for log_dir, file in files.items():
+        if file.state is not LayoutState.FINAL and (file.state, file.for_broker) != (
+            LayoutState.FINALIZING,
+            for_broker,
+        ):
+            begin.append(Say(log_dir, LayoutState.FINALIZING, for_broker))
+        if (file.state, file.for_broker) != (LayoutState.FINAL, for_broker):
+            end.append(Say(log_dir, LayoutState.FINAL, for_broker))
+    return _decision((begin, [Unbar()] if end else [], end), sha256)
+
+
+def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
+    """Decide how everything is taken back to names, wherever a change of layout stands.
+
+    Args:
+        broker: All its log dirs.
+        confirmed: The operator's word that replicas under ids without ``layout.json`` are to go back.
+
+    Returns:
+        What to do. While anything is refused by name the bar stays.
+
+    Raises:
+        LayoutFileMissingError: nothing says why replicas lie under ids.
+        RefusedError: the log dirs are of two brokers.
+
+    Spec: design §8: from every state, *final* included.
+    """
+    require_one_broker(broker)
+    files = files_of(broker)
+    require_known(broker, confirmed=confirmed)
+    end: tuple[list[Action], list[Action]] = ([Unbar()], [Forget(seen.log_dir) for seen in broker])
+    # The start block is the last thing between a stock broker and a directory over which it stops.
+    inside = [_inside(seen) for seen in broker if seen.inside]
+    if not files and not any(seen.is_under_ids for seen in broker):
+        # Nothing was begun; what is left of a beginning that was cut off goes.
+        return _decision(() if inside else end, "", inside, is_blocked=bool(inside))
+    sha256 = next((file.plan_sha256 for file in files.values()), "")
+    begin = [
+        Say(seen.log_dir, LayoutState.ROLLING_BACK)
+        for seen in broker
+        if seen.file is None or seen.file.state is not LayoutState.ROLLING_BACK
+    ]
+    refused: list[RefusedError] = [*inside]
+    everywhere = _Everywhere(broker)
+    work = [TakeToNames(seen.log_dir, tuple(_items(seen, everywhere, refused))) for seen in broker]
+    barring = [Bar()] if any(seen.is_under_ids for seen in broker) else []
+    return _decision((begin, barring, work, *(() if refused else end)), sha256, refused, is_blocked=bool(refused))
+
+
+def _inside(seen: Seen) -> WorkRootInsideError:
+    return WorkRootInsideError(
+        f"{seen.log_dir}/{seen.inside[0]}",
+        expected="no part of a work root in a log dir on which a stock broker is to start",
+        found="one",
+        fix="logdirctl uninstall takes it away, and lifts the bar after that",
+    )
+
+
+def _items(seen: Seen, everywhere: _Everywhere, refused: list[RefusedError]) -> Iterator[ToNames]:
+    for replica in seen.replicas:
+        if not replica.is_under_id:
+            # Whatever else is with it, what a run that was cut off left in it goes.
+            if not replica.trouble and replica.topic is not None:
+                yield ToNames(topic=replica.topic, topic_id=None, partition=replica.partition, path=replica.path)
+            continue
+        refusal = everywhere.refusal(seen.log_dir, replica, replica.topic_id)
+        if refusal is not None or replica.topic is None:
+            if refusal is not None:
+                refused.append(refusal)
+            continue
+        yield ToNames(topic=replica.topic, topic_id=replica.topic_id, partition=replica.partition, path=replica.path)

@@ -1,0 +1,1 @@
+"""What becomes of staged replicas: restored, purged, kept, listed."""

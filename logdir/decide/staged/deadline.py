@@ -1,0 +1,211 @@
+"""When something set aside may be purged: never early, late only by time that nobody can vouch for.
+
+The delay is a minimum, counted from durable staging. Within one boot only boot time counts. Of a boot that came after,
+all its boot time counts, as far as it was seen. The gap between two boots is credited once, by the wall clock, if at
+both its ends that was steady: synchronised, and in step with boot time for five minutes. It is not credited in the
+first 15 minutes of uptime, when a clock may still be what a dead battery left. Nothing is held for time alone.
+
+A boot id that comes again, or boot time that runs backwards (a machine put back to an older image, a container host
+that has one id for ever), counts only what exceeds all that was counted under that id before.
+
+Not here: the clocks (``clock``), waking up (``scheduler``), what else speaks against a purge.
+
+Spec: design §3.3; attacks A24; KIP-516, ``delete.topic.delay.ms``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from logdir.clock import Instant
+from logdir.errors import Problem
+from logdir.formats.own.heartbeat_file import MAX_BOOTS, Boot, Heartbeat, Steady
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+
+DEFAULT_DELAY_MS = 4 * 60 * 60 * 1000
+SETTING = "delete.topic.delay.ms"
+LOOKS_LIKE_SECONDS = range(1, 24 * 60 * 60)
+"""The KIP's own text says "14400 (4 hours)": most likely seconds were meant."""
+UPTIME_BEFORE_CREDIT_MS = 15 * 60 * 1000
+STEADY_MS = 5 * 60 * 1000
+CLOCK_ERROR_MS = 2 * 16 * 1000
+"""The kernel calls a clock synchronised that is wrong by up to 16 s; a gap has two ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayPolicy:
+    """``delete.topic.delay.ms``, by topic."""
+
+    default_ms: int = DEFAULT_DELAY_MS
+    patterns: tuple[tuple[str, int], ...] = ()
+    """Topic glob and delay; of several that match the longest delay counts, for it is a minimum."""
+
+    def delay_ms(self, topic: str) -> int:
+        """Return the delay of a topic in milliseconds."""
+        return max((delay for glob, delay in self.patterns if fnmatchcase(topic, glob)), default=self.default_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """It may be purged."""
+
+    elapsed_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotYet:
+    """Its time has not come."""
+
+    remaining_ms: int
+    at_earliest_wall_ms: int
+    """For people: the wall clock may be wrong, and a reboot may make it later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """No time makes it due."""
+
+    why: str
+
+
+Verdict = Due | NotYet | Held
+
+
+def check_delay(delay_ms: int, setting: str = SETTING) -> Problem | None:
+    """Return the question that a delay draws, ``None`` if it draws none.
+
+    Args:
+        delay_ms: What the operator set.
+        setting: Where.
+    """
+    if delay_ms < 0:
+        return Problem("config-error", setting, "0 or more milliseconds", str(delay_ms))
+    if delay_ms in LOOKS_LIKE_SECONDS:
+        seconds = delay_ms * 1000
+        return Problem(
+            "config-error",
+            setting,
+            "milliseconds",
+            f"{delay_ms}",
+            f"milliseconds? that is less than 87 s; {delay_ms} seconds are {seconds}",
+        )
+    return None
+
+
+def check_policy(policy: DelayPolicy) -> tuple[Problem, ...]:
+    """Return what the delays of a policy draw, in the order they stand."""
+    found = [check_delay(policy.default_ms)]
+    found += [check_delay(delay, f"{SETTING} of {glob}") for glob, delay in policy.patterns]
+    return tuple(problem for problem in found if problem is not None)
+
+
+def begin(now: Instant) -> Heartbeat:
+    """Return the first heartbeat of a work root, or of one that lost it."""
+    boot = Boot(boot_id=now.boot_id, seen_ms=now.boottime_ms, credited_ms=0)
+    return Heartbeat(boots=(boot,), wall_ms=max(0, now.wall_ms), steady=_steady(None, now), gap_from_ms=None)
+
+
+def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
+    """Fold a heartbeat forward to an instant.
+
+    To be written before anything is staged in a boot: what is staged in a boot that no heartbeat names counts from the
+    present boot only.
+
+    Args:
+        heartbeat: As it was read.
+        now: Later than it, or of another boot.
+    """
+    *before, last = heartbeat.boots
+    wall_ms = max(0, now.wall_ms)
+    if last.boot_id != now.boot_id or now.boottime_ms < last.seen_ms:
+        new = Boot(boot_id=now.boot_id, seen_ms=now.boottime_ms, credited_ms=0)
+        return Heartbeat(
+            boots=(*heartbeat.boots, new)[-MAX_BOOTS:],
+            wall_ms=wall_ms,
+            steady=_steady(None, now),
+            gap_from_ms=heartbeat.wall_ms if _is_steady(heartbeat.steady, last.seen_ms) else None,
+        )
+    steady = _steady(heartbeat.steady, now)
+    credited_ms, gap_from_ms = last.credited_ms, heartbeat.gap_from_ms
+    is_up_long = now.boottime_ms >= UPTIME_BEFORE_CREDIT_MS
+    if gap_from_ms is not None and is_up_long and _is_steady(steady, now.boottime_ms):
+        credited_ms = max(0, wall_ms - now.boottime_ms - gap_from_ms - CLOCK_ERROR_MS)
+        gap_from_ms = None
+    return Heartbeat(
+        boots=(*before, replace(last, seen_ms=now.boottime_ms, credited_ms=credited_ms)),
+        wall_ms=wall_ms,
+        steady=steady,
+        gap_from_ms=gap_from_ms,
+    )
+
+
+def _steady(known: Steady | None, now: Instant) -> Steady | None:
+    """Return since when the wall clock has been steady."""
+    if not now.is_synchronised or now.wall_ms < 0:
+        return None
+    if known is not None:
+        away_ms = (now.wall_ms - known.wall_ms) - (now.boottime_ms - known.boottime_ms)
+        if abs(away_ms) <= CLOCK_ERROR_MS:
+            return known
+    return Steady(boottime_ms=now.boottime_ms, wall_ms=now.wall_ms)
+
+
+def _is_steady(steady: Steady | None, boottime_ms: int) -> bool:
+    return steady is not None and boottime_ms - steady.boottime_ms >= STEADY_MS
+
+
+def elapsed_ms(boot_id: str, boottime_ms: int, heartbeat: Heartbeat, now: Instant) -> int:
+    """Return how long ago something was, counting only what nobody can doubt.
+
+    Args:
+        boot_id: When it was.
+        boottime_ms: When in that boot.
+        heartbeat: Of the disk it lies on.
+        now: This moment.
+
+    Returns:
+        Milliseconds; below 0 if that moment was later than this boot has come.
+    """
+    boots = beat(heartbeat, now).boots
+    at = next((number for number in reversed(range(len(boots))) if boots[number].boot_id == boot_id), None)
+    if at is None:
+        # Of a boot before the list, or of one between that was never seen: only the present one is surely after it.
+        return _counted(boots)[-1]
+    if at == len(boots) - 1:
+        return now.boottime_ms - boottime_ms
+    counted = _counted(boots)
+    after = sum(counted[number] + boots[number].credited_ms for number in range(at + 1, len(boots)))
+    return boots[at].seen_ms - boottime_ms + after
+
+
+def _counted(boots: tuple[Boot, ...]) -> list[int]:
+    """Return what each boot counts: all its time, less what was counted under the same id before."""
+    highest: dict[str, int] = {}
+    counted = []
+    for boot in boots:
+        known = highest.get(boot.boot_id, 0)
+        counted.append(max(0, boot.seen_ms - known))
+        highest[boot.boot_id] = max(known, boot.seen_ms)
+    return counted
+
+
+def due(marker: ReplicaMarker, heartbeat: Heartbeat | None, now: Instant) -> Verdict:
+    """Say whether something set aside may be purged.
+
+    Args:
+        marker: Its marker, just read.
+        heartbeat: Of its work root; ``None`` if that is missing or cannot be read.
+        now: This moment.
+    """
+    if marker.intent is Intent.INCOMING:
+        return Held(why="it is on its way in, not out")
+    if marker.delay_ms is None:
+        return Held(why="it has no deadline; an operator decides")
+    if heartbeat is None:
+        return Held(why="the heartbeat of its work root is missing or cannot be read")
+    elapsed = elapsed_ms(marker.boot_id, marker.boottime_ms, heartbeat, now)
+    remaining = marker.delay_ms - elapsed
+    if remaining <= 0:
+        return Due(elapsed_ms=elapsed)
+    return NotYet(remaining_ms=remaining, at_earliest_wall_ms=now.wall_ms + remaining)

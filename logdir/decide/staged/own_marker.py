@@ -1,0 +1,46 @@
+"""Whether the marker of a staged replica speaks for the directory it lies in, on this host and log dir.
+
+Not here: what may become of the replica (``restore``, ``adopt_here``), reading the marker (``observe.replicas``).
+
+Spec: design §3.3; attacks A25.
+"""
+
+from __future__ import annotations
+
+from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.errors import ANOTHERS_DISK
+from logdir.formats.own.replica_marker import BY_HAND, Intent, ReplicaMarker
+from logdir.names import METADATA_TOPIC
+from logdir.observe.facts import LogDirFacts, SetAside
+
+
+def refuse_foreign(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+    """Return the refusal of a staged replica whose marker is not its own, else ``None``.
+
+    Args:
+        one: Its log dir.
+        item: The staged replica.
+        marker: Its marker.
+    """
+    where = item.log_dir, f"deleting/{item.name}"
+    for word, said, true in (
+        ("cluster", marker.cluster_id, one.cluster_id),
+        ("node", marker.node_id, one.node_id),
+        ("directory id", marker.directory_id, one.directory_id),
+    ):
+        # A log dir of before 3.7 had no directory id; it may be given one, it never loses or changes it.
+        is_new = word == "directory id" and said is None
+        if said != true and not is_new:
+            return refuse(*where, Why.FOREIGN, f"{word} {true}", f"{said}", ANOTHERS_DISK)
+    if marker.birth_inode != item.inode:
+        return refuse(
+            *where, Why.FOREIGN, f"a marker of inode {item.inode}", f"{marker.birth_inode}: it was copied", BY_HAND
+        )
+    if marker.intent is Intent.INCOMING:
+        return refuse(*where, Why.HELD, "a staged or captured replica", "one on its way in")
+    if marker.topic == METADATA_TOPIC:
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+    if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
+        found = f"a marker of {marker.topic_id}_{marker.partition}"
+        return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, BY_HAND)
+    return None

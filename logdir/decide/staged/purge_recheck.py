@@ -1,0 +1,247 @@
+"""The look before a purge: what was staged because the cluster said so is asked about once more.
+
+What is wanted again is never purged, nor what other nodes were to hold and, by now, none that answers does. What was
+staged by the metadata log, or the live cluster, needs evidence newer than its staging: the same log read twice is one
+look. What a FULL request left out waits while another one is wanted.
+
+What an operator staged although the cluster assigns it here goes only once a live replica of it is in the ISR here, and
+another broker was when it was staged; or is in the ISR of another broker, and the operator says so; or once metadata
+that is newer than its staging shows that it is not assigned here any more. Silence lets nothing of it go. What the
+broker's own log says to its end, committed or not, counts for a replica, never against it.
+
+Not here: when a deadline has passed (``purge``, ``deadline``).
+
+Spec: design §4; attacks A2, A28, A43, A46, A48.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from logdir.cluster.assignment import Says, claim
+from logdir.cluster.image import Image, Source
+from logdir.decide.candidate import is_held_elsewhere, refuse_last_copy
+from logdir.decide.image.assignment import is_kept_for_last, other_in_sync
+from logdir.decide.image.trust import YOUNGER_BY_MS
+from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
+from logdir.decide.staged.wanted import HAS_A_TWIN, has_live_copy, is_wanted
+from logdir.errors import Problem
+from logdir.evidence import Present, Proof, Removed, Unknown
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import ReplicaMarker
+from logdir.observe.facts import Known, SetAside, identity_of
+from logdir.reasons import Reason
+from logdir.text import quoted
+
+MINUTE_MS = 60 * 1000
+_LOOKED_UP = frozenset((Proof.METADATA_LOG, Proof.LIVE_CLUSTER))
+"""Proofs that can be looked up again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondLook:
+    """What is known when a deadline has passed."""
+
+    image: Image | None
+    """One that may be used (``trust.check_image``); ``None``: there is none."""
+    aged: Image | None = None
+    """One that is only too old to prove anything: what it wants is not removed all the same."""
+    latest: tuple[Image, ...] = ()
+    """Logs to their end, the broker's own among them, which may not all be committed: they can only keep a replica."""
+    used: ControllerFile | None
+    held: Problem | None = None
+    """Why all purges are held, of ``trust.check_image``."""
+    blind: Problem | None = None
+    """Why there is no image where there should be one: nothing is purged but what the operator names."""
+    is_named: bool = False
+    """The operator names what goes now (``--even-if-early``, ``--even-if-last``), also where there is no image."""
+    is_even_if_assigned: bool = False
+    """The operator purges also what is still assigned here, if a live replica of it is in the ISR of another broker."""
+    is_even_if_last: bool = False
+    """The operator purges also what was staged as the only in-sync replica, or with nothing known."""
+
+
+def against_purge(look: SecondLook, item: SetAside, known: Known) -> Refusal | None:
+    """Return why something set aside may not be purged although its time has come, ``None`` if it may.
+
+    Args:
+        look: What is known now.
+        item: With its marker just read; one without is held anyway.
+        known: What lies on every log dir configured for the broker.
+    """
+    where = item.log_dir, f"deleting/{item.name}"
+    marker = item.marker
+    if look.held is not None:
+        return Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=look.held)
+    if marker is None:
+        blind = None if look.is_named else look.blind
+        return None if blind is None else Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=blind)
+    if is_kept_for_last(marker):
+        return None if look.is_even_if_last else _against_the_last(*where, item, known)
+    if look.blind is not None and not look.is_named:
+        return _against_blind(look, look.blind, item, marker, known)
+    images = [image for image in (look.image, look.aged) if image is not None]
+    if marker.reason is Reason.OPERATOR:
+        return _against_deliberate(look, images, item, marker, known)
+    if any(is_wanted(image, item) is not None for image in (*images, *_beyond(images, look.latest))):
+        if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, known):
+            return refuse(
+                *where, Why.WANTED, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
+            )
+    elif marker.reason not in HAS_A_TWIN:
+        for image in (*images, *_beyond(images, look.latest)):
+            if (refusal := _against_last_copy(image, item)) is not None:
+                return refusal
+    if marker.reason is Reason.ABSENT and (look.used is None or look.used.is_full_wanted):
+        expected = "a FULL request after the last gap"
+        return refuse(*where, Why.NO_EVIDENCE, expected, "FULL wanted: one may have been missed", "wait for it")
+    if isinstance(marker.evidence, Removed) and marker.evidence.proof in _LOOKED_UP:
+        return _against_old_evidence(look.image, item, marker.staged_at_ms)
+    return None
+
+
+def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
+    """Return the own logs that go on behind what is known to be committed."""
+    known = max((image.offset for image in images if image.source is Source.METADATA_LOG), default=-1)
+    return [image for image in latest if image.offset > known]
+
+
+def _against_deliberate(
+    look: SecondLook, images: Sequence[Image], item: SetAside, marker: ReplicaMarker, known: Known
+) -> Refusal | None:
+    """Return why what an operator staged may not be purged, ``None`` if it may."""
+    every = [*images, *_beyond(images, look.latest)]
+    for image in every:
+        if is_wanted(image, item) is not None:
+            refusal = _against_assigned(look, image, item, marker, known)
+            if refusal is not None:
+                return refusal
+    if any(is_wanted(image, item) is not None for image in images):
+        return None
+    if _was_assigned(marker) and not any(_shows_not_here(image, item, marker) for image in images):
+        return _against_silence(item.log_dir, f"deleting/{item.name}", images)
+    if not _has_live_copy(item, known):
+        for image in every:
+            if (refusal := _against_last_copy(image, item)) is not None:
+                return refusal
+    return None
+
+
+def _shows_not_here(image: Image, item: SetAside, marker: ReplicaMarker) -> bool:
+    """Whether an image shows that what was assigned here when it was staged no longer is."""
+    said = claim(image, item.topic, item.topic_id, item.partition)
+    if said.says is Says.REMOVED and not said.has_left:
+        return True  # a topic id never comes back
+    return said.says is not Says.UNSPOKEN and _is_news(image, marker)
+
+
+def _is_news(image: Image, marker: ReplicaMarker) -> bool:
+    """Whether an image is surely of after the staging: what was known then held this very copy."""
+    began_ms = max(marker.staged_at_ms, marker.evidence.as_of_ms if isinstance(marker.evidence, Removed) else 0)
+    return image.is_dated and image.as_of_ms - began_ms > YOUNGER_BY_MS
+
+
+def _was_assigned(marker: ReplicaMarker) -> bool:
+    """Whether it was assigned here, and another broker was in its ISR, when it was staged."""
+    return isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE
+
+
+def _against_blind(look: SecondLook, blind: Problem, item: SetAside, marker: ReplicaMarker, known: Known) -> Refusal:
+    """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
+    where = item.log_dir, f"deleting/{item.name}"
+    if _was_assigned(marker):
+        return _against_silence(*where)
+    fix = blind.fix or "name another source with --from"
+    if against_purge(replace(look, blind=None), item, known) is None:
+        if marker.reason is not Reason.OPERATOR:
+            fix += ", or, once it is due, name it with --even-if-early"
+        else:
+            fix += f", or name it with --even-if-early{' --include-held' if marker.delay_ms is None else ''}"
+    return Refusal(log_dir=where[0], path=where[1], why=Why.HELD, problem=blind._replace(fix=fix))
+
+
+def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> Refusal:
+    expected = "a live replica of it in the ISR: it was assigned here when it was staged"
+    found, fix = "no metadata log that can be read", "name a metadata log that can be read with --from"
+    if images:
+        found = (
+            f"metadata that does not show it, and is not {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
+        )
+        fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
+    return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
+
+
+def _against_the_last(log_dir: str, path: str, item: SetAside, known: Known) -> Refusal:
+    is_last = item.marker is not None and isinstance(item.marker.evidence, Present)
+    found = "the only in-sync replica when it was staged" if is_last else "staged with nothing known of its assignment"
+    name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
+    copies = known.set_aside(identity_of(item), Kind.STAGED, Kind.PURGING, Kind.INCOMING)
+    # Without both all of them would go: two disks may hold a copy of one name.
+    which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
+    fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
+    return refuse_as(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
+
+
+def _against_assigned(
+    look: SecondLook, image: Image, item: SetAside, marker: ReplicaMarker, known: Known
+) -> Refusal | None:
+    """Return why what is still assigned here may not be purged, ``None`` if it may."""
+    where = item.log_dir, f"deleting/{item.name}"
+    one = claim(image, item.topic, item.topic_id, item.partition).partition
+    is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
+    if is_live_here and _is_news(image, marker) and _was_assigned(marker):
+        return None
+    elsewhere = () if one is None else other_in_sync(image, one)
+    if elsewhere and look.is_even_if_assigned:
+        return None
+    expected = "a live replica of it in the ISR here, since it was staged"
+    if not _was_assigned(marker):
+        expected = "a live replica of it in the ISR of another broker"
+    found = "still assigned here"
+    fix = "start the broker until its replica is in the ISR, and ask again with newer metadata"
+    if elsewhere:
+        found += f", in the ISR of node {', '.join(map(str, elsewhere))}"
+        fix += ", or say --even-if-assigned" if _was_assigned(marker) else ""
+        if not _was_assigned(marker):
+            fix = "it goes once you say --even-if-assigned"
+    elif not _was_assigned(marker):
+        fix = "logdirctl staged restore takes it back; it goes once another broker is in the ISR"
+    return refuse_as(*where, Why.STILL_ASSIGNED, expected, found, fix)
+
+
+def _has_live_copy(item: SetAside, known: Known) -> bool:
+    return has_live_copy(item, known.replicas(identity_of(item), Kind.LIVE))
+
+
+def _against_last_copy(image: Image, item: SetAside) -> Refusal | None:
+    """Refuse what is assigned elsewhere, if nobody who answers holds it there any more."""
+    if image.source is not Source.METADATA_LOG:
+        return None  # no other source says who answers
+    one = claim(image, item.topic, item.topic_id, item.partition).partition
+    if one is None or is_held_elsewhere(image, one):
+        return None
+    return refuse_last_copy(item.log_dir, f"deleting/{item.name}", "logdirctl staged hold")
+
+
+def _against_old_evidence(image: Image | None, item: SetAside, staged_at_ms: int) -> Refusal | None:
+    where = item.log_dir, f"deleting/{item.name}"
+    expected = (
+        f"metadata that shows it gone, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
+    )
+    fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
+    if image is None:
+        return refuse(*where, Why.NO_EVIDENCE, expected, "no metadata that may be used", fix)
+    said = claim(image, item.topic, item.topic_id, item.partition)
+    if isinstance(said.evidence, Unknown):
+        return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that says nothing of it", fix)
+    if not image.is_dated:
+        return refuse(
+            *where, Why.NO_EVIDENCE, expected, f"{image.origin}, of which nothing says when it was taken", fix
+        )
+    age_ms = image.as_of_ms - staged_at_ms
+    if age_ms > YOUNGER_BY_MS:
+        return None
+    found = "metadata of before its staging" if age_ms <= 0 else f"metadata {age_ms // MINUTE_MS} minutes newer"
+    return refuse(*where, Why.NO_EVIDENCE, expected, found, fix)

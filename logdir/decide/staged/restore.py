@@ -1,0 +1,368 @@
+"""What to take back: its kind first, then either an action or what speaks against it.
+
+Rename: the id is known to be still assigned here, the directory is renamed back. Adopt: the id is gone, the files can
+be adopted by a re-created topic. Export: they are copied to a place outside. Only a rename is an action of this module.
+What is not known to be assigned is renamed only if the operator says so, and what is known to be gone never.
+
+Every configured log dir is looked at: a broker stops over a replica that is there twice, and a ``-future`` would be
+promoted over the one taken back.
+
+Not here: doing it (``disk.staging``), adopting and exporting.
+
+Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.4, §10.5, §10.6; attacks A13, A15, A16, A25, A36, A43, A47.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from logdir.decide.image.assignment import Assigned, Assignment, ClusterState, assignment_of, remedy
+from logdir.decide.refusal import (
+    CHOOSE,
+    FINISH_MOVE,
+    Refusal,
+    Why,
+    at,
+    refuse,
+    refuse_as,
+    refuse_closed,
+    refuse_marker,
+)
+from logdir.decide.staged.own_marker import refuse_foreign
+from logdir.errors import InvalidNameError
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.names import (
+    DirForm,
+    is_prefix,
+    name_for,
+    parse_id_dir,
+    parse_partition_dir,
+)
+from logdir.observe.facts import Identity, Known, LogDirFacts, SetAside, identity_of
+
+
+class RestoreClass(Enum):
+    """What can become of something set aside."""
+
+    RENAME_BACK = "a"
+    ADOPT = "b"
+    EXPORT = "c"
+
+
+_SAYS = {
+    RestoreClass.RENAME_BACK: "rename",
+    RestoreClass.ADOPT: (
+        "adopt: create the topic again with as many partitions, stop every broker of its replicas, then type "
+        "logdirctl staged adopt on each: a follower restored alone truncates to an empty leader at once"
+    ),
+    RestoreClass.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",
+}
+A_BROKER_DOES = (
+    "a broker of 3.7 or later renames it -stray at its start, one of 3.6 or earlier erases it within about a minute"
+)
+"""What becomes of a directory that is renamed back while its topic id is gone (kafka-behaviour §10.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest:
+    """What is asked."""
+
+    selected: tuple[tuple[str, str], ...]
+    """Log dir as configured, and name under ``deleting/``."""
+    cluster: ClusterState
+    """What the cluster says of them."""
+    is_choice: bool = False
+    """The operator has seen that there are several copies, and chose these."""
+    is_even_if_unknown: bool = False
+    """The operator renames back also what is not known to be assigned here; never what is known to be gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Take one replica back; what ``disk.staging`` is given."""
+
+    log_dir: str
+    name: str
+    """Under ``deleting/``."""
+    marker: ReplicaMarker
+    path: str
+    """Where it shall live, relative to the log dir."""
+    drop_last_indexes: bool
+    restore_class: RestoreClass
+    says: str
+    """Its kind and on what that rests, in words; to be said before anything is done."""
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Return the entries that are put back."""
+        return self.marker.checkpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """What follows from a request; each selected item is in one of them once."""
+
+    actions: tuple[Restore, ...]
+    """In the order of the log dirs, then of names."""
+    refusals: tuple[Refusal, ...]
+
+
+def class_of(assigned: Assigned) -> RestoreClass:
+    """Return the best that can become of a staged replica; a rename is no promise where nothing is known."""
+    match assigned:
+        case Assigned.HERE | Assigned.UNKNOWN:
+            return RestoreClass.RENAME_BACK
+        case Assigned.GONE:
+            return RestoreClass.ADOPT
+        case Assigned.NOT_HERE:
+            return RestoreClass.EXPORT
+
+
+def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> RestorePlan:
+    """Decide what to take back.
+
+    Args:
+        request: What is asked.
+        facts: Of every log dir configured for the broker, in that order, seen under all locks.
+    """
+    known = Known(facts)
+    actions: list[Restore] = []
+    refusals: list[Refusal] = []
+    by_place = {
+        (one.log_dir, item.name): (one, item)
+        for one in facts
+        for item in one.set_aside
+        if item.kind is not Kind.INCOMING
+    }
+    order = {one.log_dir: number for number, one in enumerate(facts)}
+    selected = sorted(set(request.selected), key=lambda place: (order.get(place[0], len(order)), place))
+    for log_dir, name in selected:
+        found = by_place.get((log_dir, name))
+        if found is None:
+            missing = "none there; look for it in the other log dirs"
+            where = _where(log_dir, name)
+            decided: Restore | Refusal | None = _against_disks(facts, *where) or refuse(
+                *where, Why.NOT_THERE, "something set aside", missing
+            )
+        else:
+            decided = _decide(request, facts, known, *found)
+        if isinstance(decided, Refusal):
+            refusals.append(decided)
+        elif decided is not None:
+            actions.append(decided)
+    plan = _without_rivals(actions, refusals)
+    places = {where: item.place for where, (_, item) in by_place.items()}
+    return replace(plan, refusals=tuple(_at_place(places, one) for one in plan.refusals))
+
+
+def _where(log_dir: str, name: str) -> tuple[str, str]:
+    """Return a staged replica by its log dir and its path relative to its work root."""
+    return log_dir, f"deleting/{name}"
+
+
+def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusal:
+    place = places.get((refusal.log_dir, refusal.path.rpartition("/")[2]))
+    return refusal if place is None else at(place, refusal)
+
+
+def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> RestorePlan:
+    """Refuse all of several that would become one name or one id and partition."""
+    claims: dict[tuple[str | TopicId, int], list[Restore]] = {}
+    for action in actions:
+        for key in _claimed(action.marker):
+            claims.setdefault(key, []).append(action)
+    kept = []
+    more = []
+    for action in actions:
+        rivals = {
+            f"{one.log_dir}: {one.name}" for key in _claimed(action.marker) for one in claims[key] if one is not action
+        }
+        if not rivals:
+            kept.append(action)
+            continue
+        found = f"also {' and '.join(sorted(rivals))}"
+        more.append(refuse(*_where(action.log_dir, action.name), Why.CHOICE, "one copy of it", found, CHOOSE))
+    return RestorePlan(actions=tuple(kept), refusals=(*refusals, *more))
+
+
+def _claimed(marker: ReplicaMarker) -> tuple[tuple[str | TopicId, int], ...]:
+    known = (marker.topic,) if marker.topic_id is None else (marker.topic, marker.topic_id)
+    return tuple((one, marker.partition) for one in known)
+
+
+def _decide(
+    request: RestoreRequest, facts: Sequence[LogDirFacts], known: Known, one: LogDirFacts, item: SetAside
+) -> Restore | Refusal:
+    where = _where(item.log_dir, item.name)
+    if (closed := refuse_closed(*where, one.closed)) is not None:
+        return closed
+    if item.kind is Kind.PURGING:
+        return refuse(*where, Why.PURGING, "something set aside", "its removal has begun: parts of it are gone")
+    marker = item.marker
+    if marker is None or item.problem is not None:
+        return refuse_marker(*where, item.problem)
+    refusal = (
+        _against_disks(facts, *where)
+        or _against_marker(one, item, marker)
+        or _against_twins(known, item, marker)
+        or _against_copies(request, known, item)
+    )
+    if refusal is not None:
+        return refusal
+    assignment = assignment_of(request.cluster, item)
+    return _against_assignment(request, item, assignment) or _restore(one, item, marker, assignment)
+
+
+def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Refusal | None:
+    for other in facts:
+        if other.problem is not None:
+            return refuse(
+                log_dir,
+                path,
+                Why.UNREADABLE_LOG_DIR,
+                "every configured log dir readable: one of them may hold it live",
+                f"{other.problem.path}: {other.problem.found}",
+                "mount or repair it first",
+            )
+    return None
+
+
+def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+    where = _where(item.log_dir, item.name)
+    if (foreign := refuse_foreign(one, item, marker)) is not None:
+        return foreign
+    if _may_be_cut(marker):
+        found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
+        fix = "logdirctl staged adopt gives it to a re-created topic, or logdirctl staged export copies it"
+        return refuse(*where, Why.NO_NAME, "the whole name of its topic", found, fix)
+    path = live_path(marker)
+    if path is None:
+        expected = "a path of its own topic and partition"
+        return refuse(*where, Why.FOREIGN, expected, marker.path, BY_HAND)
+    if one.layout != "empty" and ("topic-id" if "/" in path else "topic-name") != one.layout:
+        found = f"a path of the other layout, {path}"
+        fix = "it is restored once live replicas lie as it did: logdirctl layout rollback takes them to topic names"
+        if "/" in path:
+            fix = "logdirctl staged export copies it; it lay under its topic id, and is restored into that layout only"
+        return refuse(*where, Why.OTHER_LAYOUT, f"the layout of the log dir, {one.layout}", found, fix)
+    return None
+
+
+def live_path(marker: ReplicaMarker) -> str | None:
+    """Return where something set aside lives when taken back, relative to its log dir.
+
+    Returns:
+        ``None`` if the path in its marker is not one of its topic, id and partition, or nothing says its topic whole:
+        of a name that Kafka may have cut to fit, what is left of it is not the topic.
+    """
+    prefix, slash, name = marker.path.rpartition("/")
+    if slash:
+        parsed = parse_id_dir(name)
+        is_own = parsed is not None and (parsed.topic_id, parsed.partition) == (marker.topic_id, marker.partition)
+        return marker.path if is_own and is_prefix(prefix) and name.startswith(prefix) else None
+    parts = parse_partition_dir(name)
+    if parts is None or parts.partition != marker.partition or parts.form is DirForm.FUTURE:
+        return None
+    if _may_be_cut(marker):
+        return None
+    try:
+        # Where Kafka cut the name, the topic was told by somebody: of it Kafka makes this name.
+        if name_for(marker.topic, parts.partition, parts.form, parts.unique) != name:
+            return None
+        return name_for(marker.topic, marker.partition, DirForm.CURRENT)
+    except InvalidNameError:
+        return None
+
+
+def _may_be_cut(marker: ReplicaMarker) -> bool:
+    """Whether its topic may be what Kafka left of the name when it cut that to fit, and nothing says the rest."""
+    parts = parse_partition_dir(marker.path)
+    return parts is not None and parts.is_truncated and marker.topic == parts.topic
+
+
+def _identity(item: SetAside, marker: ReplicaMarker) -> Identity:
+    return Identity(topic=marker.topic, topic_id=marker.topic_id or item.topic_id, partition=marker.partition)
+
+
+def _id_words(topic_id: TopicId | None) -> str:
+    return "without a topic id" if topic_id is None else f"id {topic_id}"
+
+
+def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+    where = _where(item.log_dir, item.name)
+    identity = _identity(item, marker)
+    live = known.replicas(identity, Kind.LIVE)
+    if live:
+        found = " and ".join(f"{one.log_dir}/{one.path} ({_id_words(one.topic_id)})" for one in live)
+        by_id = "" if marker.topic_id is None else f" or {marker.topic_id}_{marker.partition}"
+        expected = f"no live {marker.topic}-{marker.partition}{by_id} on any disk"
+        return refuse(*where, Why.LIVE_TWIN, expected, found, "a broker stops over two; set the live one aside first")
+    futures = known.replicas(identity, Kind.FUTURE)
+    if futures:
+        found = " and ".join(f"{one.log_dir}/{one.path}" for one in futures)
+        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, FINISH_MOVE)
+    coming = known.set_aside(identity, Kind.INCOMING)
+    if coming:
+        found = " and ".join(one.place for one in coming)
+        return refuse(*where, Why.ON_ITS_WAY, "no copy of it on its way in", found, "finish or undo that move")
+    return None
+
+
+def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Refusal | None:
+    copies = [one for one in known.set_aside(identity_of(item), Kind.STAGED) if one is not item]
+    # Of one name but another id is another topic's; it is no copy.
+    copies = [one for one in copies if one.topic_id == item.topic_id]
+    if not copies or request.is_choice:
+        return None
+    found = " and ".join(one.place for one in copies)
+    expected = "one staged copy of it, or the operator's choice"
+    return refuse(*_where(item.log_dir, item.name), Why.CHOICE, expected, f"also {found}", CHOOSE)
+
+
+def _against_assignment(request: RestoreRequest, item: SetAside, found: Assignment) -> Refusal | None:
+    where = _where(item.log_dir, item.name)
+    expected = "a replica that is known to be still assigned here"
+    either = f"{_SAYS[RestoreClass.ADOPT]}; or {_SAYS[RestoreClass.EXPORT]}"
+    match found.state:
+        case Assigned.HERE:
+            return None
+        case Assigned.GONE:
+            fix = f"{A_BROKER_DOES}; {either}"
+            return refuse_as(*where, Why.TOPIC_GONE, expected, f"its topic id is gone: {found.why}", fix)
+        case Assigned.NOT_HERE:
+            fix = f"{A_BROKER_DOES}; {_SAYS[RestoreClass.EXPORT]}"
+            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+        case Assigned.UNKNOWN:
+            if request.is_even_if_unknown:
+                return None
+            source = remedy(request.cluster, "name a newer source with --from or --high-watermark")
+            fix = (
+                f"if its topic id is gone, {A_BROKER_DOES}; {source}, "
+                f"or rename it back all the same with --even-if-unknown"
+            )
+            return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)
+
+
+def _restore(one: LogDirFacts, item: SetAside, marker: ReplicaMarker, assignment: Assignment) -> Restore:
+    path = live_path(marker)
+    if path is None:
+        raise ValueError(f"refused before: {marker.path}")
+    says = f"{_SAYS[RestoreClass.RENAME_BACK]}: {assignment.why}"
+    if assignment.state is not Assigned.HERE:
+        says += f"; if its topic id is gone, {A_BROKER_DOES}"
+    if marker.tiered:
+        says += "; the local part only: the rest lay in remote storage"
+    return Restore(
+        log_dir=item.log_dir,
+        name=item.name,
+        marker=marker,
+        path=path,
+        # Without Kafka's clean marker a broker rebuilds the indexes itself; with it, it would trust zeros.
+        drop_last_indexes=not marker.clean and one.has_clean_marker,
+        restore_class=RestoreClass.RENAME_BACK,
+        says=says,
+    )

@@ -1,0 +1,111 @@
+"""What was set aside and is wanted again: it is never purged, and taking it back is proposed.
+
+A source of a move, a loser of two copies, or what a broker had deleted after a move, is wanted all along: there a live
+copy on a disk of this broker is enough. Of another id, or in a directory that cannot be read, it is none.
+
+Not here: whether it can be taken back (``restore``), the look before a purge (``second_look``).
+
+Spec: design §4; attacks A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from logdir.cluster.assignment import claim
+from logdir.cluster.image import Image
+from logdir.decide.reconcile_action import HoldStaged
+from logdir.decide.refusal import UNTOUCHED, Refusal, Why, at, refuse
+from logdir.evidence import Evidence, Present, Proof, Removed
+from logdir.formats.own.inventory import Kind
+from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.reasons import Reason
+
+HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED))
+"""Set aside while the id was wanted: with a live copy here, that is as it should be."""
+_Key = tuple[str | bytes, int]
+
+
+def is_wanted(image: Image, item: SetAside) -> Evidence | None:
+    """Return the evidence that the replica set aside is wanted, ``None`` if the image does not say so."""
+    said = claim(image, item.topic, item.topic_id, item.partition)
+    return said.evidence if isinstance(said.evidence, Present) else None
+
+
+def hold_what_is_wanted(
+    image: Image, facts: Sequence[LogDirFacts], usable: Collection[LogDirFacts], refusals: list[Refusal]
+) -> tuple[HoldStaged, ...]:
+    """Return what must lose its deadline.
+
+    Args:
+        image: Any that may be used.
+        facts: Of every log dir.
+        usable: Those in which something may be done.
+        refusals: What is wanted and has no deadline to lose is added to them.
+    """
+    wanted = [
+        (item, evidence)
+        for one in usable
+        for item in one.set_aside
+        if item.kind is not Kind.INCOMING and (evidence := is_wanted(image, item)) is not None
+    ]
+    if not wanted:
+        return ()
+    live = live_namesakes(facts, {key for item, _ in wanted for key in keys_of(item)})
+    found = []
+    for item, evidence in wanted:
+        decided = _decide(item, evidence, [replica for key in keys_of(item) for replica in live.get(key, ())])
+        if isinstance(decided, HoldStaged):
+            found.append(decided)
+        elif decided is not None:
+            refusals.append(at(item.place, decided))
+    return tuple(found)
+
+
+def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[_Key]) -> dict[_Key, list[Replica]]:
+    """Return the live replicas under each of these names or ids, where there are any."""
+    found: dict[_Key, list[Replica]] = {}
+    for one in facts:
+        for replica in one.replicas:
+            if replica.kind is Kind.LIVE:
+                for key in keys_of(replica):
+                    if key in keys:
+                        found.setdefault(key, []).append(replica)
+    return found
+
+
+def keys_of(item: SetAside | Replica) -> tuple[_Key, ...]:
+    """Return the names by which a replica may be known."""
+    by_name: tuple[_Key, ...] = () if item.topic is None else ((item.topic, item.partition),)
+    return by_name if item.topic_id is None else ((bytes(item.topic_id), item.partition), *by_name)
+
+
+def has_live_copy(item: SetAside, namesakes: Iterable[Replica]) -> bool:
+    """Whether one of the live replicas of its name or id is a copy of what was set aside, by all that can be told."""
+    return any(
+        UNTOUCHED.isdisjoint(replica.problems)
+        and (None in (replica.topic_id, item.topic_id) or replica.topic_id == item.topic_id)
+        for replica in namesakes
+    )
+
+
+def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
+    where = item.log_dir, f"deleting/{item.name}"
+    expected = "nothing set aside that the cluster wants"
+    if item.kind is Kind.PURGING:
+        return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun")
+    marker = item.marker
+    if marker is None or item.problem is not None:
+        return refuse(*where, Why.HELD, expected, "it is wanted again, and its marker is not to be used", "look at it")
+    if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
+        return None
+    if isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE:
+        return None  # it was assigned here when it was staged; its purge asks for a live replica in the ISR
+    if not namesakes:
+        proposes = "logdirctl staged restore takes it back while its broker is stopped"
+    else:
+        twin = namesakes[0]
+        proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"
+    if marker.delay_ms is None:
+        return refuse(*where, Why.WANTED, expected, "it is wanted again; it has no deadline", proposes)
+    return HoldStaged(log_dir=item.log_dir, name=item.name, marker=marker, evidence=evidence, proposes=proposes)

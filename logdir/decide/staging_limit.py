@@ -1,0 +1,200 @@
+"""The brake: no more than a tenth of a broker's partitions is set aside within 24 hours unless a person says so.
+
+Counted over all disks together. One topic may always go. A topic all of whose local replicas would go needs the
+stronger proof: that its id was removed, not only that something did not name it. What is a copy of something live
+(reason *moved*) is no loss and is not counted.
+
+The record of each work root is read, and the highest wins; one that is missing or unreadable holds. What was counted is
+forgotten after 24 hours by a clock the kernel calls synchronised, and by no other.
+
+Not here: the file (``formats.brake_file``), reading and writing it (``disk.brake``).
+
+Spec: design §2 law 1, §3.3; attacks A4, A38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from logdir.clock import Instant
+from logdir.decide.staged.deadline import UPTIME_BEFORE_CREDIT_MS
+from logdir.errors import Problem
+from logdir.evidence import Evidence, Proof, Removed
+from logdir.formats.own.staging_limit_file import MAX_COUNTS, Count
+
+SETTING = "reconcile.max.staged.percent"
+DEFAULT_PERCENT = 10
+WINDOW_MS = 24 * 60 * 60 * 1000
+STRONG = frozenset({
+    Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED, Proof.OPERATOR,
+    Proof.IN_SYNC_ELSEWHERE,
+})  # fmt: skip
+"""What shows that an id was removed. A FULL request only leaves it out (attacks A4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What would be set aside in one decision."""
+
+    partitions: int
+    topics: int
+    live: int
+    """Live replicas of the broker before it."""
+    whole_topics: tuple[str, ...]
+    """Those with no live replica left on this broker after it."""
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """It may go, once the record is durable in every work root."""
+
+    record: tuple[Count, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Braked:
+    """It waits until an operator confirms it."""
+
+    problem: Problem
+    record: tuple[Count, ...] | None
+    """To be written if it differs, so that what had no instant begins to age; ``None``: write nothing."""
+
+
+Verdict = Released | Braked
+
+
+def is_strong(evidence: Evidence) -> bool:
+    """Whether evidence shows that an id was removed, by more than silence."""
+    return isinstance(evidence, Removed) and evidence.proof in STRONG
+
+
+def is_counted(evidence: Evidence) -> bool:
+    """Whether setting aside on this evidence takes anything from view."""
+    return not (isinstance(evidence, Removed) and evidence.proof is Proof.PUBLISHED_COPY)
+
+
+def highest(records: Iterable[tuple[Count, ...] | None]) -> tuple[Count, ...] | None:
+    """Return the record that holds for the broker.
+
+    Args:
+        records: Of all its work roots; ``None`` for one that is missing or unreadable.
+
+    Returns:
+        Of each instant the highest count, in order: what one root has and another lacks was cut off by a crash.
+        ``None`` if any is ``None``, or there is none.
+    """
+    found: dict[tuple[int, int], Count] = {}
+    seen = False
+    for record in records:
+        if record is None:
+            return None
+        seen = True
+        repeated: dict[int, int] = {}
+        for count in record:
+            repeated[count.instant_ms] = repeated.get(count.instant_ms, 0) + 1
+            key = (count.instant_ms, repeated[count.instant_ms])
+            known = found.get(key, count)
+            found[key] = Count(
+                instant_ms=count.instant_ms,
+                partitions=max(count.partitions, known.partitions),
+                topics=max(count.topics, known.topics),
+            )
+    return tuple(found[key] for key in sorted(found)) if seen else None
+
+
+def recent(record: Sequence[Count], now: Instant) -> tuple[Count, ...]:
+    """Return what still counts.
+
+    Args:
+        record: What was counted.
+        now: This moment.
+
+    Returns:
+        What is younger than 24 hours. With a clock that is not to be trusted, all of it; with one that is, what was
+        counted without one, or in the future, is dated now.
+    """
+    if not _is_trusted(now):
+        return tuple(record)
+    dated = (
+        count if 0 < count.instant_ms <= now.wall_ms else replace(count, instant_ms=now.wall_ms) for count in record
+    )
+    return tuple(sorted(count for count in dated if now.wall_ms - count.instant_ms < WINDOW_MS))
+
+
+def _is_trusted(now: Instant) -> bool:
+    return now.is_synchronised and now.boottime_ms >= UPTIME_BEFORE_CREDIT_MS and now.wall_ms > 0
+
+
+def _fitting(counts: Sequence[Count]) -> tuple[Count, ...]:
+    """Put the oldest together under the instant of the youngest of them, so that the record fits its file."""
+    excess = len(counts) - MAX_COUNTS
+    if excess <= 0:
+        return tuple(counts)
+    old = counts[: excess + 1]
+    one = Count(
+        # 0 is no instant: together with one that has none, there is none.
+        instant_ms=0 if any(count.instant_ms == 0 for count in old) else max(count.instant_ms for count in old),
+        partitions=sum(count.partitions for count in old),
+        topics=sum(count.topics for count in old),
+    )
+    return (one, *counts[excess + 1 :])
+
+
+def judge(
+    wish: Wish,
+    record: tuple[Count, ...] | None,
+    now: Instant,
+    *,
+    percent: int = DEFAULT_PERCENT,
+    is_confirmed: bool = False,
+) -> Verdict:
+    """Say whether what would be set aside may be.
+
+    Args:
+        wish: What would be.
+        record: Of ``highest``.
+        now: This moment.
+        percent: ``reconcile.max.staged.percent``, 0 to 100.
+        is_confirmed: An operator has seen it and says yes; passes everything, and is counted all the same.
+
+    Returns:
+        The record to write first, or why it waits.
+    """
+    counted = () if record is None else recent(record, now)
+    if not is_counted(wish.evidence) or wish.partitions == 0:
+        return Released(record=_fitting(counted))
+    new = Count(instant_ms=now.wall_ms if _is_trusted(now) else 0, partitions=wish.partitions, topics=wish.topics)
+    if not is_confirmed:
+        problem = _against(wish, record, counted, percent)
+        if problem is not None:
+            return Braked(problem=problem, record=None if record is None else _fitting(counted))
+    return Released(record=_fitting(tuple(sorted((*counted, new)))))
+
+
+def _against(wish: Wish, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int) -> Problem | None:
+    fix = "look at the plan, then say --even-over-limit"
+    if record is None:
+        return Problem("refused", SETTING, "a brake.json in every work root", "one missing or unreadable", fix)
+    if wish.whole_topics and not is_strong(wish.evidence):
+        return Problem(
+            "refused",
+            SETTING,
+            "proof that the topic id was removed, where all local replicas of a topic go",
+            f"none for {', '.join(wish.whole_topics)}",
+            fix,
+        )
+    before = sum(count.partitions for count in counted)
+    # What went within the window was live at its start; without it the share would shrink with each staging.
+    allowed = (wish.live + before) * percent // 100
+    is_one_topic = wish.topics + sum(count.topics for count in counted) <= 1
+    if before + wish.partitions > allowed and not is_one_topic:
+        return Problem(
+            "refused",
+            SETTING,
+            f"at most {allowed} partitions set aside within 24 hours ({percent} %), or one topic",
+            f"{wish.partitions} more after {before}",
+            fix,
+        )
+    return None

@@ -1,0 +1,56 @@
+"""Which disks were away while the others lived on: hours behind, by their heartbeats.
+
+All work roots of a broker are folded forward together. One that was not was unmounted, dead, in another host, or put
+back to an older copy: what is staged there may have been restored or purged since, what is live may live elsewhere.
+So it is told of, and neither restored from nor staged nor purged until an operator has looked.
+
+A copy of all disks put back at once shows nothing here, nor does one that was away while nothing was changed.
+
+Not here: the file (``formats.heartbeat_file``), when it is written (``disk.heartbeat``).
+
+Spec: attacks A25; design §2 law 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logdir.formats.own.heartbeat_file import Heartbeat
+
+RETURNED_MS = 60 * 60 * 1000
+"""So far behind is no command that was cut off between two disks."""
+
+
+def returned(heartbeats: Mapping[str, Heartbeat | None]) -> Mapping[str, int]:
+    """Return how far behind the others each disk is that was away.
+
+    Args:
+        heartbeats: By log dir; ``None`` where it is missing or cannot be read.
+
+    Returns:
+        Milliseconds by log dir, of those that are an hour or more behind another.
+    """
+    known = {log_dir: beat for log_dir, beat in heartbeats.items() if beat is not None}
+    found = {}
+    for log_dir, mine in known.items():
+        behind = max((_behind_ms(mine, other) for at, other in known.items() if at != log_dir), default=0)
+        if behind >= RETURNED_MS:
+            found[log_dir] = behind
+    return found
+
+
+def _behind_ms(mine: Heartbeat, other: Heartbeat) -> int:
+    """Return how much later another disk was seen than this one, as far as both tell; 0 or less if it was not."""
+    last, latest = mine.boots[-1], other.boots[-1]
+    if len(mine.boots) > len(other.boots) and mine.boots[0].boot_id == other.boots[0].boot_id:
+        return 0  # it has lived through more
+    same = [n for n, boot in enumerate(other.boots) if boot.boot_id == last.boot_id]
+    if last.boot_id == latest.boot_id and (len(same) == 1 or latest.seen_ms >= last.seen_ms):
+        return latest.seen_ms - last.seen_ms
+    if len(mine.boots) >= len(other.boots) and any(boot.boot_id == latest.boot_id for boot in mine.boots[:-1]):
+        return 0
+    seen = 0
+    if same:
+        after = sum(boot.seen_ms + boot.credited_ms for boot in other.boots[same[-1] + 1 :])
+        seen = other.boots[same[-1]].seen_ms - last.seen_ms + after
+    return max(seen, other.wall_ms - mine.wall_ms)

@@ -1,0 +1,214 @@
+"""The writer of directories outside all log dirs: one appears under its name with everything in it durable, or not.
+
+It is filled beside its final name, as ``.{name}.{random}.partial``, which a failure removes and a kill leaves. What is
+copied into it is digested on the way, synced, read back past the page cache and compared.
+
+Not here: log dirs and work roots (``io`` is the one module that changes those); it refuses to write into one, however
+the path spells it.
+
+Spec: style §5.5; design §2 laws 8, 10; reliability §4.2 "new file".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.errors import DiskError, RefusedError
+from logdir.observe.outside import require_outside
+
+PARTIAL = ".partial"
+_DIRECTORY_MODE = 0o700
+_FILE_MODE = 0o600
+_CHUNK = 1 << 20
+_ZEROS = bytes(_CHUNK)
+
+
+@contextmanager
+def _about(path: str) -> Iterator[None]:
+    """Name the copy, whatever call of it failed: most name nothing, or what is gone again."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+
+
+class NewDirectory:
+    """A directory that is being filled."""
+
+    def __init__(self, directory: HostDirectory, destination: str) -> None:
+        self._directory = directory
+        self.destination = destination
+        """Its final name, without any link."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Make a file, durably.
+
+        Raises:
+            DiskError: it did not read back.
+            OSError: it could not be made.
+        """
+        with _about(f"{self.destination}/{name}"), self._new(name) as descriptor:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        self._require_same(name, len(data), hashlib.sha256(data).hexdigest())
+
+    def copy(self, source: int, name: str) -> tuple[int, str]:
+        """Copy an open file to a new one, durably; zeros become holes.
+
+        Args:
+            source: Its descriptor, read from its start.
+            name: Of the copy.
+
+        Returns:
+            How many bytes it has, and their SHA-256 in hexadecimal.
+
+        Raises:
+            DiskError: it did not read back.
+            OSError: a call failed.
+        """
+        digest = hashlib.sha256()
+        size = 0
+        path = f"{self.destination}/{name}"
+        with self._new(name) as descriptor:
+            while part := os.pread(source, _CHUNK, size):
+                digest.update(part)
+                # An index of the last segment is 10 MiB of them.
+                if part != _ZEROS[: len(part)]:
+                    with _about(path):
+                        _write_at(descriptor, part, size)
+                size += len(part)
+            with _about(path):
+                os.ftruncate(descriptor, size)
+                os.fsync(descriptor)
+        self._require_same(name, size, digest.hexdigest())
+        return size, digest.hexdigest()
+
+    @contextmanager
+    def _new(self, name: str) -> Iterator[int]:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with _about(f"{self.destination}/{name}"):
+            descriptor = os.open(name, flags, _FILE_MODE, dir_fd=self._directory.descriptor)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _require_same(self, name: str, size: int, wanted: str) -> None:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._directory.descriptor)
+        digest = hashlib.sha256()
+        found = 0
+        try:
+            # It is clean since its sync, so this drops it from memory and the disk has to say what it holds.
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            while part := os.pread(descriptor, _CHUNK, found):
+                digest.update(part)
+                found += len(part)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+        if (found, digest.hexdigest()) != (size, wanted):
+            raise DiskError(
+                f"{self._directory.path}/{name}",
+                expected=f"{size} bytes of SHA-256 {wanted}",
+                found=f"{found} bytes of {digest.hexdigest()}",
+                fix="do not trust that disk; name another place",
+            )
+
+
+def _write_at(descriptor: int, part: bytes, at: int) -> None:
+    view = memoryview(part)
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written
+
+
+def require_place(destination: str, forbidden: Sequence[str]) -> None:
+    """Return if ``new_directory`` would begin; reads only.
+
+    Raises:
+        RefusedError: as that.
+    """
+    _place(destination, forbidden)
+
+
+@contextmanager
+def new_directory(destination: str, forbidden: Sequence[str]) -> Iterator[NewDirectory]:
+    """Make a directory that has its name only when the body is done.
+
+    Args:
+        destination: Absolute path; must not exist, its parent must.
+        forbidden: Directories into which nothing may be put.
+
+    Yields:
+        The directory, to be filled with files.
+
+    Raises:
+        RefusedError: the name is taken, by the end too, has no parent, or lies in a forbidden directory.
+        OSError: a call failed, in the body or after it; what was made is gone again.
+    """
+    parent_path, name = _place(destination, forbidden)
+    partial = f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(4)}{PARTIAL}"
+    with HostDisk().open_top(parent_path) as parent:
+        found = parent.own_stat().owner
+        group = found.gid if found.mode & 0o2000 else os.getegid()
+        with _about(destination):
+            parent.make(partial, Owner(os.geteuid(), group, _DIRECTORY_MODE))
+        current = partial
+        try:
+            with parent.open(partial) as directory:
+                yield NewDirectory(directory, f"{parent_path.rstrip('/')}/{name}")
+                with _about(destination):
+                    directory.sync()
+            try:
+                with _about(destination):
+                    parent.rename(partial, parent, name)
+            except FileExistsError as error:
+                raise _taken(destination) from error
+            current = name
+            with _about(destination):
+                parent.sync()
+        except BaseException:
+            _clear(parent, current)
+            raise
+
+
+def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
+    path = os.path.normpath(destination)
+    above, name = os.path.split(path)
+    if not destination.startswith("/") or not name or name in (".", ".."):
+        raise RefusedError(destination, expected="an absolute path", found="another")
+    if os.path.lexists(path):
+        raise _taken(destination)
+    # Links above it are the operator's; what counts is where they lead.
+    parent = os.path.realpath(above)
+    try:
+        Path(parent).stat()
+    except OSError as error:
+        raise RefusedError(
+            destination, expected="a parent directory", found=error.strerror or error, fix="make it first"
+        ) from error
+    require_outside(destination, forbidden)
+    return parent, name
+
+
+def _taken(destination: str) -> RefusedError:
+    return RefusedError(
+        destination, expected="a name that is free", found="something", fix="nothing is ever replaced; name another"
+    )
+
+
+def _clear(parent: HostDirectory, partial: str) -> None:
+    with suppress(OSError):
+        with parent.open(partial) as directory:
+            for name in directory.names():
+                directory.unlink(name)
+        parent.remove(partial)

@@ -1,0 +1,75 @@
+"""The system calls that Python's ``os`` does not have.
+
+Only ``host`` uses them to change a disk. Errors are ``OSError`` with the path that the caller gives.
+
+Spec: reliability appendix; statx(2), renameat2(2), linkat(2), syncfs(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+
+from logdir.disk.kernel.calls import Identity
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_NOREPLACE = 1
+_EMPTY_PATH = 0x1000
+_SYMLINK_FOLLOW = 0x400
+_AT_FDCWD = -100
+_STATX_INO = 0x100
+_STATX_MNT_ID = 0x1000
+_STATX = struct.Struct("=I28xQ96xIIQ104x")
+"""``struct statx``: its mask, inode, major and minor device, and mount id."""
+_STATX_BUFFER = ctypes.c_char * _STATX.size
+
+
+def identity(descriptor: int, path: str) -> Identity:
+    """Return device, inode and mount of an open file or directory."""
+    buffer = _STATX_BUFFER()
+    if _LIBC.statx(descriptor, b"", _EMPTY_PATH, _STATX_INO | _STATX_MNT_ID, buffer) != 0:
+        raise _failed(path)
+    mask, inode, major, minor, mount_id = _STATX.unpack_from(buffer)
+    if not mask & _STATX_MNT_ID:
+        # Kernels before 5.8 do not say; /proc does.
+        with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:
+            mount_id = next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
+    return Identity(os.makedev(major, minor), inode, mount_id)
+
+
+def rename_new(parent: int, name: str, to: int, new_name: str, path: str) -> None:
+    """Rename an entry, never over another.
+
+    Args:
+        parent: The directory it lies in, open.
+        name: Its name.
+        to: The directory it goes to, open.
+        new_name: Its name there.
+        path: Of the entry, for the error.
+    """
+    if _LIBC.renameat2(parent, os.fsencode(name), to, os.fsencode(new_name), _NOREPLACE) != 0:
+        raise _failed(path)
+
+
+def link_unnamed(descriptor: int, parent: int, name: str) -> None:
+    """Give an open file without a name one in an open directory, never over another."""
+    link, goal = f"/proc/self/fd/{descriptor}".encode("ascii"), os.fsencode(name)
+    if _LIBC.linkat(_AT_FDCWD, link, parent, goal, _SYMLINK_FOLLOW) == 0:
+        return
+    # Without /proc, the descriptor itself will do for root, since Linux 6.10 for everybody.
+    is_missing = ctypes.get_errno() == errno.ENOENT
+    if not is_missing or _LIBC.linkat(descriptor, b"", parent, goal, _EMPTY_PATH) != 0:
+        raise _failed(name)
+
+
+def sync_file_system(descriptor: int, path: str) -> None:
+    """Make everything on the file system of an open directory durable."""
+    if _LIBC.syncfs(descriptor) != 0:
+        raise _failed(path)
+
+
+def _failed(path: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), path)

@@ -1,0 +1,91 @@
+"""Entries of a log dir's four offset checkpoints put back or taken away, each file rewritten whole.
+
+Not here: the form of the files (``formats.offset_checkpoint``), what an offset means.
+
+Spec: design §2 law 9, §3.3; kafka-behaviour §2.12, §10.5; attacks A30, A39.
+"""
+
+from __future__ import annotations
+
+from logdir.disk.kernel.small_file import read_file, replace_file
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import MalformedFileError
+from logdir.formats.kafka import offset_checkpoint
+from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
+from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
+
+_FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
+"""Of ``Checkpoints``, in the order of ``NAMES``."""
+
+
+def read_entries(site: Site, partition: TopicPartition) -> Checkpoints:
+    """Return what a log dir's checkpoint files say of a partition.
+
+    Raises:
+        FormatError: a file is not in its form.
+        OSError: it cannot be read.
+    """
+    found = {}
+    for field, name in zip(_FIELDS, NAMES, strict=True):
+        data = read_file(site.top, name)
+        offsets = {} if data is None else offset_checkpoint.parse(data, f"{site.log_dir}/{name}")
+        found[field] = offsets.get(partition)
+    return Checkpoints(**found)
+
+
+def put_entries(site: Site, marker: ReplicaMarker) -> None:
+    """Put the entries a marker holds back into the files; one that says the same already is not written.
+
+    Without its log-start entry a broker would undo DeleteRecords (kafka-behaviour §10.5).
+
+    Raises:
+        FormatError: a file is not in its form.
+        ReadOnlyDiskError: a sync failed.
+        OSError: another error; each file holds all of its old or all of its new entries.
+    """
+    partition = TopicPartition(marker.topic, marker.partition)
+    for field, name in zip(_FIELDS, NAMES, strict=True):
+        offset = getattr(marker.checkpoints, field)
+        if offset is not None:
+            _change(site, name, partition, offset)
+
+
+def drop_entries(site: Site, partition: TopicPartition) -> None:
+    """Take the entries of a partition out of the files.
+
+    Raises:
+        FormatError: a file is not in its form.
+        ReadOnlyDiskError: a sync failed.
+        OSError: another error; each file holds all of its old or all of its new entries.
+    """
+    for name in NAMES:
+        _change(site, name, partition, None)
+
+
+def set_entries(site: Site, partition: TopicPartition, checkpoints: Checkpoints) -> None:
+    """Give a partition exactly these entries; where there is none, the file holds none afterwards.
+
+    Raises:
+        FormatError: a file is not in its form.
+        ReadOnlyDiskError: a sync failed.
+        OSError: another error; each file holds all of its old or all of its new entries.
+    """
+    for field, name in zip(_FIELDS, NAMES, strict=True):
+        _change(site, name, partition, getattr(checkpoints, field))
+
+
+def _change(site: Site, name: str, partition: TopicPartition, offset: int | None) -> None:
+    before = read_file(site.top, name)
+    offsets = {} if before is None else offset_checkpoint.parse(before, f"{site.log_dir}/{name}")
+    if offsets.get(partition) != offset:
+        wanted = {key: known for key, known in offsets.items() if key != partition}
+        if offset is not None:
+            wanted[partition] = offset
+        try:
+            data = offset_checkpoint.render(wanted)
+        except ValueError as error:
+            # Kafka reads it, we would not write it: then it is not rewritten.
+            raise MalformedFileError(
+                f"{site.log_dir}/{name}", expected="entries Kafka writes", found=str(error)
+            ) from error
+        replace_file(site.top, name, data, before=before, owner=site.owner.for_file(), work=site.work)

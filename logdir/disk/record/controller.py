@@ -1,0 +1,89 @@
+"""``controller.json`` in every work root: how far the cluster was followed, read before and made durable after.
+
+One root that cannot be written stops what rests on it; those written by then say more than was done, which only makes
+us refuse what is older.
+
+Not here: what is older than what (``decide.position``), the file's form (``formats.controller_file``).
+
+Spec: design §2 laws 1, 2, §4; attacks A3, A20, A28, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logdir.disk.kernel.failure import recording
+from logdir.disk.kernel.small_file import read_file, replace_file
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import FormatError, RefusedError, UnsupportedVersionError
+from logdir.formats.own import controller_file
+from logdir.formats.own.controller_file import FILE_NAME, ControllerFile
+
+
+def read_records(sites: Sequence[Site]) -> tuple[ControllerFile | None, ...]:
+    """Return what each work root says, for ``decide.position.highest``.
+
+    Args:
+        sites: All log dirs of the broker.
+
+    Returns:
+        One record per site, in their order; ``None`` where the file is missing, cannot be read as one, or speaks of
+        another cluster or node.
+
+    Raises:
+        UnsupportedVersionError: a newer release wrote one.
+    """
+    return tuple(_read(site) for site in sites)
+
+
+def _read(site: Site) -> ControllerFile | None:
+    try:
+        data = site.work.read(FILE_NAME, controller_file.MAX_BYTES)
+        said = controller_file.parse(data, f"{site.work.path}/{FILE_NAME}")
+    except UnsupportedVersionError:
+        raise
+    except (OSError, FormatError):
+        return None
+    is_ours = said.node_id == site.node_id and said.cluster_id in (None, site.cluster_id)
+    return said if is_ours else None
+
+
+def write_record(sites: Sequence[Site], record: ControllerFile) -> None:
+    """Make a record durable in every work root; where it stands already nothing is written.
+
+    Args:
+        sites: All log dirs of the broker that may be changed; their owner locks are held.
+        record: Of ``decide``.
+
+    Raises:
+        RefusedError: something else has the file's name, or what was written does not read back.
+        ReadOnlyDiskError: a sync failed, or a disk is sick.
+        DiskFullError: a disk has no room for it.
+        OSError: another error. In all cases nothing may be done now that rests on it.
+    """
+    data = controller_file.render(record)
+    for site in sites:
+        with recording(site.work, FILE_NAME):
+            before = read_file(site.work, FILE_NAME)
+            # The old bytes would only say less.
+            replace_file(
+                site.work, FILE_NAME, data, before=before, owner=site.owner.for_file(), work=site.work, keep=False
+            )
+
+
+def begin(site: Site) -> None:
+    """Write the first record into a work root that was just made, and only into such a one.
+
+    Raises:
+        RefusedError: there is one: nothing that was followed may be forgotten.
+        ReadOnlyDiskError: a sync failed, or the disk is sick.
+        DiskFullError: the disk has no room for it.
+        OSError: another error.
+    """
+    with recording(site.work, FILE_NAME):
+        if read_file(site.work, FILE_NAME) is not None:
+            raise RefusedError(f"{site.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
+        if site.node_id is None:
+            raise RefusedError(site.log_dir, expected="a node id in meta.properties", found="none")
+        data = controller_file.render(controller_file.begin(site.cluster_id, site.node_id))
+        replace_file(site.work, FILE_NAME, data, before=None, owner=site.owner.for_file(), work=site.work)

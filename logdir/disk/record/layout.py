@@ -1,0 +1,96 @@
+"""One log dir's part in a change of layout: its ``layout.json``, its empty prefix directories, its last sync.
+
+The caller holds every lock of the broker.
+
+Not here: moving replicas (``relayout``), what comes first over all log dirs (``logdir.service.batch.layout_phases``).
+
+Spec: design §2 law 6, §3.1; attacks A21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from logdir.disk.kernel.failure import calling, full_disk, is_full, syncing
+from logdir.disk.kernel.small_file import TEMPORARY, read_file, remove_file, replace_file
+from logdir.disk.replica.layout_view import identity
+from logdir.disk.replica.relayout import remove_empty_prefixes
+from logdir.disk.root.open_log_dir import LogDirTop, Site
+from logdir.errors import DiskError, RefusedError
+from logdir.formats.own import layout_file
+from logdir.formats.own.layout_file import FILE_NAME, LayoutFile, LayoutState
+
+
+@contextmanager
+def map_os_errors(one: LogDirTop) -> Iterator[None]:
+    """Turn an error of the kernel into an error of ours that names the log dir.
+
+    Raises:
+        ReadOnlyDiskError: the disk is sick.
+        DiskFullError: the disk is full.
+        DiskError: any other call failed.
+    """
+    try:
+        with calling(one.top):
+            yield
+    except OSError as error:
+        if is_full(error):
+            raise full_disk(one.log_dir, error) from error
+        raise DiskError(
+            one.log_dir, expected="a call that succeeds", found=error.strerror or error, fix="see why, then try again"
+        ) from error
+
+
+def write_state(site: Site, state: LayoutState, plan_sha256: str, for_broker: str | None = None) -> None:
+    """Write ``layout.json``; durable when it returns.
+
+    Args:
+        site: The log dir.
+        state: How far it is.
+        plan_sha256: Of the plan document's footer.
+        for_broker: The broker that reads topic-id directories, in the operator's words.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick.
+        LogDirError: as ``look_layout.identity``, or as ``replace_file``.
+        OSError: another call failed.
+    """
+    before = read_file(site.top, FILE_NAME)
+    cluster_id, node_id = identity(site)
+    data = layout_file.render(LayoutFile(state, plan_sha256, cluster_id, node_id, for_broker))
+    if state is LayoutState.APPLIED:
+        # The moves of a process that was killed are durable, too, before the file says applied. That the sync of the
+        # log dir below carries these renames is measured (reliability §4.1), not promised.
+        with syncing(site.top):
+            site.top.sync_disk()
+    replace_file(site.top, FILE_NAME, data, before=before, owner=site.owner.for_file(), work=site.work, keep=False)
+
+
+def remove_state(site: Site) -> None:
+    """Remove ``layout.json``, and what an interruption left of a new one. Raises ``OSError``, ``ReadOnlyDiskError``."""
+    for name in (FILE_NAME + TEMPORARY, FILE_NAME):
+        remove_file(site.top, name)
+
+
+def require_no_prefixes(site: Site) -> None:
+    """Remove the empty prefix directories, and make all that was done to the disk durable.
+
+    Raises:
+        RefusedError: a prefix directory holds something: no stock broker starts beside it.
+        ReadOnlyDiskError: a sync failed or the disk is sick.
+        OSError: the log dir cannot be listed.
+    """
+    if left := remove_empty_prefixes(site):
+        raise RefusedError(
+            f"{site.log_dir}/{left[0]}",
+            expected="an empty prefix directory",
+            found="something in it",
+            fix="look at it and move it out of the log dir; the bar stays until then",
+        )
+
+
+def sync(site: Site) -> None:
+    """Make the entries of the log dir durable, also those that a killed process made. Raises ``ReadOnlyDiskError``."""
+    with syncing(site.top):
+        site.top.sync()

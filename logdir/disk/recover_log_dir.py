@@ -1,0 +1,195 @@
+"""What a start makes of whatever an interruption left in one log dir: names decide, nothing is guessed.
+
+A live directory with a marker was never staged: the marker goes, also where a broker renamed the directory away since
+(``-delete``, ``-stray``). ``incoming/`` without ``.ready`` is an unfinished copy
+whose source is as it was: it goes, but for a capture, whose source may be gone: that one stays, as *partial*, until an
+operator says otherwise. What is staged stays staged, what is claimed (``.purging``) is left to the next sweep. A file
+of ours that was begun and has not got its name yet goes: its name says that it is ours, and whoever writes it again
+begins with all of it. The ``.tmp`` of a file that is Kafka's may be Kafka's, and stays.
+
+Repeatable; a second run changes nothing, and what the first removed need not be durable: the next removes it again.
+
+Not here: the one way in, which looks at adoptions first (``recovery``); layouts half changed (``relayout``) and disks
+half barred (``bar``), which know their own way on and back.
+
+Spec: design §2 laws 2, 3, §3.3; attacks A8, A11, A17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import calling, syncing, trouble
+from logdir.disk.kernel.small_file import TEMPORARY
+from logdir.disk.kernel.unique_name import is_there
+from logdir.disk.replica.relayout_metadata import NEW_METADATA
+from logdir.disk.replica.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import FormatError, LogDirError, Problem
+from logdir.formats.own import (
+    controller_file,
+    heartbeat_file,
+    layout_file,
+    quarantine_file,
+    staging_limit_file,
+    start_block_file,
+)
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import FILE_NAME, Intent
+from logdir.names import parse_work_dir
+from logdir.observe.classify import Inside, Named, Place, Type, classify
+
+_BEGUN = tuple(
+    file.FILE_NAME + TEMPORARY
+    for file in (start_block_file, staging_limit_file, controller_file, heartbeat_file, layout_file, quarantine_file)
+)
+"""What ``small_file`` and ``bar`` write before it gets its name, of files that are ours alone."""
+_NEVER_STAGED = frozenset((Kind.LIVE, Kind.DELETE, Kind.STRAY))
+"""What lies in a log dir: a marker there is of a stage that was cut off before its rename."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What a recovery did, by paths relative to the log dir or work root, and could not do."""
+
+    unmarked: tuple[str, ...]
+    """Replicas whose staging never happened: live, or renamed away by a broker since."""
+    dropped: tuple[str, ...]
+    """Unfinished copies."""
+    troubled: tuple[Problem, ...]
+    """What could not be looked at or held something unexpected, by its absolute path; it is as it was."""
+
+
+def recover(site: Site) -> Recovered:
+    """Finish or undo what an interruption left in one log dir; the owner lock and every lock of the broker are held.
+
+    Returns:
+        What was done.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed, or the disk is sick.
+        OSError: the log dir or its work root cannot be listed.
+    """
+    unmarked: list[str] = []
+    dropped: list[str] = []
+    troubled: list[Problem] = []
+    with calling(site.top):
+        # What a killed process had renamed is seen, but may not be durable; what is decided on it here, and by all who
+        # come after, may be before it is.
+        with syncing(site.top):
+            site.top.sync_disk()
+        for directory in (site.top, site.work):
+            _clear_begun(directory, _BEGUN)
+        for path, parent, name in _never_staged(site, lambda path, error: _note(site, troubled, path, error)):
+            try:
+                if _unmark(parent, name):
+                    unmarked.append(path)
+            except (LogDirError, OSError) as error:
+                _note(site, troubled, path, error)
+        for name in site.incoming.names():
+            try:
+                if _drop_unfinished(site, name):
+                    dropped.append(f"incoming/{name}")
+            except (LogDirError, OSError) as error:
+                _note(site, troubled, f"incoming/{name}", error)
+        for name in site.deleting.names():
+            try:
+                _forget_new_marker(site.deleting, name)
+            except (LogDirError, OSError) as error:
+                _note(site, troubled, f"deleting/{name}", error)
+    return Recovered(unmarked=tuple(unmarked), dropped=tuple(dropped), troubled=tuple(troubled))
+
+
+def _never_staged(site: Site, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
+    """Yield (path, its parent, its name) of every directory a stage may have begun with, in both layouts.
+
+    Args:
+        site: The log dir.
+        note: Told of an entry of it that cannot be looked at; the others are yielded all the same.
+
+    Raises:
+        OSError: the log dir cannot be listed.
+    """
+    for name in site.top.names():
+        try:
+            yield from _never_staged_at(site, name)
+        except OSError as error:
+            note(name, error)
+
+
+def _never_staged_at(site: Site, name: str) -> Iterator[tuple[str, Directory, str]]:
+    found = classify(name, Type.DIRECTORY, Place.TOP)
+    if isinstance(found, Named):
+        if found.kind in _NEVER_STAGED and site.top.stat(name).type is Type.DIRECTORY:
+            yield name, site.top, name
+    elif found is Inside.PREFIX and site.top.stat(name).type is Type.DIRECTORY:
+        with site.top.open(name) as prefix:
+            for inner in prefix.names():
+                within = classify(inner, Type.DIRECTORY, Place.PREFIX, name)
+                is_meant = isinstance(within, Named) and within.kind in _NEVER_STAGED
+                if is_meant and prefix.stat(inner).type is Type.DIRECTORY:
+                    yield f"{name}/{inner}", prefix, inner
+
+
+def _note(site: Site, troubled: list[Problem], path: str, error: LogDirError | OSError) -> None:
+    troubled.append(trouble(site.path_of(path), error))
+
+
+def _clear_begun(directory: Directory, names: Iterable[str]) -> None:
+    """Remove files of ours that were begun; anything else of such a name is unknown (law 7)."""
+    for name in names:
+        try:
+            found = directory.stat(name)
+        except FileNotFoundError:
+            continue
+        if found.type is Type.FILE:
+            directory.unlink(name)
+
+
+def _unmark(parent: Directory, name: str) -> bool:
+    with parent.open(name) as directory:
+        _clear_begun(directory, (NEW_METADATA,))
+        if not is_there(directory, FILE_NAME) and not is_there(directory, NEW_MARKER):
+            return False
+        clear_marker(directory)
+    return True
+
+
+def _forget_new_marker(deleting: Directory, name: str) -> None:
+    if parse_work_dir(name) is None or deleting.stat(name).type is not Type.DIRECTORY:
+        return
+    with deleting.open(name) as directory:
+        if is_there(directory, NEW_MARKER):
+            directory.unlink(NEW_MARKER)
+
+
+def _drop_unfinished(site: Site, name: str) -> bool:
+    parts = parse_work_dir(name)
+    if parts is None or parts.mark == "ready" or site.incoming.stat(name).type is not Type.DIRECTORY:
+        return False
+    with site.incoming.open(name) as directory:
+        try:
+            marker = read_marker(directory)
+        except FormatError:
+            marker = None
+        names = require_plain(directory)
+        # Without a marker nothing was put in yet: the marker comes first.
+        if marker is None and set(names) - {FILE_NAME, NEW_MARKER}:
+            return False
+        if marker is not None and (
+            marker.intent is not Intent.INCOMING or marker.birth_inode != directory.own_stat().inode
+        ):
+            return False
+        for inner in names:
+            if inner != FILE_NAME:
+                directory.unlink(inner)
+        # Else the marker may go and a file stay, of which nobody could say then what it is.
+        if set(names) - {FILE_NAME}:
+            with syncing(directory):
+                directory.sync()
+        if FILE_NAME in names:
+            directory.unlink(FILE_NAME)
+    site.incoming.remove(name)
+    return True

@@ -1,0 +1,1 @@
+"""Operations on the replicas of one log dir."""

@@ -1,0 +1,109 @@
+"""What a start makes of an adoption that was interrupted; before ``recover``, for all log dirs at once.
+
+``.ready`` and no live replica: the one made anew was set aside for it, so the rest is done. ``.ready`` beside a live
+replica: that one was not yet set aside, or a broker has made yet another, so the links are taken away and all is as
+before; the operator may adopt again. No ``.ready``: nothing to do here, ``recover`` takes away what was only begun.
+
+Repeatable; a second run changes nothing. Not here: the one way in, which keeps that order (``recovery``).
+
+Spec: design §2 laws 2, 3, 5, §3.3; attacks A16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logdir.disk.kernel.failure import calling, syncing, trouble
+from logdir.disk.kernel.unique_name import is_there
+from logdir.disk.replica.adopt import publish, ready_names, withdraw
+from logdir.disk.replica.replica_dir import require_marker
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import LogDirError, Problem, RefusedError
+from logdir.formats.kafka.offset_checkpoint import TopicPartition
+from logdir.names import DirForm, WorkDir, name_for, parse_work_dir
+from logdir.observe.classify import Type
+from logdir.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredAdoptions:
+    """What became of interrupted adoptions; paths as configured and found."""
+
+    finished: tuple[str, ...]
+    """Live names."""
+    withdrawn: tuple[str, ...]
+    """Which were not begun in earnest."""
+    troubled: tuple[Problem, ...]
+    """Which are as they were, and why."""
+
+
+def recover_adoptions(sites: Sequence[Site]) -> RecoveredAdoptions:
+    """Finish or withdraw what adoptions an interruption left; every owner lock and every lock of the broker is held.
+
+    Args:
+        sites: Every log dir of the broker: one that is not there may hold the replica that speaks against finishing.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed, or a disk is sick.
+        OSError: ``incoming/`` cannot be listed.
+    """
+    finished: list[str] = []
+    withdrawn: list[str] = []
+    troubled: list[Problem] = []
+    for site in sites:
+        with calling(site.top):
+            for name in ready_names(site):
+                path = site.path_of(f"incoming/{name}")
+                try:
+                    live = _finish(site, name, sites)
+                    if live is None:
+                        withdraw(site, name)
+                        withdrawn.append(path)
+                    else:
+                        finished.append(f"{site.log_dir}/{live}")
+                except (LogDirError, OSError) as error:
+                    troubled.append(trouble(path, error))
+    return RecoveredAdoptions(finished=tuple(finished), withdrawn=tuple(withdrawn), troubled=tuple(troubled))
+
+
+def _finish(site: Site, name: str, sites: Sequence[Site]) -> str | None:
+    """Publish what is ready if nothing has its live name; return that, ``None`` if it shall not be."""
+    parts = parse_work_dir(name)
+    if parts is None:
+        raise ValueError(f"not a name under incoming/: {name!r}")
+    found = _set_aside_for(parts, sites)
+    if found is None:
+        return None
+    present, topic = found
+    live = name_for(topic, parts.partition, DirForm.CURRENT)
+    if any(is_there(other.top, live) for other in sites):
+        return None
+    with site.incoming.open(name) as directory:
+        checkpoints = require_marker(site, directory).checkpoints
+    # The process may have ended between that rename and its sync: a power cut could still undo it, beside entries
+    # that are no longer its own.
+    for directory in (present.deleting, present.top):
+        with syncing(directory):
+            directory.sync()
+    publish(site, name, TopicPartition(topic, parts.partition), checkpoints, present)
+    return live
+
+
+def _set_aside_for(parts: WorkDir, sites: Sequence[Site]) -> tuple[Site, str] | None:
+    """Return where a replica of the new id was set aside as a duplicate, and its topic."""
+    for present in sites:
+        for name in present.deleting.names():
+            staged = parse_work_dir(name)
+            if staged is None or staged._replace(counter=1) != parts._replace(counter=1, mark=""):
+                continue
+            if present.deleting.stat(name).type is not Type.DIRECTORY:
+                continue
+            with present.deleting.open(name) as directory:
+                try:
+                    marker = require_marker(present, directory)
+                except RefusedError:
+                    continue
+            if marker.reason is Reason.DUPLICATE and marker.topic_id == parts.topic_id:
+                return present, marker.topic
+    return None

@@ -1,0 +1,372 @@
+"""Hard links of what a stock broker is about to remove, made beside the running broker, of whose nothing is changed.
+
+A ``-delete`` or ``-stray`` directory is listed, linked file by file into a directory under ``incoming/`` whose marker
+is already durable, and listed again. Only if both listings and the links agree in names, sizes and inodes, with
+``partition.metadata`` among them and nothing of the log missing, is it synced, given its deadline, and renamed to
+``deleting/``. Anything else stays under ``incoming/`` with its captured marker: *partial*, kept and never restorable.
+
+The topic id comes from the file, and the topic from the name only where Kafka did not cut it; where it may have, and
+nobody says the topic, the capture is held. Files are synced one by one, never with ``syncfs``: others write meanwhile.
+
+Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done, and makes that
+durable. An earlier one that has been claimed for its removal is none any more, however whole it still lies there: it is
+captured anew.
+
+Not here: which directories (``decide``), what becomes of it (``adopt``, ``export``, ``purge``).
+
+Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, A33; reliability §4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from logdir.clock import Instant
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import calling, is_sick, syncing
+from logdir.disk.kernel.fanout import for_each
+from logdir.disk.kernel.small_file import read_file
+from logdir.disk.kernel.unique_name import free_name, is_there
+from logdir.disk.record.checkpoints import read_entries
+from logdir.disk.replica.captured_files import Files, complaint, look
+from logdir.disk.replica.hardlink_dir import drop, link, make_marked
+from logdir.disk.replica.outcome import Outcome, Result, done, undone
+from logdir.disk.replica.replica_dir import NEW_MARKER, read_marker, rename
+from logdir.disk.replica.staging import as_error, rewrite_marker
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import FormatError, LogDirError, RefusedError
+from logdir.evidence import Absent, Proof, Removed
+from logdir.formats.kafka import partition_metadata
+from logdir.formats.kafka.offset_checkpoint import TopicPartition
+from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
+from logdir.ids import TopicId
+from logdir.names import METADATA_TOPIC, DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
+from logdir.observe.classify import METADATA_FILE, Type
+from logdir.reasons import Reason
+
+_ROUNDS = 4
+"""How often a directory that changes is looked at again before what there is of it is kept as partial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureItem:
+    """A directory a stock broker set aside."""
+
+    name: str
+    """At the top of the log dir."""
+    delay_ms: int | None
+    """How long a ``-delete`` is kept at least; ``None``: held. A ``-stray`` is always held."""
+    topic: str | None = None
+    """Its topic, from the cluster or an earlier scan; needed where Kafka may have cut the name."""
+    log_start: int | None = None
+    """What the broker's own API said: the checkpoint file lags (kafka-behaviour §10.5)."""
+    tiered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replica:
+    """What is captured."""
+
+    item: CaptureItem
+    parts: PartitionDir
+    topic: str
+    topic_id: TopicId | None
+    is_topic_sure: bool
+
+    @property
+    def place(self) -> WorkDir:
+        """Return its name, but for the counter."""
+        topic = None if self.topic_id is not None else self.topic
+        return WorkDir(self.topic_id, topic, self.parts.partition, 1, "")
+
+    def may_be(self, parts: WorkDir) -> bool:
+        """Whether an earlier capture of it may have this name: with an id, once its broker removed what says that."""
+        if self.topic_id is None and parts.topic_id is not None:
+            return parts.partition == self.parts.partition
+        return parts._replace(counter=1, mark="") == self.place
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its broker was told to remove it."""
+        return self.parts.form is DirForm.DELETE
+
+
+def capture(site: Site, items: Sequence[CaptureItem], now: Callable[[], Instant], threads: int = 1) -> list[Outcome]:
+    """Capture directories; the owner lock is held, the broker may run.
+
+    Args:
+        site: Their log dir.
+        items: No directory twice; those the broker removes first come first.
+        now: The clocks; a deadline counts from when its capture was durable.
+        threads: How many are captured at a time.
+
+    Returns:
+        One outcome per item, in their order. Done: ``place`` is under ``deleting/``. Undone: nothing is left of it, or
+        ``place`` is under ``incoming/``, where a *partial* one is kept.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick; capturing again tells what became of each.
+    """
+    outcomes: dict[str, Outcome] = {}
+
+    def one(item: CaptureItem) -> None:
+        try:
+            with calling(site.top):
+                outcomes[item.name] = _capture(site, item, now)
+        except (LogDirError, OSError) as error:
+            outcomes[item.name] = undone(item.name, _ours(site, item, error))
+
+    for_each(items, one, threads)
+    return [outcomes[item.name] for item in items]
+
+
+def _ours(site: Site, item: CaptureItem, error: LogDirError | OSError) -> LogDirError:
+    return error if isinstance(error, LogDirError) else as_error(f"{site.log_dir}/{item.name}", error)
+
+
+def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outcome:
+    path = f"{site.log_dir}/{item.name}"
+    parts = parse_partition_dir(item.name)
+    if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
+        raise RefusedError(path, expected="a -delete or -stray directory of a topic", found="another")
+    if item.topic is not None and not _fits(item.topic, parts):
+        raise RefusedError(path, expected=f"a directory of topic {item.topic}", found=parts.topic)
+    with site.top.open(item.name) as source:
+        seen = look(source)
+        replica = _Replica(
+            item=item,
+            parts=parts,
+            topic=item.topic or parts.topic,
+            topic_id=_read_id(source),
+            is_topic_sure=item.topic is not None or not parts.is_truncated,
+        )
+        found = _found(site, replica, seen)
+        if found is not None and found.startswith("deleting/"):
+            # Whoever renamed it may have been killed before that was durable.
+            with syncing(site.deleting):
+                site.deleting.sync()
+            with syncing(site.incoming):
+                site.incoming.sync()
+            return done(item.name, found)
+        if not any(name.endswith(".log") for name in seen):
+            raise RefusedError(path, expected="segments", found="none: it is empty, or all but removed by its broker")
+        name = found or make_marked(site, replica.place, lambda inode: _marker(site, replica, inode, now()))
+        with site.incoming.open(name) as target:
+            try:
+                problem = _link_all(site, source, seen, target, replica)
+                if problem is None:
+                    _sync_files(target)
+                    place = _commit(site, name, target, replica, now)
+                    return done(item.name, f"deleting/{place}")
+            except OSError as error:
+                if is_sick(error):
+                    raise
+                return _give_up(site, name, target, item, as_error(path, error))
+            why = RefusedError(path, expected="a replica that is whole", found=problem, fix=_PARTIAL.format(name))
+            if not any(file.endswith(".log") for file in look(target)):
+                return _give_up(site, name, target, item, why)
+            _sync_files(target)
+            with syncing(target):
+                target.sync()
+        return _partial(item, name, why)
+
+
+_PARTIAL = "what there was is kept as partial in incoming/{}; it can be exported, not restored"
+
+
+def _partial(item: CaptureItem, name: str, error: LogDirError) -> Outcome:
+    return Outcome(path=item.name, result=Result.UNDONE, place=f"incoming/{name}", error=error)
+
+
+def _fits(topic: str, parts: PartitionDir) -> bool:
+    return topic.startswith(parts.topic) if parts.is_truncated else topic == parts.topic
+
+
+def _read_id(source: Directory) -> TopicId | None:
+    path = f"{source.path}/{METADATA_FILE}"
+    try:
+        data = read_file(source, METADATA_FILE)
+        return None if data is None else partition_metadata.parse_stock(data, path).topic_id
+    except (FormatError, RefusedError):
+        return None
+
+
+def _found(site: Site, replica: _Replica, seen: Files) -> str | None:
+    """Return where an earlier capture of the same directory is: whole in ``deleting/``, or begun in ``incoming/``."""
+    for parent, prefix in ((site.deleting, "deleting/"), (site.incoming, "")):
+        for name in parent.names():
+            parts = parse_work_dir(name)
+            # What is marked is being purged, or belongs to an adoption: it will not stay.
+            if parts is None or parts.mark or not replica.may_be(parts):
+                continue
+            with suppress(FileNotFoundError):  # claimed or taken back since it was listed
+                if parent.stat(name).type is not Type.DIRECTORY:
+                    continue
+                with parent.open(name) as directory:
+                    held = look(directory)
+                    if prefix:
+                        if seen and all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items()):
+                            return f"{prefix}{name}"
+                    elif _is_begun(site, directory, replica) and (not held or _shares(held, seen)):
+                        return name
+    return None
+
+
+def _shares(held: Files, seen: Files) -> bool:
+    inodes = {inode for inode, _ in held.values()}
+    return any(inode in inodes for inode, _ in seen.values())
+
+
+def _is_begun(site: Site, directory: Directory, replica: _Replica) -> bool:
+    marker = _marker_in(directory)
+    return (
+        marker is not None
+        and marker.intent is Intent.CAPTURED
+        and marker.path == replica.item.name
+        and marker.birth_inode == directory.own_stat().inode
+        and marker.directory_id == site.directory_id
+    )
+
+
+def _marker_in(directory: Directory) -> ReplicaMarker | None:
+    try:
+        return read_marker(directory)
+    except FormatError:
+        return None
+
+
+def _marker(site: Site, replica: _Replica, inode: int, instant: Instant) -> ReplicaMarker:
+    """Return the marker of a capture that has begun: without a deadline, whatever happens."""
+    return ReplicaMarker(
+        intent=Intent.CAPTURED,
+        cluster_id=site.cluster_id,
+        node_id=site.node_id,
+        directory_id=site.directory_id,
+        topic=replica.topic,
+        topic_id=replica.topic_id,
+        partition=replica.parts.partition,
+        birth_inode=inode,
+        path=replica.item.name,
+        reason=Reason.CAPTURED,
+        evidence=(
+            Removed(proof=Proof.BROKER_DELETED, as_of_ms=instant.wall_ms)
+            if replica.is_deleted
+            else Absent(as_of_ms=instant.wall_ms)
+        ),
+        staged_at_ms=instant.wall_ms,
+        delay_ms=None,
+        boot_id=instant.boot_id,
+        boottime_ms=instant.boottime_ms,
+        checkpoints=_entries(site, replica),
+        clean=False,
+        tiered=replica.item.tiered,
+    )
+
+
+def _entries(site: Site, replica: _Replica) -> Checkpoints:
+    partition = TopicPartition(replica.topic, replica.parts.partition)
+    points = Checkpoints()
+    # The entries go by name: once the topic is made again, they speak of the new one.
+    live = f"{replica.topic}-{replica.parts.partition}"
+    try:
+        # Of a name that may be cut they would be another topic's.
+        if replica.is_topic_sure and not is_there(site.top, live):
+            points = read_entries(site, partition)
+            if is_there(site.top, live):
+                points = Checkpoints()
+    except LogDirError:
+        points = Checkpoints()
+    return points if replica.item.log_start is None else replace(points, log_start=replica.item.log_start)
+
+
+def _link_all(site: Site, source: Directory, seen: Files, target: Directory, replica: _Replica) -> str | None:
+    """Link until nothing changes any more; return what is missing of a whole replica, ``None`` if nothing.
+
+    Args:
+        site: Its log dir.
+        source: What is captured.
+        seen: What was seen in it first: a file that was there once and is gone is missing, however still it lies now.
+        target: Where the links go.
+        replica: What is captured.
+    """
+    marker = _marker_in(target)
+    starts = [replica.item.log_start, None if marker is None else marker.checkpoints.log_start]
+    start = next((one for one in starts if one is not None), None)
+    problem = None
+    for _ in range(_ROUNDS):
+        for name, (inode, _) in seen.items():
+            _link(site, source, target, name, inode)
+        held = look(target)
+        after = look(source)
+        problem = complaint(target, seen, held, after, log_start=start, is_tiered=replica.item.tiered)
+        if problem is None or not after:
+            break
+        seen = {**seen, **after}
+    return problem
+
+
+def _link(site: Site, source: Directory, target: Directory, name: str, inode: int) -> None:
+    try:
+        held = target.stat(name)
+    except FileNotFoundError:
+        held = None
+    if held is not None:
+        if held.inode == inode:
+            return
+        # A broker replaces its small files by others of the same name: the later one counts.
+        target.unlink(name)
+    try:
+        link(site, source, name, target)
+    except FileNotFoundError:
+        return  # the next look tells what that means
+
+
+def _sync_files(target: Directory) -> None:
+    # The broker need not have synced what it wrote, and its names may be gone before it would have been.
+    for name in target.names():
+        if name not in (FILE_NAME, NEW_MARKER):
+            with syncing(target):
+                target.sync_file(name)
+
+
+def _commit(site: Site, name: str, target: Directory, replica: _Replica, now: Callable[[], Instant]) -> str:
+    begun = read_marker(target)
+    if begun is None:
+        raise RefusedError(f"{target.path}/{FILE_NAME}", expected="the marker of this capture", found="none")
+    instant = now()
+    delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None
+    points = begun.checkpoints
+    if replica.item.log_start is not None:
+        points = replace(points, log_start=replica.item.log_start)
+    marker = replace(
+        begun,
+        topic=replica.topic,
+        staged_at_ms=instant.wall_ms,
+        delay_ms=delay,
+        boot_id=instant.boot_id,
+        boottime_ms=instant.boottime_ms,
+        checkpoints=points,
+        tiered=begun.tiered or replica.item.tiered,
+    )
+    rewrite_marker(site, target, marker)
+    place = free_name(site.deleting, replica.place, lambda to: rename(site, site.incoming, name, site.deleting, to))
+    with syncing(site.deleting):
+        site.deleting.sync()
+    with syncing(site.incoming):
+        site.incoming.sync()
+    return place
+
+
+def _give_up(site: Site, name: str, target: Directory, item: CaptureItem, error: LogDirError) -> Outcome:
+    """Take the links away again, unless one of them is the last name of its data by now."""
+    try:
+        if drop(site, name):
+            return undone(item.name, error)
+    except (OSError, RefusedError) as failed:
+        if isinstance(failed, OSError) and is_sick(failed):
+            raise
+    with syncing(target):
+        target.sync()
+    return _partial(item, name, error)

@@ -1,0 +1,167 @@
+"""A verified copy of a set aside replica outside the log dirs: what is left when its topic cannot be made again.
+
+Each file is copied, synced, digested on the way in, read back past the page cache and compared; the source must be
+unchanged at the end. The indexes of the last segment stay behind: as preallocated they are full of zeros, by which a
+broker removes the whole log. ``COPY-BY-HAND.txt`` names the old topic id and what a copy by hand must change;
+``SHA256SUMS`` is written last (``sha256sum -c`` reads it), then one rename gives the directory its name. What was
+interrupted has a name ending in ``.partial``, which nobody reads.
+
+The source is only read. Not here: what becomes of the source, and the bytes of Kafka's log.
+
+Spec: design §3.3 "Restore" class (c); kafka-behaviour §10.5, §10.6; attacks A36; reliability §3.2, §4.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logdir.disk.kernel.atomic_directory import NewDirectory, new_directory
+from logdir.disk.kernel.failure import is_full
+from logdir.disk.kernel.host import HostDirectory
+from logdir.disk.replica.captured_files import Files, look
+from logdir.disk.replica.replica_dir import last_indexes, require_marker, require_plain
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.work_root import failed_at
+from logdir.errors import DiskError, DiskFullError, RefusedError
+from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+from logdir.names import parse_work_dir
+from logdir.observe.classify import DELETING, INCOMING
+
+MANIFEST = "SHA256SUMS"
+NOTE = "COPY-BY-HAND.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A copy that was made."""
+
+    destination: str
+    marker: ReplicaMarker
+    files: int
+    """Of the replica, in the copy."""
+    size_bytes: int
+    """Of those files."""
+    is_whole: bool
+    """Not so of a capture that stayed *partial*."""
+
+
+def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -> Exported:
+    """Copy a replica that was set aside to a new directory; the owner lock is held.
+
+    Args:
+        site: Its log dir, on this host.
+        place: ``deleting/{name}``, or ``incoming/{name}`` of a partial capture.
+        destination: Absolute path; must not exist, its parent must.
+        forbidden: Every log dir and work root of this host: nothing is put into one.
+
+    Returns:
+        What was copied.
+
+    Raises:
+        RefusedError: the place or the destination is none for this; nothing was made.
+        DiskError: a file changed meanwhile, did not read back, or a call failed; nothing but a name ending in
+            ``.partial`` may be left.
+    """
+    folder, _, name = place.partition("/")
+    parts = parse_work_dir(name)
+    if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
+        raise RefusedError(site.path_of(place), expected="a replica that was set aside", found="another name")
+    parent = site.deleting if folder == DELETING else site.incoming
+    try:
+        with parent.open(name) as source:
+            marker = require_marker(site, source)
+            if marker.intent is Intent.INCOMING or (folder == INCOMING and marker.intent is not Intent.CAPTURED):
+                raise RefusedError(source.path, expected="a replica that was set aside", found=marker.intent.value)
+            if not isinstance(source, HostDirectory):
+                raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
+            own = [site.log_dir, site.work.path, *forbidden]
+            return _export(source, marker, destination, own, is_whole=folder == DELETING)
+    except OSError as error:
+        path = failed_at(site.path_of(place), error)
+        if is_full(error):  # nothing is written but the copy
+            fix = "no copy was made, and what is staged is as it was; make room on that disk, or name another place"
+            found = error.strerror or str(error)
+            raise DiskFullError(path, expected="room for the copy", found=found, fix=fix) from error
+        raise DiskError(
+            path,
+            expected="a call that succeeds",
+            found=error.strerror or error,
+            fix="what was copied is gone again; what was set aside is as it was",
+        ) from error
+
+
+def _export(
+    source: HostDirectory, marker: ReplicaMarker, destination: str, forbidden: Sequence[str], *, is_whole: bool
+) -> Exported:
+    names = require_plain(source)
+    before = _state(source, names)
+    left_out = last_indexes(names)
+    taken = [name for name in names if name not in left_out]
+    size = 0
+    lines = []
+    with new_directory(destination, forbidden) as target:
+        for name in taken:
+            copied, digest = _copy(source, name, target)
+            size += copied
+            lines.append(_line(name, digest))
+        if require_plain(source) != names or _state(source, names) != before:
+            raise DiskError(source.path, expected="files that hold still", found="others by now", fix="export again")
+        note = note_of(marker, left_out).encode()
+        target.write(NOTE, note)
+        lines.append(_line(NOTE, hashlib.sha256(note).hexdigest()))
+        target.write(MANIFEST, "".join(lines).encode("utf-8", "surrogateescape"))
+    return Exported(destination=target.destination, marker=marker, files=len(taken), size_bytes=size, is_whole=is_whole)
+
+
+def note_of(marker: ReplicaMarker, left_out: Sequence[str]) -> str:
+    """Return what stands beside a copy: whose it is, and what a copy by hand must change.
+
+    Args:
+        marker: Of the replica.
+        left_out: Index files that were not copied.
+    """
+    start = marker.checkpoints.log_start
+    entry = f"{marker.topic} {marker.partition} {start}"
+    return f"""\
+Topic {marker.topic}, partition {marker.partition}.
+Topic id: {marker.topic_id or "not known"}
+Log start: {"no entry: it is the base offset of the first segment" if start is None else start}
+Not copied: {", ".join(left_out) or "nothing"}
+
+To copy it by hand into a topic that was created again, or that a start served empty:
+1. Stop every broker that has a replica of the partition.
+2. Keep the partition.metadata of the live directory: it has the topic id of today. With another id in it a broker
+   of 3.7 or later renames the directory to -stray, and one of 3.6 or earlier erases it.
+3. Move every other file of the live directory away, then copy *.log, *.snapshot and leader-epoch-checkpoint into it.
+   Copy no index: a broker makes them from the log. Give the files the owner of the others.
+4. {
+        "Leave log-start-offset-checkpoint as it is, without an entry of the partition."
+        if start is None
+        else f'Write the entry "{entry}" into log-start-offset-checkpoint of the log dir, and its count.'
+    }
+5. Start the brokers. Replicas on other brokers need the same, before any of them is started.
+The commands are in docs/undo.md, "Back by a copy".
+"""
+
+
+def _state(source: HostDirectory, names: Sequence[str]) -> tuple[Files, tuple[int, ...]]:
+    return look(source), tuple(source.stat(name).mtime_ns for name in names)
+
+
+def _copy(source: HostDirectory, name: str, target: NewDirectory) -> tuple[int, str]:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=source.descriptor)
+    try:
+        size, digest = target.copy(descriptor, name)
+        # The broker beside us needs its page cache for what it serves.
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+    return size, digest
+
+
+def _line(name: str, digest: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n"

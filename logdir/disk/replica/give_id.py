@@ -1,0 +1,121 @@
+"""Writing ``partition.metadata`` into a live replica that has none: the id that a request gives its partition.
+
+The file is written under the name Kafka's own has while it is being written, synced, read back, and gets its name by a
+rename that replaces nothing: there is no instant at which a broker could read half of it, and no id is ever replaced.
+
+Not here: whether it may be given (``decide.reconcile``).
+
+Spec: design §2 law 9, §4; KIP-516, "Migration"; attacks A3, A9.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.kernel.small_file import TEMPORARY
+from logdir.disk.kernel.unique_name import is_there
+from logdir.disk.replica.outcome import Outcome, done, undone
+from logdir.disk.replica.relayout_metadata import plain, read_metadata
+from logdir.disk.replica.replica_dir import require_plain
+from logdir.disk.replica.staging import as_error
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import LogDirError, RefusedError
+from logdir.formats.kafka import partition_metadata
+from logdir.ids import TopicId
+from logdir.observe.classify import METADATA_FILE
+
+_LOOK = "look at both: an id is never replaced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveItem:
+    """A live replica of the topic-name layout, and its id."""
+
+    path: str
+    """Relative to the log dir."""
+    topic_id: TopicId
+
+
+def give_id(site: Site, item: GiveItem) -> Outcome:
+    """Give a live replica the id it lacks; every lock of the broker is held.
+
+    Args:
+        site: Its log dir.
+        item: What to give it.
+
+    Returns:
+        Its outcome; one that has that id already is done, one with another is as it was.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells whether it has its id.
+
+    Spec: KIP-516, "Migration".
+    """
+    with calling(site.top):
+        try:
+            _give(site, item)
+        except LogDirError as error:
+            return undone(item.path, error)
+        except OSError as error:
+            if is_sick(error):
+                raise
+            return undone(item.path, as_error(f"{site.log_dir}/{item.path}", error))
+    return done(item.path, item.path)
+
+
+def _give(site: Site, item: GiveItem) -> None:
+    with site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+        if parent is not site.top or item.topic_id.is_zero:
+            # By id its name says the id, and the file must say the topic's name, too.
+            found = item.path if parent is not site.top else str(item.topic_id)
+            raise RefusedError(directory.path, expected="a replica by name, and an id", found=found)
+        require_plain(directory)
+        if not _has_it(directory, item.topic_id):
+            _put(site, directory, plain(item.topic_id))
+        with syncing(directory):
+            directory.sync()
+
+
+def _has_it(directory: Directory, topic_id: TopicId) -> bool:
+    found = read_metadata(directory)
+    if found.data is None:
+        return False
+    path = f"{directory.path}/{METADATA_FILE}"
+    said = partition_metadata.parse(found.data, path).topic_id
+    if said != topic_id:
+        raise RefusedError(path, expected=f"no id, or {topic_id}", found=str(said), fix=_LOOK)
+    return True
+
+
+def _put(site: Site, directory: Directory, data: bytes) -> None:
+    temporary = METADATA_FILE + TEMPORARY
+    try:
+        if is_there(directory, temporary):
+            directory.unlink(temporary)
+        _write(site, directory, temporary, data)
+        with syncing(directory):
+            directory.sync_file(temporary)
+        found = directory.read(temporary, len(data))
+        if found != data:
+            raise RefusedError(f"{directory.path}/{temporary}", expected="the bytes just written", found=found)
+        with_reserve(site.work, lambda: directory.rename(temporary, directory, METADATA_FILE))
+    except (RefusedError, OSError) as error:
+        if not (isinstance(error, OSError) and is_sick(error)):
+            with suppress(OSError):
+                directory.unlink(temporary)
+        raise
+
+
+def _write(site: Site, directory: Directory, name: str, data: bytes) -> None:
+    def write() -> None:
+        try:
+            directory.write(name, data, site.owner.for_file())
+        except OSError:
+            with suppress(OSError):
+                directory.unlink(name)
+            raise
+
+    with_reserve(site.work, write)

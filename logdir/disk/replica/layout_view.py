@@ -1,0 +1,123 @@
+"""What a change of layout must know of one log dir, seen through ``Directory``: read-only.
+
+Not here: what follows from it (``decide.relayout``), inventories (``observe.scan``), what lies deeper than
+``partition.metadata`` (``relayout`` looks when it gets there).
+
+Spec: design §3.1; attacks A13, A42, A44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from logdir.decide.layout.action import Replica, Seen
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import is_sick
+from logdir.disk.kernel.small_file import read_file
+from logdir.disk.record import start_block
+from logdir.disk.replica.relayout_metadata import read_bytes
+from logdir.disk.root.open_log_dir import LogDirTop
+from logdir.disk.root.work_root import DIRECTORIES
+from logdir.errors import FormatError, LogDirError
+from logdir.formats.kafka import meta_properties, partition_metadata
+from logdir.formats.own import layout_file
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.layout_file import FILE_NAME
+from logdir.ids import TopicId
+from logdir.names import render_id_dir
+from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type, classify
+
+
+def identity(one: LogDirTop) -> tuple[str | None, int | None]:
+    """Return cluster and node id of a log dir; the true ones, also while it is barred.
+
+    Raises:
+        LogDirError: what is true cannot be told.
+        OSError: it cannot be read.
+    """
+    data = start_block.true_properties(one.top)
+    if data is None:
+        return None, None
+    said = meta_properties.parse(data, f"{one.log_dir}/{META_PROPERTIES}")
+    return said.cluster_id, said.node_id
+
+
+def look(one: LogDirTop) -> Seen:
+    """Return what lies in a log dir.
+
+    Raises:
+        FormatError: ``layout.json``, ``bar.json`` or ``meta.properties`` is malformed, or newer than we know.
+        StateError: it is barred, and what is true is lost.
+        OSError: the log dir cannot be listed, or the disk is sick.
+    """
+    said = read_file(one.top, FILE_NAME)
+    file = None if said is None else layout_file.parse(said, f"{one.log_dir}/{FILE_NAME}")
+    cluster_id, node_id = identity(one)
+    replicas: list[Replica] = []
+    futures: list[tuple[str, int]] = []
+    types = one.top.types()
+    for name, kind in types.items():
+        found = classify(name, kind, Place.TOP)
+        if isinstance(found, Named) and found.topic is not None and found.partition is not None:
+            if found.kind is Kind.LIVE:
+                replicas.append(_under_name(one.top, name, found.topic, found.partition, kind))
+            elif found.kind is Kind.FUTURE:
+                futures.append((found.topic, found.partition))
+        elif found is Inside.PREFIX:
+            with one.top.open(name) as prefix:
+                replicas += _under_ids(prefix, name)
+    return Seen(one.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures), inside(types))
+
+
+def inside(types: Mapping[str, Type]) -> tuple[str, ...]:
+    """Return the directories of a work root, whole or not, that lie at the top of a log dir.
+
+    Args:
+        types: What lies there.
+    """
+    return tuple(name for name in DIRECTORIES if types.get(name) is Type.DIRECTORY)
+
+
+def _under_name(top: Directory, name: str, topic: str, partition: int, kind: Type) -> Replica:
+    topic_id, _, trouble = _said(top, name, kind)
+    return Replica(name, topic, topic_id, partition, trouble)
+
+
+def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
+    for inner, kind in prefix.types().items():
+        found = classify(inner, kind, Place.PREFIX, name)
+        if not isinstance(found, Named) or found.kind is not Kind.LIVE:
+            continue
+        if found.topic_id is None or found.partition is None:
+            continue
+        topic_id = TopicId.parse(found.topic_id)
+        path = f"{name}/{inner}"
+        said, topic, trouble = _said(prefix, inner, kind)
+        if not trouble and path != render_id_dir(topic_id, found.partition):
+            trouble = "its id written in another way"
+        if not trouble and said != topic_id:
+            trouble = f"partition.metadata with id {said}"
+        if not trouble and topic is None:
+            trouble = "partition.metadata without the topic's name"
+        yield Replica(path, topic, topic_id, found.partition, trouble)
+
+
+def _said(parent: Directory, name: str, kind: Type) -> tuple[TopicId | None, str | None, str]:
+    """Return topic id and name as ``partition.metadata`` says them, and why the replica may not be touched."""
+    if kind is not Type.DIRECTORY:
+        return None, None, f"a {kind.value}"
+    try:
+        with parent.open(name) as directory:
+            data = read_bytes(directory)
+        if data is None:
+            return None, None, ""
+        value = partition_metadata.parse(data, f"{parent.path}/{name}")
+    except FormatError:
+        return None, None, "a partition.metadata that is malformed"
+    except LogDirError as error:
+        return None, None, error.found
+    except OSError as error:
+        if is_sick(error):
+            raise
+        return None, None, f"something that cannot be read ({error.strerror})"
+    return value.topic_id, value.topic_name, ""

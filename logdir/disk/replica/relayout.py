@@ -1,0 +1,357 @@
+"""Replicas taken from the topic-name layout to the topic-id layout, and back.
+
+To ids: the new ``partition.metadata`` (its third line names the topic) beside the old one, what the old one was where
+that cannot be made again (``relayout.json``), a sync; the replacement and the prefix directories, a sync; the rename,
+which is the commit, a sync. To names: the old ``partition.metadata`` beside the new one, the rename, a sync; the
+replacement, a sync; ``relayout.json`` goes, a sync. So a directory under an id always says its topic, and one under its
+name that still does was on its way: a stock broker passes over that line, and either direction takes it up from there.
+
+In a batch every sync is one ``syncfs``, called only while every lock of the broker is held: it replaces the fsync of
+every parent. Times of change of files are carried over; those of directories are not.
+
+Not here: whether and when (``decide.relayout``), the way over all disks (``service.layout_phases``), the bar (``bar``).
+
+Spec: design §3.1, §3.4; baselines §3; attacks A8, A9, A11, A44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import NamedTuple, Protocol, TypeVar
+
+from logdir.decide.layout.action import ToIds, ToNames
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.replica.outcome import Outcome, done, undone
+from logdir.disk.replica.relayout_metadata import (
+    KEPT,
+    NEW_METADATA,
+    clear,
+    is_ours,
+    mark,
+    original_of,
+    put_new,
+    read_metadata,
+    replace_metadata,
+    require_id,
+    with_topic,
+)
+from logdir.disk.replica.replica_dir import NEW_MARKER, require_plain
+from logdir.disk.replica.staging import as_error
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
+from logdir.formats.kafka import partition_metadata
+from logdir.formats.own.replica_marker import FILE_NAME
+from logdir.names import METADATA_TOPIC, is_prefix
+from logdir.observe.classify import METADATA_FILE, Type
+
+
+class _Item(Protocol):
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def prefix(self) -> str: ...
+
+
+_I = TypeVar("_I", bound=_Item)
+
+
+class _Batch:
+    """What became of each item so far."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.outcomes: dict[str, Outcome] = {}
+
+    def passed(self, items: Iterable[_I], call: Callable[[_I], object]) -> list[_I]:
+        """Return the items for which a call did what it should; note of the others why it did not."""
+        passed = []
+        for item in items:
+            try:
+                call(item)
+            except (LogDirError, OSError) as error:
+                self.note(item, error)
+            else:
+                passed.append(item)
+        return passed
+
+    def passed_by_prefix(self, items: Iterable[_I], call: Callable[[Directory, _I], object]) -> list[_I]:
+        """Return the same of a call that needs the prefix directory; each is opened once."""
+        passed = []
+        for prefix, group in groupby(sorted(items, key=_prefix_and_path), key=lambda item: item.prefix):
+            same = list(group)
+            try:
+                opened = self.site.top.open(prefix)
+            except OSError as error:
+                for item in same:
+                    self.note(item, error)
+                continue
+            with opened:
+                passed += self.passed(same, lambda item, within=opened: call(within, item))  # type: ignore[misc]
+        return passed
+
+    def note(self, item: _Item, error: LogDirError | OSError) -> None:
+        if isinstance(error, ReadOnlyDiskError):
+            raise error
+        if isinstance(error, OSError):
+            if is_sick(error):
+                raise error
+            error = as_error(f"{self.site.log_dir}/{item.path}", error)
+        self.outcomes[item.path] = undone(item.path, error)
+
+    def sync(self) -> None:
+        with syncing(self.site.top):
+            self.site.top.sync_disk()
+
+    def in_order(self, items: Sequence[_I]) -> tuple[Outcome, ...]:
+        return tuple(self.outcomes[item.path] for item in items)
+
+
+def _prefix_and_path(item: _Item) -> tuple[str, str]:
+    return item.prefix, item.path
+
+
+def to_ids(site: Site, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
+    """Take replicas to the topic-id layout; every lock of the broker is held, and no broker can start.
+
+    Args:
+        site: Their log dir.
+        items: At most what two seconds allow; no replica twice. None of them has a ``-future`` anywhere.
+
+    Returns:
+        One outcome per item, in their order; ``place`` is relative to the log dir. What is undone is as it was: it
+        changed since it was planned, may not be touched, or a call failed.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
+    """
+    batch = _Batch(site)
+    with calling(site.top):
+        ours: set[str] = set()
+        marked = batch.passed(items, lambda item: _mark(site, item, ours))
+        if marked:
+            batch.sync()
+        # Under the same locks as a moment ago: what needs no replacing is not read again.
+        replaced = batch.passed(marked, lambda item: None if item.path in ours else _give_topic(site, item))
+        made: set[str] = set()
+        ready = batch.passed(replaced, lambda item: _make_prefix(site, item.prefix, made))
+        if ready:
+            batch.sync()
+        moved = batch.passed_by_prefix(
+            ready, lambda prefix, item: _rename(site, site.top, item.path, prefix, item.place)
+        )
+        for item in moved:
+            batch.outcomes[item.path] = done(item.path, item.place)
+        stuck = [item for item in marked if batch.outcomes[item.path].error is not None]
+        if stuck:
+            back = [ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path) for i in stuck]
+            _to_names(_Batch(site), back)
+            for prefix in sorted({item.prefix for item in stuck}):
+                _remove_empty(site, prefix)
+        if moved:
+            batch.sync()
+    return batch.in_order(items)
+
+
+def _mark(site: Site, item: ToIds, ours: set[str]) -> None:
+    """Write what is to be durable before anything is replaced; add to ``ours`` what has its topic already."""
+    path = f"{site.log_dir}/{item.path}"
+    if item.topic == METADATA_TOPIC:
+        raise RefusedError(path, expected="a topic's replica", found="the metadata log", fix="it is only read")
+    with site.top.open(item.path) as directory:
+        names = require_plain(directory)
+        if FILE_NAME in names or NEW_MARKER in names:
+            raise RefusedError(path, expected=f"no {FILE_NAME}", found="one", fix="recover the log dir first")
+        found = read_metadata(directory)
+        require_id(found, path, item.topic_id, has_own=item.has_own_id)
+        data = with_topic(item.topic_id, item.topic)
+        if found.data == data:
+            # By an earlier run that was cut off: what is kept must be readable before it is moved.
+            original_of(directory, found, item.topic_id, is_kept=KEPT in names)
+            ours.add(item.path)
+            return
+        leftovers = KEPT in names or NEW_METADATA in names
+        mark(site, directory, found, item.topic_id, data, leftovers=leftovers)
+
+
+def _give_topic(site: Site, item: ToIds) -> None:
+    with site.top.open(item.path) as directory:
+        replace_metadata(directory, with_topic(item.topic_id, item.topic))
+
+
+def _make_prefix(site: Site, prefix: str, made: set[str]) -> None:
+    """Make a prefix directory once; one that a failure left goes with what could not be moved into it."""
+    if prefix in made:
+        return
+    try:
+        with_reserve(site.work, lambda: site.top.make(prefix, site.owner))
+    except FileExistsError:
+        found = site.top.stat(prefix)
+        if found.type is not Type.DIRECTORY:
+            raise RefusedError(
+                f"{site.log_dir}/{prefix}", expected="a directory", found=found.type.value, fix="move it away"
+            ) from None
+        if found.owner != site.owner:
+            # Of a run that was killed before it had given it away.
+            site.top.adopt(prefix, site.owner)
+    made.add(prefix)
+
+
+def _rename(site: Site, parent: Directory, path: str, to: Directory, place: str) -> None:
+    name, new_name = path.rpartition("/")[2], place.rpartition("/")[2]
+    with_reserve(site.work, lambda: parent.rename(name, to, new_name))
+
+
+def _remove_empty(site: Site, prefix: str) -> bool:
+    try:
+        site.top.remove(prefix)
+    except OSError as error:
+        if is_sick(error):
+            raise
+        return False
+    return True
+
+
+class _Back(NamedTuple):
+    """What is to be done with one replica on its way back."""
+
+    data: bytes | None
+    """What ``partition.metadata`` shall hold; ``None``: it shall not be there."""
+    is_changed: bool
+    """Whether it holds something else."""
+    has_leftovers: bool
+
+
+def to_names(site: Site, items: Sequence[ToNames]) -> tuple[Outcome, ...]:
+    """Take replicas back to the topic-name layout, with the bytes and times of change as they were.
+
+    Every lock of the broker is held, and no broker can start.
+
+    Args:
+        site: Their log dir.
+        items: At most what two seconds allow; no replica twice. One that lies under its name loses whatever a change
+            of layout that was cut off left in it; usually nothing.
+
+    Returns:
+        One outcome per item, in their order; ``place`` is relative to the log dir. What is undone is as it was; where
+        a call failed it may have been taken back all but for ``relayout.json``, and doing it again does the rest.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
+    """
+    batch = _Batch(site)
+    with calling(site.top):
+        _to_names(batch, items)
+    return batch.in_order(items)
+
+
+def _to_names(batch: _Batch, items: Sequence[ToNames]) -> None:
+    site = batch.site
+    plans: dict[str, _Back | None] = {}
+
+    def prepare(item: ToNames) -> None:
+        plans[item.path] = _prepare(site, item)
+
+    prepared = batch.passed(items, prepare)
+    for item in prepared:
+        batch.outcomes[item.path] = done(item.path, item.place)
+    todo = {item.path: plan for item in prepared if (plan := plans[item.path]) is not None}
+    if not todo:
+        return
+    under_ids = [item for item in prepared if item.path in todo and item.prefix]
+    moved = batch.passed_by_prefix(
+        under_ids, lambda prefix, item: _rename(site, prefix, item.path, site.top, item.place)
+    )
+    for item in under_ids:
+        if batch.outcomes[item.path].error is not None:
+            _forget_new(site, item)
+    batch.sync()
+    here = [item for item in prepared if item.path in todo and not item.prefix] + moved
+    restored = batch.passed(here, lambda item: _restore(site, item, todo[item.path]))
+    is_restored = {item.path for item in restored}
+    unrestored = [item for item in moved if item.path not in is_restored]
+    if unrestored:
+        # Under its id again, where it says its topic: undone, not half done.
+        returning = _Batch(site)
+        returning.passed_by_prefix(
+            unrestored, lambda prefix, item: _rename(site, site.top, item.place, prefix, item.path)
+        )
+        for item in unrestored:
+            _forget_new(site, item)
+    left = [item for item in restored if todo[item.path].has_leftovers]
+    if left:
+        batch.sync()
+        batch.passed(left, lambda item: _clear(site, item))
+    batch.sync()
+
+
+def _prepare(site: Site, item: ToNames) -> _Back | None:
+    """Write the old ``partition.metadata`` beside the new one; ``None`` if there is nothing to do."""
+    path = f"{site.log_dir}/{item.path}"
+    with site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+        names = directory.names()
+        has_leftovers = KEPT in names or NEW_METADATA in names
+        found = read_metadata(directory)
+        if not item.prefix and not is_ours(found.data, item.topic):
+            return _Back(None, False, True) if has_leftovers else None
+        require_plain(directory)
+        if found.data is None:
+            raise RefusedError(path, expected="its topic in partition.metadata", found="no such file", fix="held")
+        said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}")
+        if said.topic_name != item.topic or item.topic_id not in (None, said.topic_id):
+            raise RefusedError(
+                path,
+                expected=f"topic {item.topic} with id {item.topic_id}",
+                found=f"{said.topic_name} with {said.topic_id}",
+                fix="look at it, and try again",
+            )
+        original = original_of(directory, found, said.topic_id, is_kept=KEPT in names).original
+        if original is None:
+            return _Back(None, True, has_leftovers)
+        if NEW_METADATA in names:
+            directory.unlink(NEW_METADATA)
+        put_new(site, directory, original.data, found.owner or site.owner.for_file(), original.mtime_ns)
+        return _Back(original.data, True, KEPT in names)
+
+
+def _restore(site: Site, item: ToNames, plan: _Back) -> None:
+    if not plan.is_changed:
+        return
+    with site.top.open(item.place) as directory:
+        if plan.data is None:
+            directory.unlink(METADATA_FILE)
+        else:
+            replace_metadata(directory, plan.data)
+
+
+def _clear(site: Site, item: ToNames) -> None:
+    with site.top.open(item.place) as directory:
+        clear(directory)
+
+
+def _forget_new(site: Site, item: ToNames) -> None:
+    with suppress(OSError), site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+        directory.unlink(NEW_METADATA)
+
+
+def remove_empty_prefixes(site: Site) -> tuple[str, ...]:
+    """Remove the prefix directories that hold nothing, and make all that was done to the disk durable.
+
+    Every lock of the broker is held.
+
+    Returns:
+        Those that hold something, sorted: no stock broker starts on them.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick.
+        OSError: the log dir cannot be listed.
+    """
+    with calling(site.top):
+        found = [name for name in site.top.names() if is_prefix(name) and site.top.stat(name).type is Type.DIRECTORY]
+        left = tuple(name for name in found if not _remove_empty(site, name))
+        with syncing(site.top):
+            site.top.sync_disk()
+    return left

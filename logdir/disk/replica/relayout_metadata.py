@@ -1,0 +1,202 @@
+"""``partition.metadata`` inside one partition directory, on its way from two lines to three and back.
+
+Not here: when which of it happens, and every sync (``relayout``).
+
+Spec: design §2 law 9, §3.1; attacks A8, A9, A10.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from logdir.disk.kernel.calls import Directory, Owner
+from logdir.disk.kernel.failure import is_sick, with_reserve
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import FormatError, RefusedError
+from logdir.formats.kafka import partition_metadata
+from logdir.formats.kafka.partition_metadata import PartitionMetadata
+from logdir.formats.own import relayout_file
+from logdir.formats.own.relayout_file import Original, RelayoutFile
+from logdir.ids import TopicId
+from logdir.observe.classify import METADATA_FILE
+
+NEW_METADATA = "partition.metadata.new.json"
+"""Where a ``partition.metadata`` is written before it gets its name."""
+KEPT = relayout_file.FILE_NAME
+_LIMIT = 1 << 16
+_KEPT_LIMIT = 2 * _LIMIT
+"""Of ``relayout.json``, which holds such a file in base64."""
+_AGAIN = "take the inventory and plan again"
+
+
+class Metadata(NamedTuple):
+    """``partition.metadata`` as it is; all ``None`` if there is none."""
+
+    data: bytes | None
+    mtime_ns: int | None
+    owner: Owner | None
+
+
+def plain(topic_id: TopicId) -> bytes:
+    """Return what the file holds in the topic-name layout."""
+    return partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, topic_id))
+
+
+def with_topic(topic_id: TopicId, topic: str) -> bytes:
+    """Return what the file holds in the topic-id layout."""
+    return partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, topic_id, topic))
+
+
+def is_ours(data: bytes | None, topic: str) -> bool:
+    """Whether a ``partition.metadata`` is one we wrote for the topic-id layout."""
+    if data is None:
+        return False
+    try:
+        said = partition_metadata.parse(data)
+    except FormatError:
+        return False
+    return data == with_topic(said.topic_id, topic)
+
+
+def read_metadata(directory: Directory) -> Metadata:
+    """Return the ``partition.metadata`` of a directory.
+
+    Raises:
+        RefusedError: it is larger than any.
+        OSError: it cannot be read.
+    """
+    data = read_bytes(directory)
+    if data is None:
+        return Metadata(None, None, None)
+    found = directory.stat(METADATA_FILE)
+    return Metadata(data, found.mtime_ns, found.owner)
+
+
+def read_bytes(directory: Directory) -> bytes | None:
+    """Return only what the ``partition.metadata`` of a directory holds; otherwise as ``read_metadata``."""
+    return _read(directory, METADATA_FILE)
+
+
+def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
+    try:
+        data = directory.read(name, limit)
+    except FileNotFoundError:
+        return None
+    if len(data) > limit:
+        raise RefusedError(f"{directory.path}/{name}", expected=f"at most {limit} bytes", found="more")
+    return data
+
+
+def require_id(found: Metadata, path: str, topic_id: TopicId, *, has_own: bool) -> None:
+    """Return if a file still says what a plan says it did.
+
+    Args:
+        found: The file.
+        path: Its directory, for the error.
+        topic_id: Of the plan.
+        has_own: Whether the id was this directory's own; else it may have none.
+
+    Raises:
+        RefusedError: it does not: the step is stale.
+        FormatError: it is malformed.
+    """
+    if found.data is None:
+        if has_own:
+            raise RefusedError(path, expected=f"topic id {topic_id}", found=f"no {METADATA_FILE}", fix=_AGAIN)
+        return
+    said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}").topic_id
+    if said != topic_id:
+        raise RefusedError(path, expected=f"topic id {topic_id}", found=str(said), fix=_AGAIN)
+
+
+def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_kept: bool) -> RelayoutFile:
+    """Return what a ``partition.metadata`` of the topic-id layout was before.
+
+    Args:
+        directory: Where it lies.
+        found: The file.
+        topic_id: What it says.
+        is_kept: Whether there is a ``relayout.json``.
+
+    Raises:
+        FormatError: that one is torn, altered, or newer than we know.
+        OSError: it cannot be read.
+    """
+    if is_kept and (data := _read(directory, KEPT, _KEPT_LIMIT)) is not None:
+        return relayout_file.parse(data, f"{directory.path}/{KEPT}")
+    return RelayoutFile(Original(plain(topic_id), found.mtime_ns or 0))
+
+
+def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, data: bytes, *, leftovers: bool) -> None:
+    """Write the new file beside the old one, and what the old one was if that would be lost. Not durable yet.
+
+    Args:
+        site: The log dir.
+        directory: Where.
+        found: The old file.
+        topic_id: Of the topic.
+        data: What the new file holds.
+        leftovers: Whether an earlier run that was cut off left any.
+
+    Raises:
+        RefusedError: the old file's time of change cannot be kept.
+        OSError: there is no room, or no right; what was written is gone again, where that can be.
+    """
+    if found.mtime_ns is not None and found.mtime_ns < 0:
+        raise RefusedError(
+            f"{directory.path}/{METADATA_FILE}", expected="a time of change since 1970", found=found.mtime_ns
+        )
+    owner = site.owner.for_file()
+    if leftovers:
+        # The old file is in place: what a run that was cut off wrote beside it says nothing it does not.
+        clear(directory)
+    try:
+        if found.data != plain(topic_id):
+            original = None if found.data is None else Original(found.data, found.mtime_ns or 0)
+            _write(site, directory, KEPT, relayout_file.render(RelayoutFile(original)), owner, None)
+        put_new(site, directory, data, found.owner or owner, found.mtime_ns)
+    except OSError as error:
+        if not is_sick(error):
+            with suppress(OSError):
+                clear(directory)
+        raise
+
+
+def put_new(site: Site, directory: Directory, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
+    """Write a ``partition.metadata`` under its other name, which is free. Not durable yet. Raises ``OSError``."""
+    _write(site, directory, NEW_METADATA, data, owner, mtime_ns)
+
+
+def replace_metadata(directory: Directory, data: bytes) -> None:
+    """Give what was written its name, once it has been read back. Not durable yet.
+
+    Raises:
+        RefusedError: it does not read back.
+        OSError: the old one is in place.
+    """
+    found = _read(directory, NEW_METADATA)
+    if found != data:
+        raise RefusedError(
+            f"{directory.path}/{NEW_METADATA}", expected="the bytes just written", found=found or "none or no bytes"
+        )
+    directory.replace(NEW_METADATA, METADATA_FILE)
+
+
+def clear(directory: Directory) -> None:
+    """Remove what lies beside ``partition.metadata``. Raises ``OSError``."""
+    for name in (NEW_METADATA, KEPT):
+        with suppress(FileNotFoundError):
+            directory.unlink(name)
+
+
+def _write(site: Site, directory: Directory, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
+    def write() -> None:
+        try:
+            directory.write(name, data, owner, mtime_ns)
+        except OSError:
+            with suppress(OSError):
+                directory.unlink(name)
+            raise
+
+    with_reserve(site.work, write)

@@ -1,0 +1,133 @@
+"""What may be done with a partition directory as a whole, and its marker.
+
+Unknown regular files inside it belong to it and travel with it. A sub-directory, a link or a device does not: what
+holds one is held, and no operation here touches it.
+
+Not here: names of its place (``names``), what the marker says (``formats.replica_marker``).
+
+Spec: design §2 law 7, §3.3; kafka-behaviour §10.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import with_reserve
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import FormatError, MalformedFileError, RefusedError
+from logdir.formats.own import own_json, replica_marker
+from logdir.formats.own.replica_marker import BY_HAND, FILE_NAME, ReplicaMarker
+from logdir.observe.classify import Type
+
+_SEGMENT = len("00000000000000000000.log")
+_INDEXES = (".index", ".timeindex", ".txnindex")
+NEW_MARKER = "replica.new.json"
+"""Where a marker is written that shall replace another."""
+
+
+def require_plain(directory: Directory) -> tuple[str, ...]:
+    """Return the names in a partition directory, sorted.
+
+    Raises:
+        RefusedError: something in it is no regular file.
+        OSError: it cannot be listed.
+    """
+    types = directory.types()
+    for name, kind in types.items():
+        require_file(directory, name, kind)
+    return tuple(types)
+
+
+def require_file(directory: Directory, name: str, kind: Type) -> None:
+    """Return if an entry of a partition directory is a regular file.
+
+    Raises:
+        RefusedError: it is something else.
+    """
+    if kind is not Type.FILE:
+        raise RefusedError(
+            f"{directory.path}/{name}",
+            expected="only regular files in a partition directory",
+            found=kind.value,
+            fix="look at it and take it away; the replica is held until then",
+        )
+
+
+def read_marker(directory: Directory) -> ReplicaMarker | None:
+    """Return the marker of a partition directory; ``None`` if there is none.
+
+    Raises:
+        FormatError: it is torn, altered, or newer than we know.
+        OSError: it cannot be read.
+    """
+    path = f"{directory.path}/{FILE_NAME}"
+    try:
+        data = directory.read(FILE_NAME, own_json.MAX_BYTES)
+    except FileNotFoundError:
+        return None
+    if len(data) > own_json.MAX_BYTES:
+        raise MalformedFileError(path, expected=f"at most {own_json.MAX_BYTES} bytes", found="more")
+    return replica_marker.parse(data, path)
+
+
+def require_marker(site: Site, directory: Directory) -> ReplicaMarker:
+    """Return the marker of a directory in a work root, which must be ours in every way.
+
+    Raises:
+        RefusedError: there is none, it is not readable as one, or it speaks of another directory, log dir or host.
+        OSError: it cannot be read.
+    """
+    path = f"{directory.path}/{FILE_NAME}"
+    try:
+        marker = read_marker(directory)
+    except FormatError as error:
+        raise RefusedError(path, expected=error.expected, found=error.found, fix=BY_HAND) from error
+    if marker is None:
+        raise RefusedError(path, expected="a marker", found="none", fix=BY_HAND)
+    inode = directory.own_stat().inode
+    if marker.birth_inode != inode:
+        raise RefusedError(path, expected=f"a marker of inode {inode}", found=marker.birth_inode, fix="held: foreign")
+    for what, ours, said in (
+        ("cluster", site.cluster_id, marker.cluster_id),
+        ("node", site.node_id, marker.node_id),
+        ("directory", site.directory_id, marker.directory_id),
+    ):
+        # A release before 3.7 gives a log dir no id; it may have got one since.
+        if ours != said and not (what == "directory" and said is None):
+            raise RefusedError(path, expected=f"a marker of {what} {ours}", found=said, fix="held: foreign")
+    return marker
+
+
+def rename(site: Site, parent: Directory, name: str, to: Directory, new_name: str) -> None:
+    """Rename a partition directory; on a full disk the reserve makes room for its new entry. Not durable yet.
+
+    Raises:
+        OSError: as the call; nothing was renamed.
+    """
+    with_reserve(site.work, lambda: parent.rename(name, to, new_name))
+
+
+def clear_marker(directory: Directory) -> bool:
+    """Remove the marker, and one half made; return whether there was any. Not durable yet."""
+    found = False
+    for name in (NEW_MARKER, FILE_NAME):
+        try:
+            directory.unlink(name)
+        except FileNotFoundError:
+            continue
+        found = True
+    return found
+
+
+def last_indexes(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the index files of the last segment, of those listed.
+
+    >>> last_indexes(["00000000000000000000.index", "00000000000000000000.log", "leader-epoch-checkpoint"])
+    ('00000000000000000000.index',)
+    """
+    listed = set(names)
+    bases = [n[:20] for n in listed if len(n) == _SEGMENT and n.endswith(".log") and n[:20].isdecimal() and n.isascii()]
+    if not bases:
+        return ()
+    return tuple(sorted(f"{max(bases)}{ending}" for ending in _INDEXES if f"{max(bases)}{ending}" in listed))

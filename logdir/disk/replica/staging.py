@@ -1,0 +1,334 @@
+"""Setting a replica aside, and taking it back.
+
+Stage: the marker, a sync, the rename, both parents. The rename is the commit: before it a live directory carries a
+marker that means nothing, after it ``deleting/`` holds a directory that says itself why and until when. In a batch all
+markers come first and share one ``syncfs``, which is only called while every lock of the broker is held.
+
+Restore is the way back: what must be true of a live directory first (its checkpoint entries, its last indexes), then
+the rename, then the marker goes. Hold replaces the marker by one without a deadline.
+
+Not here: whether any of it may be done (``decide``), purging (``purge``).
+
+Spec: design §3.3, §3.4; KIP-516, "Deletion"; attacks A8, A11, A15, A18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, syncing, with_reserve
+from logdir.disk.kernel.unique_name import free_name, is_there
+from logdir.disk.record.checkpoints import put_entries
+from logdir.disk.replica.batches import Batches
+from logdir.disk.replica.outcome import Outcome, done, undone
+from logdir.disk.replica.replica_dir import (
+    NEW_MARKER,
+    clear_marker,
+    last_indexes,
+    rename,
+    require_marker,
+    require_plain,
+)
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import DiskError, LogDirError, RefusedError
+from logdir.formats.own import replica_marker
+from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
+from logdir.names import WorkDir, parse_work_dir, render_work_dir
+
+AT_ONCE = 1024
+"""Replicas of one sync, at most."""
+_LONGEST_MS = 500
+"""Of a batch, before the next one has fewer: a hold of the locks ends after one that began within its two seconds."""
+_MARKS = frozenset(("", "purging"))
+"""Of names under ``deleting/``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageItem:
+    """A live replica to set aside."""
+
+    path: str
+    """Relative to the log dir."""
+    marker: ReplicaMarker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreItem:
+    """A staged replica to take back."""
+
+    name: str
+    """Under ``deleting/``."""
+    marker: ReplicaMarker
+    """As it was when this was decided."""
+    path: str
+    """Where it shall live, relative to the log dir."""
+    drop_last_indexes: bool
+    """Its log was not cleanly closed: the broker would trust zeros (kafka-behaviour §10.6)."""
+
+
+def as_error(path: str, error: OSError) -> DiskError:
+    """Return an error of the kernel as one of ours."""
+    if is_full(error):
+        return full_disk(path, error)
+    return DiskError(
+        path, expected="a call that succeeds", found=error.strerror or error, fix="it is as it was; see why"
+    )
+
+
+def batches() -> Batches:
+    """Return in what batches replicas are given to ``stage``."""
+    return Batches(AT_ONCE, _LONGEST_MS)
+
+
+def stage(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+    """Set replicas aside; every lock of the broker is held.
+
+    Args:
+        site: Their log dir.
+        items: At most what two seconds allow; no path twice.
+
+    Returns:
+        One outcome per item, in their order; ``place`` is relative to the work root.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
+
+    Spec: design §3.4: all markers, all renames, each touched directory once.
+    """
+    outcomes: dict[str, Outcome] = {}
+    # In a loop of their own, which takes half as long as one with calls of the kernel in between.
+    rendered = [replica_marker.render(item.marker) for item in items]
+    with ExitStack() as stack, calling(site.top):
+        marked: list[StageItem] = []
+        for item, data in zip(items, rendered, strict=True):
+            try:
+                _mark(site, item, data)
+                marked.append(item)
+            except (LogDirError, OSError) as error:
+                outcomes[item.path] = _undone(site, item.path, error)
+        if marked:
+            with syncing(site.top):
+                site.top.sync_disk()
+        parents: dict[str, Directory] = {}
+        for item in marked:
+            prefix, slash, name = item.path.rpartition("/")
+            try:
+                if slash and prefix not in parents:
+                    parents[prefix] = stack.enter_context(site.top.open(prefix))
+                parent = parents.setdefault(prefix, site.top)
+                place = _rename_free(site, parent, name, item.marker)
+                outcomes[item.path] = done(item.path, f"deleting/{place}")
+            except (LogDirError, OSError) as error:
+                outcomes[item.path] = _undone(site, item.path, error)
+                _unmark(site, item.path)
+        if parents:
+            with syncing(site.deleting):
+                site.deleting.sync()
+            for parent in parents.values():
+                with syncing(parent):
+                    parent.sync()
+    return tuple(outcomes[item.path] for item in items)
+
+
+def _undone(site: Site, path: str, error: LogDirError | OSError) -> Outcome:
+    if isinstance(error, LogDirError):
+        return undone(path, error)
+    if is_sick(error):
+        raise error
+    return undone(path, as_error(site.path_of(path), error))
+
+
+def _mark(site: Site, item: StageItem, data: bytes) -> None:
+    with site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+        inode = directory.identity().inode
+        if inode != item.marker.birth_inode:
+            raise RefusedError(
+                directory.path, expected=f"inode {item.marker.birth_inode}", found=inode, fix="it changed: plan again"
+            )
+        names = require_plain(directory)
+        if FILE_NAME in names or NEW_MARKER in names:
+            clear_marker(directory)
+        _write_marker(site, directory, FILE_NAME, data)
+
+
+def _write_marker(site: Site, directory: Directory, name: str, data: bytes) -> None:
+    def write() -> None:
+        try:
+            directory.write(name, data, site.owner.for_file())
+        except OSError:
+            _forget(directory, name)
+            raise
+
+    with_reserve(site.work, write)
+
+
+def _forget(directory: Directory, name: str) -> None:
+    # A part of a marker under a live name means nothing: a scan removes it if this cannot.
+    try:
+        directory.unlink(name)
+    except OSError as error:
+        if is_sick(error):
+            raise
+
+
+def _unmark(site: Site, path: str) -> None:
+    try:
+        with site.parent_of(path) as (parent, name), parent.open(name) as directory:
+            clear_marker(directory)
+    except OSError as error:
+        if is_sick(error):
+            raise
+
+
+def _rename_free(site: Site, parent: Directory, name: str, marker: ReplicaMarker) -> str:
+    topic = None if marker.topic_id is not None else marker.topic
+    parts = WorkDir(marker.topic_id, topic, marker.partition, 1, "")
+    return free_name(site.deleting, parts, lambda to: rename(site, parent, name, site.deleting, to), _MARKS)
+
+
+def restore(site: Site, item: RestoreItem) -> Outcome:
+    """Make a staged replica live again; every lock of the broker is held, and that nobody else has its name was seen.
+
+    Args:
+        site: Its log dir.
+        item: What and where to.
+
+    Returns:
+        Its outcome; ``place`` is relative to the log dir. Undone, it is still staged (it may lack index files that a
+        broker makes again).
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of it.
+
+    Spec: design §3.3 "Restore", class (a).
+    """
+    place = f"deleting/{item.name}"
+    with calling(site.top):
+        try:
+            _restore(site, item)
+        except (LogDirError, OSError) as error:
+            return _undone(site, place, error)
+    return done(place, item.path)
+
+
+def _restore(site: Site, item: RestoreItem) -> None:
+    _require_unclaimed(site, item.name)
+    with site.deleting.open(item.name) as directory:
+        marker = require_marker(site, directory)
+        require_staged(marker, directory.path)
+        if marker != item.marker:
+            raise RefusedError(
+                directory.path, expected="the marker this was decided on", found="another", fix="plan again"
+            )
+        names = require_plain(directory)
+        prefix, slash, name = item.path.rpartition("/")
+        if slash:
+            _make_prefix(site, prefix)
+        with site.parent_of(item.path) as (parent, _):
+            # Before the entries: they would be those of what lives there.
+            if is_there(parent, name):
+                raise RefusedError(f"{parent.path}/{name}", expected="nothing of that name", found="something")
+            put_entries(site, item.marker)
+            if item.drop_last_indexes:
+                _drop(site, directory, last_indexes(names))
+            rename(site, site.deleting, item.name, parent, name)
+            with syncing(parent):
+                parent.sync()
+            with syncing(site.deleting):
+                site.deleting.sync()
+        # Under a live name a marker means nothing; a scan removes it if we do not come so far, or if this is lost.
+        _forget(directory, NEW_MARKER)
+        _forget(directory, FILE_NAME)
+
+
+def _drop(site: Site, directory: Directory, names: Sequence[str]) -> None:
+    for name in names:
+        with_reserve(site.work, partial(directory.unlink, name))
+    if names:
+        with syncing(directory):
+            directory.sync()
+
+
+def _require_unclaimed(site: Site, name: str) -> None:
+    parts = parse_work_dir(name)
+    if parts is None or parts.mark:
+        raise RefusedError(f"{site.deleting.path}/{name}", expected="the name of a staged replica", found="another")
+    claimed = render_work_dir(parts._replace(mark="purging"))
+    if not is_there(site.deleting, name):
+        found = "one being purged" if is_there(site.deleting, claimed) else "none: purged, or restored"
+        raise RefusedError(f"{site.deleting.path}/{name}", expected="a staged replica", found=found, fix="look again")
+
+
+def _make_prefix(site: Site, prefix: str) -> None:
+    with suppress(FileExistsError):
+        with_reserve(site.work, lambda: site.top.make(prefix, site.owner))
+    # All of this also where it is there: whoever made it may have been stopped before.
+    with site.top.open(prefix) as made:
+        owner = made.own_stat().owner
+        # As ``make`` leaves it that is cut off; one that anybody else made stays as it is.
+        if owner != site.owner and owner.mode == site.owner.mode & 0o700 and not made.names():
+            site.top.adopt(prefix, site.owner)
+        with syncing(made):
+            made.sync()
+    with syncing(site.top):
+        site.top.sync()
+
+
+def hold(site: Site, name: str) -> Outcome:
+    """Take the deadline from a staged replica.
+
+    Args:
+        site: Its log dir.
+        name: Under ``deleting/``.
+
+    Returns:
+        Its outcome; one already held is done, once that is durable.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed or the disk is sick.
+    """
+    place = f"deleting/{name}"
+    with calling(site.deleting):
+        try:
+            _require_unclaimed(site, name)
+            with site.deleting.open(name) as directory:
+                marker = require_marker(site, directory)
+                if marker.delay_ms is not None:
+                    rewrite_marker(site, directory, replace(marker, delay_ms=None))
+                else:
+                    # Whoever took it may have been killed before that was durable.
+                    with syncing(directory):
+                        directory.sync()
+        except (LogDirError, OSError) as error:
+            return _undone(site, place, error)
+    return done(place, place)
+
+
+def rewrite_marker(site: Site, directory: Directory, marker: ReplicaMarker) -> None:
+    """Replace the marker of a directory in a work root, durably.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed.
+        OSError: another error; the marker is as it was.
+    """
+    _forget(directory, NEW_MARKER)
+    _write_marker(site, directory, NEW_MARKER, replica_marker.render(marker))
+    with syncing(directory):
+        directory.sync_file(NEW_MARKER)
+    with_reserve(site.work, lambda: directory.replace(NEW_MARKER, FILE_NAME))
+    with syncing(directory):
+        directory.sync()
+
+
+def require_staged(marker: ReplicaMarker, path: str) -> None:
+    """Check that a marker speaks of something set aside.
+
+    Raises:
+        RefusedError: of something on its way in.
+    """
+    if marker.intent is Intent.INCOMING:
+        raise RefusedError(path, expected="a staged or captured replica", found=marker.intent.value)

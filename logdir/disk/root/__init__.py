@@ -1,0 +1,1 @@
+"""The work root of a log dir: found, made, opened, removed."""

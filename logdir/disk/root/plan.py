@@ -1,0 +1,238 @@
+"""What ``init`` will do with a log dir: read-only.
+
+Not here: doing it (``work_root_init``). A place is ruled out here by what is known for certain (another mount); that
+one does is only ever proven there.
+
+Spec: design §3.2; attacks A5, A6, A7.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from logdir.disk.kernel.calls import Directory, Disk
+from logdir.disk.kernel.file_system import require_supported_fs
+from logdir.disk.kernel.small_file import read_file
+from logdir.disk.root.work_root import (
+    locate,
+    normal,
+    open_log_dir,
+    open_work_root,
+    path_of,
+    read_belonging,
+    require_accepted,
+)
+from logdir.errors import RefusedError, WorkRootConflictError, WorkRootInsideError
+from logdir.formats.own import layout_file
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.work_root_file import Belonging, WorkRootKind
+from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, Inside, Named, Place, Type, classify
+
+
+class Candidate(NamedTuple):
+    """A place for a work root."""
+
+    kind: WorkRootKind
+    path: str
+    why: str
+    """Why it is tried, or why it does not do."""
+
+
+class InitPlan(NamedTuple):
+    """What ``init`` will do."""
+
+    log_dir: str
+    belongs: Belonging
+    layout: str
+    """``empty``, ``topic-name``, ``topic-id`` or ``mixed``, by the live directories."""
+    candidates: tuple[Candidate, ...]
+    """At least one; tried in this order until one is proven."""
+    passed: tuple[Candidate, ...]
+    """What cannot do."""
+    is_whole: bool
+    """The root is there; what is missing in it is made."""
+    unsupported_fs: bool = False
+    """The operator's word that the file system may be any; kept in the root."""
+    lacks: tuple[str, ...] = ()
+    """What is missing in a whole root, without which it can be neither opened nor owned."""
+
+
+def layout_of(top: Directory) -> str:
+    """Return the layout of a log dir's live directories. Reads only.
+
+    Returns:
+        ``empty``, ``topic-name``, ``topic-id`` or ``mixed``.
+
+    Raises:
+        OSError: a directory cannot be listed.
+    """
+    has_names = has_ids = False
+    for name in top.names():
+        seen = classify(name, Type.DIRECTORY, Place.TOP)
+        if isinstance(seen, Named):
+            is_live = seen.kind is Kind.LIVE and not has_names
+            has_names = has_names or (is_live and _is_directory(top, name))
+        elif seen is Inside.PREFIX and not has_ids and _is_directory(top, name):
+            has_ids = _holds_live(top, name)
+    if has_names and has_ids:
+        return "mixed"
+    return "topic-name" if has_names else "topic-id" if has_ids else "empty"
+
+
+def _is_directory(parent: Directory, name: str) -> bool:
+    try:
+        return parent.stat(name).type in (Type.DIRECTORY, Type.SYMLINK)
+    except FileNotFoundError:
+        return False
+
+
+def _holds_live(top: Directory, prefix: str) -> bool:
+    if top.stat(prefix).type is not Type.DIRECTORY:
+        return False
+    with top.open(prefix) as inside:
+        for name in inside.names():
+            seen = classify(name, Type.DIRECTORY, Place.PREFIX, prefix)
+            if isinstance(seen, Named) and seen.kind is Kind.LIVE and _is_directory(inside, name):
+                return True
+    return False
+
+
+@contextmanager
+def opened_parent(disk: Disk, log_dir: str) -> Iterator[tuple[Directory, str]]:
+    """Open the directory that holds, or will hold, the work root beside a log dir.
+
+    Yields:
+        It, and the root's name in it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    path, name = os.path.split(path_of(WorkRootKind.BESIDE, log_dir))
+    # A log dir may be reached through links; beside it means beside it all the same.
+    with disk.open_top(os.path.realpath(path)) as parent:
+        yield parent, name
+
+
+def _against_beside(disk: Disk, log_dir: str, top: Directory) -> str | None:
+    """Say what is certain to speak against a work root beside the log dir."""
+    if log_dir == "/":
+        return "the log dir has no parent"
+    own = top.identity()
+    try:
+        with opened_parent(disk, log_dir) as (parent, name):
+            there = parent.identity()
+            if (own.device, own.mount_id) != (there.device, there.mount_id):
+                return "the log dir is a mount point of its own: nothing can be renamed out of it"
+            if name in parent.names():
+                parent.open(name).close()
+    except OSError as error:
+        return f"{error.strerror}: {error.filename or os.path.dirname(log_dir)}"
+    return None
+
+
+def plan_init(
+    disk: Disk,
+    log_dir: str,
+    *,
+    requested: WorkRootKind | None = None,
+    fs_type: str | None,
+    unsupported_fs: bool = False,
+) -> InitPlan:
+    """Decide where the work root of a log dir may be made. Changes nothing.
+
+    Args:
+        disk: The file systems.
+        log_dir: Absolute path as configured.
+        requested: The setting ``work.root``; ``None`` for ``auto``.
+        fs_type: The type of its file system, as ``file_system.fs_type_at`` says.
+        unsupported_fs: The operator's word that it may be any.
+
+    Returns:
+        The plan for ``init``.
+
+    Raises:
+        RefusedError: the file system is not one we change; what was asked for cannot do; the path is a link.
+        LogDirOfflineError: the log dir does not answer.
+        NotFormattedError: it has no identity.
+        ForeignLogDirError: its work root is of another log dir, node or cluster.
+        WorkRootConflictError: it has a work root of another kind, two, or something else lies there.
+        FormatError: ``meta.properties`` or ``work-root.json`` is malformed.
+        OSError: a part of it cannot be read.
+    """
+    log_dir = normal(log_dir)
+    require_supported_fs(log_dir, fs_type, unsupported_fs=unsupported_fs)
+    with open_log_dir(disk, log_dir) as top:
+        belongs = read_belonging(top)
+        located = locate(disk, log_dir, top)
+        layout = layout_of(top)
+        if located.found is not None and located.file is not None:
+            path = path_of(located.found, log_dir)
+            require_accepted(located.file, belongs, path)
+            if requested not in (None, located.found):
+                raise WorkRootConflictError(
+                    path,
+                    expected=f"no work root, to make one {requested.value if requested else ''}",
+                    found=f"one {located.found.value}",
+                    fix="keep work.root as it was, or logdirctl uninstall first",
+                )
+            lacks = _lacks(disk, located.found, log_dir, top)
+            there = Candidate(
+                located.found,
+                path,
+                "it is there" + (f" but for {', '.join(lacks)}, which init puts back" if lacks else ""),
+            )
+            word = unsupported_fs or located.file.unsupported_fs
+            return InitPlan(log_dir, belongs, layout, (there,), (), is_whole=True, unsupported_fs=word, lacks=lacks)
+        against = _against_beside(disk, log_dir, top)
+        is_changing = read_file(top, layout_file.FILE_NAME) is not None
+    candidates = _candidates(log_dir, requested, is_inside=layout == "topic-id" and not is_changing)
+    passed = tuple(c._replace(why=against) for c in candidates if against and c.kind is WorkRootKind.BESIDE)
+    left = tuple(c for c in candidates if not against or c.kind is not WorkRootKind.BESIDE)
+    if not left:
+        raise RefusedError(
+            passed[0].path, expected="a place on the mount of its log dir", found=against, fix="work.root: in-place"
+        )
+    return InitPlan(log_dir, belongs, layout, left, passed, is_whole=False, unsupported_fs=unsupported_fs)
+
+
+def _lacks(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> tuple[str, ...]:
+    with open_work_root(disk, kind, log_dir, top) as work:
+        names = set(work.names())
+    return tuple(name for name in (DELETING, INCOMING, OWNER_LOCK) if name not in names)
+
+
+def require_no_stock_broker(plan: InitPlan) -> None:
+    """Return unless a plan makes a work root inside a log dir on which a stock broker may start.
+
+    Raises:
+        WorkRootInsideError: it does.
+
+    Spec: design §3.2.
+    """
+    first = plan.candidates[0]
+    if first.kind is WorkRootKind.INSIDE and not plan.is_whole and plan.layout != "topic-id":
+        raise WorkRootInsideError(
+            f"{plan.log_dir}/{DELETING}",
+            expected="the topic-id layout, in which no stock broker starts",
+            found="an empty log dir" if plan.layout == "empty" else f"the {plan.layout} layout",
+            fix="a stock broker stops over deleting/ in a log dir: leave --work-root out; where no broker will ever "
+            f"start on it, say --even-if-found {WorkRootInsideError.code}",
+        )
+
+
+def _candidates(log_dir: str, requested: WorkRootKind | None, *, is_inside: bool) -> tuple[Candidate, ...]:
+    def at(kind: WorkRootKind, why: str) -> Candidate:
+        return Candidate(kind, path_of(kind, log_dir), why)
+
+    if requested is not None:
+        return (at(requested, "asked for"),)
+    if is_inside:
+        # With a layout.json the log dir may be taken back to names, and a stock broker start on it.
+        return (at(WorkRootKind.INSIDE, "the log dir is in the topic-id layout: no stock broker starts on it"),)
+    return (
+        at(WorkRootKind.BESIDE, "a stock broker may start on the log dir"),
+        at(WorkRootKind.IN_PLACE, "the one sub-directory stock brokers pass over"),
+    )

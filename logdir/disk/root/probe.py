@@ -1,0 +1,175 @@
+"""Whether a replica can be renamed from its log dir into the work root and back: proven by doing it to a probe.
+
+The probe is an empty directory. It goes from the work root to the log dir, to ``deleting/``, to ``incoming/`` and home,
+never over anything; at each of them it is asked for in letters of the other case, for topic ids may differ in that
+alone. In the log dir it carries a name that stock brokers pass over, so that one that starts meanwhile, or after we
+died, is not harmed. Wherever we died, the next proof first brings it home. Nothing is synced: begin and end are one
+state.
+
+Not here: when to ask (at ``init`` and at each start), what is done about a no (``work_root_init``).
+
+Spec: design §2 law 10, §3.2; kafka-behaviour §2.8; attacks A5, A6, A7.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from itertools import pairwise
+from typing import NamedTuple
+
+from logdir.disk.kernel.calls import Directory
+from logdir.disk.kernel.failure import is_sick, read_only
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import DiskError, NoWorkRootError, RefusedError
+from logdir.formats.own.work_root_file import WorkRootKind
+from logdir.observe.classify import PROBE, PROBE_IN_LOG_DIR
+
+_CROSSING = (errno.EXDEV,)
+_RIGHTS = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_FLAGS = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+NOT_HERE = frozenset((*_CROSSING, *_RIGHTS))
+"""Errors that another place for the work root may not have."""
+
+
+class _Stop(NamedTuple):
+    directory: Directory
+    name: str
+
+    def holds_probe(self) -> bool:
+        try:
+            self.directory.stat(self.name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def send(self, to: _Stop) -> None:
+        self.directory.rename(self.name, to.directory, to.name)
+
+    def folds_case(self) -> bool:
+        """Whether the probe, which is here, is found under a name in other letters."""
+        try:
+            self.directory.stat(self.name.swapcase())
+        except FileNotFoundError:
+            return False
+        return True
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory.path}/{self.name}"
+
+
+def _stops(kind: WorkRootKind, site: Site) -> tuple[_Stop, ...]:
+    home = _Stop(site.work, PROBE)
+    through_log_dir = () if kind is WorkRootKind.INSIDE else (_Stop(site.top, PROBE_IN_LOG_DIR),)
+    return (home, *through_log_dir, _Stop(site.deleting, PROBE), _Stop(site.incoming, PROBE))
+
+
+def bring_home(kind: WorkRootKind, site: Site) -> bool:
+    """Put the probe back where it lives, if it is anywhere.
+
+    Returns:
+        Whether there is one.
+
+    Raises:
+        OSError: it cannot be renamed, or one too many is not empty.
+    """
+    home, *away = _stops(kind, site)
+    is_home = home.holds_probe()
+    for stop in away:
+        if not stop.holds_probe():
+            continue
+        if is_home:
+            stop.directory.remove(stop.name)
+        else:
+            stop.send(home)
+            is_home = True
+    return is_home
+
+
+def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> None:
+    """Rename the probe everywhere a replica goes, and back.
+
+    Args:
+        kind: Of the work root.
+        site: Its directories.
+        unsupported_fs: The operator's word that its file system may be any.
+
+    Raises:
+        OSError: of the rename that failed, its path in ``filename``; the probe was brought home, if that was possible.
+        RefusedError: a directory folds case; the probe was brought home.
+        NoWorkRootError: there is no probe.
+    """
+    if not bring_home(kind, site):
+        path = f"{site.work.path}/{PROBE}"
+        raise NoWorkRootError(
+            path, expected="the directory to be renamed as a proof", found="none", fix="logdirctl init"
+        )
+    stops = _stops(kind, site)
+    for here, there in pairwise((*stops, stops[0])):
+        try:
+            here.send(there)
+        except OSError as error:
+            if here is not stops[0]:
+                with suppress(OSError):  # the next proof brings it home
+                    here.send(stops[0])
+            raise OSError(error.errno, error.strerror, f"{here.path} -> {there.path}") from error
+        if not unsupported_fs and there.folds_case():
+            if there is not stops[0]:
+                there.send(stops[0])
+            raise RefusedError(
+                there.directory.path,
+                expected="a directory in which names that differ in case are two, as topic ids are",
+                found="one that folds case",
+                fix="take one that does not; --even-on-unsupported-fs at init changes that at your own risk",
+            )
+
+
+def refusal(site: Site, error: OSError) -> DiskError:
+    """Say why a proof failed, and what may be done."""
+    path = str(error.filename or site.work.path)
+    if error.errno in _RIGHTS and error.errno != errno.EROFS:
+        return RefusedError(path, expected="the right to rename", found=error.strerror, fix="run as the owner of both")
+    if is_sick(error):
+        return read_only(site.work, error, "a disk that can be written")
+    if error.errno in _CROSSING:
+        return RefusedError(
+            path,
+            expected="log dir and work root on one mount, in one subvolume or quota tree",
+            found=f"{error.strerror}: {_mounts(site)}",
+            fix="mount both through one mount point (systemd: one ReadWritePaths above both), or work.root: in-place",
+        )
+    if error.errno in _NO_FLAGS:
+        return RefusedError(
+            path,
+            expected="a file system that can rename without replacing (RENAME_NOREPLACE)",
+            found=error.strerror,
+            fix="use ext4, XFS or btrfs",
+        )
+    return RefusedError(path, expected="a rename there and back", found=error.strerror or error)
+
+
+def _mounts(site: Site) -> str:
+    log_dir, work = site.top.identity(), site.work.identity()
+    if log_dir.mount_id != work.mount_id:
+        return f"mounts {log_dir.mount_id} and {work.mount_id} of mountinfo"
+    return f"devices {log_dir.device} and {work.device}" if log_dir.device != work.device else "one mount"
+
+
+def prove(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> None:
+    """Rename the probe everywhere a replica goes, and back.
+
+    Args:
+        kind: Of the work root.
+        site: Its directories.
+        unsupported_fs: As for ``round_trip``.
+
+    Raises:
+        RefusedError: a rename is not possible, or a directory folds case; nothing was changed.
+        ReadOnlyDiskError: the disk takes no changes.
+        NoWorkRootError: there is no probe.
+    """
+    try:
+        round_trip(kind, site, unsupported_fs=unsupported_fs)
+    except OSError as error:
+        raise refusal(site, error) from error

@@ -1,0 +1,236 @@
+"""Taking a work root away again: an empty one only, and the file that says it is whole first.
+
+When that is cut off, what is left is an unfinished root, and doing it again finishes it.
+
+Not here: everything else ``uninstall`` takes back, and emptying a root first.
+
+Spec: design §2 laws 1, 3, 7, §6 (``uninstall``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from logdir.disk.kernel.calls import Directory, Disk
+from logdir.disk.kernel.failure import calling, no_permission, spares, syncing
+from logdir.disk.kernel.small_file import TEMPORARY
+from logdir.disk.kernel.whole_path import a_directory, not_a_file
+from logdir.disk.root.plan import opened_parent
+from logdir.disk.root.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root
+from logdir.errors import RefusedError, WorkRootConflictError
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.work_root_file import WorkRootKind
+from logdir.names import HIDDEN_WORK_ROOT
+from logdir.observe.classify import (
+    DELETING,
+    INCOMING,
+    OWNER_LOCK,
+    PROBE,
+    PROBE_IN_LOG_DIR,
+    RESERVE,
+    SPARE,
+    WORK_ROOT_FILE,
+    Inside,
+    Named,
+    Place,
+    Type,
+    classify,
+)
+
+_WITHOUT_WORTH = ("heartbeat.json", "brake.json", "controller.json", "suspect.json", RESERVE, OWNER_LOCK)
+"""Files that mean nothing without the root. Any other says something is going on, or is somebody else's."""
+_FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))
+
+
+def remove_root(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
+    """Take away the work roots of a log dir: the one in use and unfinished ones. Its owner's lock is held.
+
+    Args:
+        disk: The file systems.
+        log_dir: Absolute path as configured.
+
+    Returns:
+        Which were there.
+
+    Raises:
+        WorkRootConflictError: one holds a replica or a file that is not worthless; nothing was changed.
+        LogDirOfflineError: the log dir does not answer.
+        RefusedError: no rights.
+        ReadOnlyDiskError: the disk takes no changes, or a sync failed.
+        FormatError: as ``locate``.
+    """
+    log_dir = normal(log_dir)
+    with open_log_dir(disk, log_dir) as top, _told(top):
+        kinds = _removable(disk, log_dir, top)
+        for kind in kinds:
+            _remove(disk, kind, log_dir, top)
+        return kinds
+
+
+def require_removable(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
+    """Return the work roots of a log dir, if all of them can be taken away: as ``remove_root``. Reads only."""
+    log_dir = normal(log_dir)
+    with open_log_dir(disk, log_dir) as top, _told(top):
+        return _removable(disk, log_dir, top)
+
+
+def require_rights(disk: Disk, log_dir: str) -> None:
+    """Return if this process may take away what it made in and beside a log dir. Reads only.
+
+    Raises:
+        LogDirError: as ``remove_root``, but for what a work root holds.
+    """
+    log_dir = normal(log_dir)
+    with open_log_dir(disk, log_dir) as top, _told(top):
+        for kind in _kinds(disk, log_dir, top):
+            _require_rights(disk, kind, log_dir, top)
+
+
+def _kinds(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, ...]:
+    located = locate(disk, log_dir, top)
+    return (*(() if located.found is None else (located.found,)), *located.unfinished)
+
+
+def _removable(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, ...]:
+    kinds = _kinds(disk, log_dir, top)
+    for kind in kinds:
+        with open_work_root(disk, kind, log_dir, top) as work:
+            _require_empty(work, kind)
+        _require_rights(disk, kind, log_dir, top)
+    return kinds
+
+
+def _require_rights(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
+    """Return if a work root can go whole: half of it gone is worse than all of it there."""
+    with open_work_root(disk, kind, log_dir, top) as work:
+        work.require_changeable()
+        for name in sorted(set(work.names()) & set(DIRECTORIES)):
+            with work.open(name) as directory:
+                directory.require_changeable()
+    if kind is not WorkRootKind.BESIDE:
+        top.require_changeable()
+        return
+    with opened_parent(disk, log_dir) as (parent, _):
+        parent.require_changeable()
+
+
+@contextmanager
+def _told(top: Directory) -> Iterator[None]:
+    try:
+        with calling(top):
+            yield
+    except OSError as error:
+        if (something_else := not_a_file(error)) is not None:
+            raise something_else from error
+        if isinstance(error, PermissionError):
+            raise no_permission(failed_at(top.path, error), error, "the right to take a work root away") from error
+        raise RefusedError(
+            failed_at(top.path, error),
+            expected="a work root to be taken away",
+            found=error.strerror or error,
+            fix="see what is there, then do it again",
+        ) from error
+
+
+def require_ours(work: Directory, kind: WorkRootKind) -> None:
+    """Return if a work root holds nothing but what we put there; what is staged is not looked at. Reads only.
+
+    Raises:
+        WorkRootConflictError: it holds something else.
+        RefusedError: a directory has the name of a file of ours.
+        OSError: it cannot be read.
+    """
+    names = set(work.names())
+    foreign = [] if kind is WorkRootKind.INSIDE else sorted(names - {*DIRECTORIES, *_FILES})
+    if SPARE in names:
+        with work.open(SPARE) as directory:
+            foreign += [f"{SPARE}/{inner}" for inner in sorted(set(directory.names()) - set(spares(directory)))]
+    foreign += _in_probe(work, names)
+    for name, place in ((DELETING, Place.DELETING), (INCOMING, Place.INCOMING)):
+        if name in names:
+            with work.open(name) as directory:
+                types = sorted(directory.types().items())
+                foreign += _in_probe(directory, dict(types), f"{name}/")
+            foreign += [f"{name}/{inner}" for inner, type_ in types if not _is_ours(classify(inner, type_, place))]
+    if foreign:
+        fix = "look at what it is and move it away, then do it again"
+        raise _conflict(f"{work.path}/{foreign[0]}", "nothing in a work root but what logdird put there", foreign, fix)
+    for name in sorted(names & set(_FILES)):
+        if work.stat(name).type is Type.DIRECTORY:
+            raise a_directory(f"{work.path}/{name}")
+
+
+def _in_probe(above: Directory, names: Collection[str], place: str = "") -> list[str]:
+    """Return what lies in a directory that is made to be renamed, and empty."""
+    if PROBE not in names or above.stat(PROBE).type is not Type.DIRECTORY:
+        return []
+    with above.open(PROBE) as directory:
+        return [f"{place}{PROBE}/{inner}" for inner in sorted(directory.names())]
+
+
+def _is_ours(seen: Named | Inside) -> bool:
+    return isinstance(seen, Named) and seen.kind is not Kind.UNKNOWN
+
+
+def _conflict(path: str, expected: str, entries: Sequence[str], fix: str) -> WorkRootConflictError:
+    more = f"{len(entries)} entries, {entries[0]} among them" if len(entries) > 1 else entries[0]
+    return WorkRootConflictError(path, expected=expected, found=more, fix=fix)
+
+
+def _require_empty(work: Directory, kind: WorkRootKind) -> None:
+    require_ours(work, kind)
+    staged = []
+    for name in sorted(set(work.names()) & {DELETING, INCOMING}):
+        with work.open(name) as directory:
+            staged += [f"{name}/{inner}" for inner in directory.names() if inner != PROBE]
+    if staged:
+        raise _conflict(work.path, "an empty work root", staged, "restore or purge what is staged first")
+
+
+def _remove(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
+    with open_work_root(disk, kind, log_dir, top) as work:
+        names = set(work.names())
+        if WORK_ROOT_FILE in names:
+            work.unlink(WORK_ROOT_FILE)
+            with syncing(work):
+                work.sync()
+        for name in _FILES:
+            if name in names and name != WORK_ROOT_FILE:
+                work.unlink(name)
+        for name in (DELETING, INCOMING):
+            if name in names:
+                with work.open(name) as directory:
+                    _remove_probe(directory, PROBE)
+        _remove_probe(top, PROBE_IN_LOG_DIR)
+        if SPARE in names:
+            with work.open(SPARE) as directory:
+                for name in spares(directory):
+                    directory.unlink(name)
+        for name in DIRECTORIES:
+            if name in names:
+                work.remove(name)
+        with syncing(work):
+            work.sync()
+    match kind:
+        case WorkRootKind.INSIDE:
+            return
+        case WorkRootKind.IN_PLACE:
+            _remove_synced(top, HIDDEN_WORK_ROOT)
+        case WorkRootKind.BESIDE:
+            with opened_parent(disk, log_dir) as (parent, name):
+                _remove_synced(parent, name)
+
+
+def _remove_probe(directory: Directory, name: str) -> None:
+    try:
+        directory.stat(name)
+    except FileNotFoundError:
+        return
+    directory.remove(name)
+
+
+def _remove_synced(parent: Directory, name: str) -> None:
+    parent.remove(name)
+    with syncing(parent):
+        parent.sync()

@@ -1,0 +1,163 @@
+"""What a work root keeps for the day the disk is full: room, written so that it is really there, and inodes.
+
+A marker needs an inode as well as a few bytes, and a file system may run out of either: so beside the reserve lie some
+empty files, one of which is removed where one of ours is to be made. Where a file system makes inodes as they are
+needed and so counts none (btrfs), there are no such files.
+
+Both are given up by ``failure.with_reserve`` and put back here.
+
+Spec: design §3.2, §3.4; attacks A10.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from logdir.disk.kernel.calls import Directory, Owner, Space
+from logdir.disk.kernel.failure import calling, is_full, syncing
+from logdir.disk.kernel.small_file import read_file, replace_file
+from logdir.errors import Problem
+from logdir.observe.classify import RESERVE, SPARE
+
+RESERVE_BYTES = 4 * 1024 * 1024
+_BYTES_PER_INODE = 64 * 1024
+"""For so much of the reserve there is one spare inode: 64 of them for the whole."""
+SLUG_SPENT = "reserve-spent"
+"""The slug of what could not be put back."""
+REFILL_PERCENT = 5
+"""How much of the disk must be free before the room is taken again."""
+
+
+def content(size_bytes: int, seed: str = "") -> bytes:
+    """Return bytes that no file system can store in fewer (btrfs compresses zeros to nothing)."""
+    return hashlib.shake_256(f"reserve {seed}".encode("utf-8", "surrogatepass")).digest(size_bytes)
+
+
+def is_full_size(root: Directory, reserve_bytes: int = RESERVE_BYTES) -> bool:
+    """Whether the reserve is all there."""
+    try:
+        return root.stat(RESERVE).size_bytes == reserve_bytes
+    except FileNotFoundError:
+        return False
+
+
+def put_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> None:
+    """Write the reserve unless it is all there. Durable.
+
+    Raises:
+        DiskError: as ``replace_file``.
+        OSError: no room, or no rights.
+    """
+    if not is_full_size(root, reserve_bytes):
+        before = read_file(root, RESERVE)
+        replace_file(
+            root, RESERVE, content(reserve_bytes, root.path), before=before, owner=owner, work=root, keep=False
+        )
+
+
+def has_room(space: Space) -> bool:
+    """Whether enough of the disk is free to take the room again."""
+    return space.free_bytes * 100 >= space.total_bytes * REFILL_PERCENT
+
+
+def refill_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> bool:
+    """Write the reserve again if it was given up and there is room.
+
+    Returns:
+        Whether it is all there now.
+
+    Raises:
+        DiskError: as ``replace_file``.
+        OSError: anything but a full disk.
+    """
+    if is_full_size(root, reserve_bytes):
+        return True
+    if not has_room(root.space()):
+        return False
+    try:
+        put_reserve(root, owner, reserve_bytes)
+    except OSError as error:
+        if is_full(error):
+            return False
+        raise
+    return True
+
+
+def put_back(work: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> Problem | None:
+    """Write again what a full disk made us give up: the reserve, and the spare inodes. Changes nothing else. Durable.
+
+    Args:
+        work: A work root; its owner lock is held.
+        owner: To whom files of it belong.
+        reserve_bytes: Size of the reserve.
+
+    Returns:
+        What could not be put back, and why; ``None`` where nothing is missing now.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed, or the disk is sick.
+    """
+    try:
+        with calling(work):
+            if work.stat(RESERVE).size_bytes == 0 and not refill_reserve(work, owner, reserve_bytes):
+                percent = f"{REFILL_PERCENT} % of its disk free"
+                return _spent(work, RESERVE, "4 MiB", f"0 bytes, and less than {percent}")
+            return _put_back_inodes(work, owner, reserve_bytes)
+    except FileNotFoundError:
+        return None  # the work root is removed
+    except OSError as error:
+        return _spent(work, RESERVE, "4 MiB, and 64 spare inodes", error.strerror or str(error))
+
+
+def _put_back_inodes(work: Directory, owner: Owner, reserve_bytes: int) -> Problem | None:
+    wanted = len(spare_names(reserve_bytes))
+    try:
+        with work.open(SPARE) as spare:
+            count = len(spare.names())
+    except FileNotFoundError:
+        return None  # made with none
+    if count >= wanted or not work.space().total_inodes:
+        return None
+    count = put_inodes(work, owner, reserve_bytes)
+    return None if count >= wanted else _spent(work, SPARE, f"{wanted} spare inodes", f"{count}")
+
+
+def _spent(work: Directory, name: str, expected: str, found: str) -> Problem:
+    fix = "make room on that disk: until then nothing is kept there for the day it is full"
+    return Problem(SLUG_SPENT, f"{work.path}/{name}", expected, found, fix)
+
+
+def spare_names(reserve_bytes: int) -> tuple[str, ...]:
+    """Return the names of the files that are kept for their inodes beside a reserve of this size.
+
+    >>> len(spare_names(RESERVE_BYTES))
+    64
+    """
+    return tuple(map(str, range(reserve_bytes // _BYTES_PER_INODE)))
+
+
+def put_inodes(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> int:
+    """Make the spare inodes that are missing, as far as as many are left for others. Durable.
+
+    Args:
+        root: The work root; it holds the directory for them.
+        owner: To whom they belong.
+        reserve_bytes: Size of the reserve beside them.
+
+    Returns:
+        How many there are now.
+
+    Raises:
+        ReadOnlyDiskError: the sync failed.
+        OSError: no rights, or no room.
+    """
+    with root.open(SPARE) as spare:
+        known = set(spare.names())
+        missing = [name for name in spare_names(reserve_bytes) if name not in known]
+        made = missing[: root.space().free_inodes // 2]
+        for name in made:
+            spare.write(name, b"", owner)
+        if made:
+            with syncing(spare):
+                spare.sync()
+    return len(known) + len(made)

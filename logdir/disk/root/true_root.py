@@ -1,0 +1,57 @@
+"""The work root of one log dir of a broker, opened for a command, also behind a bar; reads only.
+
+Not here: all of them together, and their locks (``service.broker``).
+
+Spec: design §3.2, §8; attacks A25, A37.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from logdir.disk.kernel.calls import Disk
+from logdir.disk.record import start_block
+from logdir.disk.root.work_root import WorkRoot, locate, open_log_dir, open_root, open_site, path_of, require_accepted
+from logdir.errors import NoWorkRootError, RefusedError
+from logdir.formats.kafka import meta_properties
+from logdir.formats.own import start_block_file, work_root_file
+from logdir.observe.classify import META_PROPERTIES
+
+
+def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
+    """Open the work root of a log dir, also of one that is barred; reads only.
+
+    Args:
+        disk: The file systems.
+        log_dir: Absolute path as configured.
+        is_bar_allowed: Also while a change of layout is under way.
+
+    Returns:
+        The open root; the caller closes it.
+
+    Raises:
+        RefusedError: a change of layout is under way.
+        LogDirError: as ``open_root`` and ``bar.true_properties``.
+        OSError: a part of it cannot be opened.
+    """
+    with ExitStack() as stack:
+        top = stack.enter_context(open_log_dir(disk, log_dir))
+        data = start_block.true_properties(top)
+        path = f"{log_dir}/{META_PROPERTIES}"
+        if data is None or not start_block_file.is_barred(top.read(META_PROPERTIES, 1 << 20), path):
+            return open_root(disk, log_dir)
+        if not is_bar_allowed:
+            raise RefusedError(
+                log_dir,
+                expected="log dirs that are not barred",
+                found="a bar: a change of layout is under way",
+                fix="logdirctl layout status",
+            )
+        belongs = work_root_file.belonging(meta_properties.parse(data, path))
+        located = locate(disk, log_dir, top)
+        if located.found is None or located.file is None:
+            raise NoWorkRootError(log_dir, expected="a work root", found="none", fix="is the right disk mounted?")
+        require_accepted(located.file, belongs, path_of(located.found, log_dir))
+        site = open_site(stack, disk, located.found, log_dir, top, belongs)
+        word = located.file.unsupported_fs
+        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)

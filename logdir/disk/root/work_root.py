@@ -1,0 +1,388 @@
+"""Where the work root of a log dir is, whose it is, and its directories opened for work.
+
+A work root counts only when its ``work-root.json`` is there, which is written last. It is never made here: what is not
+mounted must not be made up (``work_root_init`` is for ``logdirctl init`` and ``format``).
+
+Spec: design §2 laws 7, 10, §3.2; attacks A5, A6, A25, A26.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from logdir.disk.kernel.calls import Directory, Disk
+from logdir.disk.kernel.failure import calling, is_denied, no_permission
+from logdir.disk.kernel.small_file import TEMPORARY, read_file
+from logdir.disk.record.start_block import true_properties
+from logdir.disk.root import probe
+from logdir.disk.root.open_log_dir import Site
+from logdir.errors import (
+    ANOTHERS_DISK,
+    ForeignLogDirError,
+    LogDirOfflineError,
+    LogDirReplacedError,
+    MalformedFileError,
+    NotFormattedError,
+    NoWorkRootError,
+    RefusedError,
+    WorkRootConflictError,
+)
+from logdir.formats.kafka import meta_properties
+from logdir.formats.own import work_root_file
+from logdir.formats.own.work_root_file import Belonging, WorkRootFile, WorkRootKind
+from logdir.names import HIDDEN_WORK_ROOT
+from logdir.observe.classify import (
+    DELETING,
+    INCOMING,
+    KNOWN_FILES,
+    META_PROPERTIES,
+    OWNER_LOCK,
+    PROBE,
+    RESERVE,
+    SPARE,
+    WORK_ROOT_FILE,
+)
+from logdir.observe.outside import BESIDE
+
+DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)
+"""What is made in a work root, in this order."""
+OWNER_LOCK_TEXT = b" " * 20 + b"\n"
+"""An ``owner.lock`` nobody ever held. A pid is written over it, so that a full disk has room for that."""
+_STARTED = frozenset(
+    (*DIRECTORIES, OWNER_LOCK, RESERVE, *(name + TEMPORARY for name in (OWNER_LOCK, RESERVE, WORK_ROOT_FILE)))
+)
+"""What a making or removal that was cut off may have left in a log dir."""
+_SOMETHING_ELSE = {
+    errno.ELOOP: "a link",
+    errno.ENOTDIR: "a link or a file",
+    errno.EXDEV: "another file system mounted there",
+}
+
+
+class Located(NamedTuple):
+    """The work roots of a log dir."""
+
+    found: WorkRootKind | None
+    """The one that is whole."""
+    file: WorkRootFile | None
+    """What it says of itself; there if ``found`` is."""
+    unfinished: tuple[WorkRootKind, ...]
+    """Those whose making, or removal, was cut off."""
+
+
+def normal(log_dir: str) -> str:
+    """Return the path of a log dir without the slashes at its end, which would follow a link."""
+    return log_dir.rstrip("/") or "/"
+
+
+def path_of(kind: WorkRootKind, log_dir: str) -> str:
+    """Return the absolute path of a work root of this kind."""
+    match kind:
+        case WorkRootKind.INSIDE:
+            return log_dir
+        case WorkRootKind.BESIDE:
+            return f"{log_dir.rstrip('/')}{BESIDE}"
+        case WorkRootKind.IN_PLACE:
+            return f"{log_dir.rstrip('/')}/{HIDDEN_WORK_ROOT}"
+
+
+def failed_at(base: str, error: OSError) -> str:
+    """Return the path an error of the kernel speaks of; a bare name lies in ``base``."""
+    return os.path.join(base, os.fsdecode(error.filename)) if error.filename else base
+
+
+def open_log_dir(disk: Disk, log_dir: str) -> Directory:
+    """Open a log dir.
+
+    Raises:
+        LogDirOfflineError: it is not there, no directory, or does not answer; we have no right to it.
+        RefusedError: its path is a link.
+    """
+    try:
+        return disk.open_top(log_dir)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise RefusedError(
+                log_dir,
+                expected="a directory",
+                found="a link, or no directory",
+                fix="name the directory itself in log.dirs",
+            ) from error
+        if is_denied(error):
+            raise no_permission(log_dir, error) from error
+        raise LogDirOfflineError(
+            log_dir, expected="a log dir that answers", found=error.strerror or error, fix="is the disk mounted?"
+        ) from error
+
+
+def open_work_root(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> Directory:
+    """Open the directory of a work root. Raises ``OSError``."""
+    match kind:
+        case WorkRootKind.IN_PLACE:
+            return top.open(HIDDEN_WORK_ROOT)
+        case WorkRootKind.INSIDE | WorkRootKind.BESIDE:
+            return disk.open_top(path_of(kind, log_dir))
+
+
+def read_belonging(top: Directory) -> Belonging:
+    """Return whose a log dir is.
+
+    Raises:
+        NotFormattedError: it has no ``meta.properties``, or one that names neither cluster nor node.
+        FormatError: its ``meta.properties`` is malformed.
+        OSError: it cannot be read.
+    """
+    path = f"{top.path}/{META_PROPERTIES}"
+    # A barred log dir is still whose it was (attacks A37).
+    data = true_properties(top)
+    belongs = None if data is None else work_root_file.belonging(meta_properties.parse(data, path))
+    if belongs is None or (belongs.cluster_id is None and belongs.node_id is None):
+        raise NotFormattedError(
+            path,
+            expected="a cluster id and a node id",
+            found="no such file" if data is None else "neither",
+            fix="is the right disk mounted? kafka-storage format makes a new log dir",
+        )
+    return belongs
+
+
+def locate(disk: Disk, log_dir: str, top: Directory) -> Located:
+    """Look for the work roots of a log dir. Reads only.
+
+    Raises:
+        WorkRootConflictError: two are whole, one says that it is of another kind, or something else has its name.
+        FormatError: a ``work-root.json`` is malformed, or of a newer version.
+        OSError: a place cannot be looked at.
+    """
+    whole: dict[WorkRootKind, WorkRootFile] = {}
+    unfinished = []
+    for kind in WorkRootKind:
+        try:
+            root = open_work_root(disk, kind, log_dir, top)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+                continue
+            if error.errno not in _SOMETHING_ELSE:
+                raise
+            raise WorkRootConflictError(
+                path_of(kind, log_dir),
+                expected="a work root or nothing",
+                found=_SOMETHING_ELSE[error.errno],
+                fix="move it away",
+            ) from error
+        with root:
+            file = _read_file(root, kind)
+            if file is not None:
+                whole[kind] = file
+            elif _is_started(root, kind):
+                unfinished.append(kind)
+    if len(whole) > 1:
+        raise WorkRootConflictError(
+            log_dir,
+            expected="one work root",
+            found=" and ".join(kind.value for kind in whole),
+            fix="a disk or a copy of one was mixed in; move one of them away",
+        )
+    found = next(iter(whole), None)
+    return Located(found, None if found is None else whole[found], tuple(unfinished))
+
+
+def _read_file(root: Directory, kind: WorkRootKind) -> WorkRootFile | None:
+    data = read_file(root, WORK_ROOT_FILE)
+    if data is None:
+        return None
+    path = f"{root.path}/{WORK_ROOT_FILE}"
+    try:
+        file = work_root_file.parse(data, path)
+    except MalformedFileError as error:
+        # What is staged there is kept in the directories: a root without the file is one whose making was cut off.
+        fix = "move the file out of that directory, then logdirctl init writes a new one; what is staged there stays"
+        raise MalformedFileError(error.path, expected=error.expected, found=error.found, fix=fix) from error
+    if file.kind is not kind:
+        raise WorkRootConflictError(
+            path, expected=f"kind {kind.value}", found=file.kind.value, fix="it was copied or moved here; move it away"
+        )
+    return file
+
+
+def _is_started(root: Directory, kind: WorkRootKind) -> bool:
+    names = set(root.names())
+    if kind is WorkRootKind.INSIDE:
+        return not names.isdisjoint(_STARTED)
+    strangers = sorted(names - KNOWN_FILES - _STARTED)
+    if strangers:
+        raise WorkRootConflictError(
+            root.path,
+            expected="a work root or nothing",
+            found=f"a directory that holds {strangers[0]}",
+            fix="move it away",
+        )
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkRoot:
+    """A work root opened for work. Closing it closes all its directories."""
+
+    kind: WorkRootKind
+    site: Site
+    belongs: Belonging
+    """As ``meta.properties`` says now."""
+    opened: ExitStack
+    unsupported_fs: bool = False
+    """The operator's word that its file system may be any."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all directories; twice does nothing."""
+        self.opened.close()
+
+    def prove(self) -> None:
+        """Rename the probe everywhere a replica goes, and back; to be asked at each start.
+
+        Raises:
+            RefusedError: a rename is not possible, or a directory folds case; nothing was changed.
+            ReadOnlyDiskError: the disk takes no changes.
+            NoWorkRootError: there is no probe.
+        """
+        probe.prove(self.kind, self.site, unsupported_fs=self.unsupported_fs)
+
+    def require_same(self, disk: Disk) -> None:
+        """Return if all paths still lead to the directories that are open; to be asked before each batch.
+
+        Raises:
+            LogDirReplacedError: something was mounted, unmounted or renamed: the worker must end.
+            ReadOnlyDiskError: the disk is sick.
+        """
+        site = self.site
+        with ExitStack() as stack:
+            try:
+                with calling(site.top):
+                    top = stack.enter_context(disk.open_top(site.log_dir))
+                    work = stack.enter_context(open_work_root(disk, self.kind, site.log_dir, top))
+                    pairs = [(site.top, top), (site.work, work)]
+                    pairs += [(d, stack.enter_context(work.open(n))) for d, n in self._below()]
+            except OSError as error:
+                raise _replaced(failed_at(site.work.path, error), error.strerror or str(error)) from error
+            for held, now in pairs:
+                if held.identity() != now.identity():
+                    raise _replaced(now.path, f"{now.identity()}, not {held.identity()}")
+
+    def _below(self) -> tuple[tuple[Directory, str], ...]:
+        return ((self.site.deleting, DELETING), (self.site.incoming, INCOMING))
+
+
+def _replaced(path: str, found: str) -> LogDirReplacedError:
+    return LogDirReplacedError(
+        path, expected="the directory that was opened", found=found, fix="mount the right disk, then start again"
+    )
+
+
+def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_id: int | None = None) -> WorkRoot:
+    """Open the work root of a log dir. Changes nothing; makes nothing.
+
+    Args:
+        disk: The file systems.
+        log_dir: Absolute path as configured.
+        cluster_id: The one of this host's broker, if known.
+        node_id: Likewise.
+
+    Returns:
+        The open root; the caller closes it.
+
+    Raises:
+        LogDirOfflineError: the log dir does not answer.
+        NoWorkRootError: there is none, or one that is not whole.
+        ForeignLogDirError: root, log dir and host are not of one cluster, node and directory id.
+        NotFormattedError: the log dir has no identity.
+        WorkRootConflictError: as ``locate``.
+        FormatError: ``meta.properties`` or ``work-root.json`` is malformed.
+        RefusedError: the log dir's path is a link.
+        OSError: a part of it cannot be opened.
+    """
+    log_dir = normal(log_dir)
+    with ExitStack() as stack:
+        top = stack.enter_context(open_log_dir(disk, log_dir))
+        belongs = read_belonging(top)
+        _require_host(top, belongs, cluster_id, node_id)
+        located = locate(disk, log_dir, top)
+        if located.found is None or located.file is None:
+            found = "one whose making was cut off" if located.unfinished else "none"
+            raise NoWorkRootError(
+                log_dir, expected="a work root", found=found, fix="is the right disk mounted? then logdirctl init"
+            )
+        require_accepted(located.file, belongs, path_of(located.found, log_dir))
+        site = open_site(stack, disk, located.found, log_dir, top, belongs)
+        word = located.file.unsupported_fs
+        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)
+
+
+def open_site(
+    stack: ExitStack, disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory, belongs: Belonging
+) -> Site:
+    """Open the directories of a work root, to be closed by ``stack``.
+
+    Raises:
+        NoWorkRootError: one of them is missing.
+        OSError: one cannot be opened.
+    """
+    try:
+        work = stack.enter_context(open_work_root(disk, kind, log_dir, top))
+        deleting = stack.enter_context(work.open(DELETING))
+        incoming = stack.enter_context(work.open(INCOMING))
+    except FileNotFoundError as error:
+        raise NoWorkRootError(
+            path_of(kind, log_dir),
+            expected=f"a work root with {DELETING}/ and {INCOMING}/",
+            found="one of them missing",
+            fix="logdirctl init",
+        ) from error
+    return Site(
+        log_dir=log_dir,
+        top=top,
+        work=work,
+        deleting=deleting,
+        incoming=incoming,
+        cluster_id=belongs.cluster_id,
+        node_id=belongs.node_id,
+        directory_id=None if belongs.directory_id is None else str(belongs.directory_id),
+        owner=top.own_stat().owner,
+    )
+
+
+def _require_host(top: Directory, belongs: Belonging, cluster_id: str | None, node_id: int | None) -> None:
+    for name, wanted, found in (
+        ("cluster.id", cluster_id, belongs.cluster_id),
+        ("node.id", node_id, belongs.node_id),
+    ):
+        if wanted is not None and found is not None and wanted != found:
+            raise ForeignLogDirError(
+                f"{top.path}/{META_PROPERTIES}", expected=f"{name} {wanted}", found=found, fix=ANOTHERS_DISK
+            )
+
+
+def require_accepted(file: WorkRootFile, belongs: Belonging, path: str) -> None:
+    """Return if a work root is that of the log dir it lies at.
+
+    Raises:
+        ForeignLogDirError: it is not.
+    """
+    if not file.belongs.accepts(belongs):
+        raise ForeignLogDirError(
+            f"{path}/{WORK_ROOT_FILE}",
+            expected=str(belongs),
+            found=str(file.belongs),
+            fix="put the right disk back; nothing staged here is used",
+        )

@@ -1,0 +1,1 @@
+"""Kafka's files: bytes ⇄ values, no I/O."""

@@ -1,0 +1,1 @@
+"""Our own files: bytes ⇄ values, no I/O."""

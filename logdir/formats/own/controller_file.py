@@ -1,0 +1,134 @@
+"""``controller.json``: how far what the cluster said was followed, so that nothing older is taken for news.
+
+It holds the last accepted (controller epoch, sequence) of the request documents, the highest (epoch, offset) of a
+metadata image that was used, and the incarnation of the broker that last ran here. It may only make us refuse or hold:
+without it requests are only listened to and images change nothing until an operator confirms. So whoever sets a host up
+writes ``begin``, and a file that is missing later was lost.
+
+Not here: what is older than what (``decide.position``), writing it to a disk.
+
+Spec: design §2 law 2, §4; attacks A3, A20, A28, A43.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logdir.errors import MalformedFileError
+from logdir.formats.own import own_json
+
+FILE_NAME = "controller.json"
+VERSION = 1
+MAX_BYTES = own_json.MAX_BYTES
+_KIND = "controller"
+_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class RequestMark:
+    """The last accepted request document."""
+
+    controller_epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class MetadataMark:
+    """How far the metadata log was followed."""
+
+    epoch: int
+    """Of the last record that counts."""
+    offset: int
+    """Behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerFile:
+    """What the file says; ``None``: nothing of that kind was used yet."""
+
+    cluster_id: str | None
+    node_id: int
+    requests: RequestMark | None
+    broker_epoch: int | None
+    """The highest a request carried: the registration of our broker that it was meant for."""
+    is_full_wanted: bool
+    """A FULL request may have been missed."""
+    metadata: MetadataMark | None
+    incarnation_id: str | None
+    """Of the broker that last ran on this host, 22 characters."""
+
+
+def begin(cluster_id: str | None, node_id: int) -> ControllerFile:
+    """Return the first file of a host: nothing was followed yet."""
+    return ControllerFile(
+        cluster_id=cluster_id,
+        node_id=node_id,
+        requests=None,
+        broker_epoch=None,
+        is_full_wanted=True,
+        metadata=None,
+        incarnation_id=None,
+    )
+
+
+def render(value: ControllerFile) -> bytes:
+    """Return the file.
+
+    Raises:
+        ValueError: it would not fit (``MAX_BYTES``).
+    """
+    requests, metadata = value.requests, value.metadata
+    data = own_json.render(
+        _KIND,
+        VERSION,
+        {
+            "cluster_id": value.cluster_id,
+            "node_id": value.node_id,
+            "controller_epoch": None if requests is None else requests.controller_epoch,
+            "sequence": None if requests is None else requests.sequence,
+            "broker_epoch": value.broker_epoch,
+            "full_wanted": value.is_full_wanted,
+            "metadata_epoch": None if metadata is None else metadata.epoch,
+            "metadata_offset": None if metadata is None else metadata.offset,
+            "incarnation_id": value.incarnation_id,
+        },
+    )
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"at most {MAX_BYTES} bytes, not {len(data)}")
+    return data
+
+
+def parse(data: bytes, path: str = "") -> ControllerFile:
+    """Read the file.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+
+    Raises:
+        MalformedFileError: torn, altered, too large, or not what it must hold.
+        UnsupportedVersionError: of another version.
+    """
+    if len(data) > MAX_BYTES:
+        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
+    values = own_json.parse(data, path, _KIND, VERSION)
+    requests = _pair(values, path, "controller_epoch", "sequence")
+    metadata = _pair(values, path, "metadata_epoch", "metadata_offset")
+    return ControllerFile(
+        cluster_id=values.text_or_none("cluster_id"),
+        node_id=values.number("node_id", _INT32),
+        requests=None if requests is None else RequestMark(controller_epoch=requests[0], sequence=requests[1]),
+        broker_epoch=values.number_or_none("broker_epoch"),
+        is_full_wanted=values.flag("full_wanted"),
+        metadata=None if metadata is None else MetadataMark(epoch=metadata[0], offset=metadata[1]),
+        incarnation_id=values.text_or_none("incarnation_id"),
+    )
+
+
+def _pair(values: own_json.Values, path: str, one: str, other: str) -> tuple[int, int] | None:
+    first, second = values.number_or_none(one), values.number_or_none(other)
+    if first is None and second is None:
+        return None
+    if first is None or second is None:
+        raise MalformedFileError(path, expected=f"{one} and {other} together", found=f"{first} and {second}")
+    return first, second

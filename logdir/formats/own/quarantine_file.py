@@ -1,0 +1,89 @@
+"""``suspect.json``: disks on which a sync failed in this boot, told by the work roots of the others.
+
+After a failed sync the kernel calls the pages clean: what a process reads there until the next boot need not be what
+the disk holds. So nothing is decided or written on such a disk before that. The disk itself cannot be trusted to keep
+the word; every other work root of the broker does. The file only ever makes us refuse.
+
+Not here: writing it, and whom it means (``disk.suspect``).
+
+Spec: design §2 law 2, §3.4; reliability §4.3.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from logdir.errors import MalformedFileError
+from logdir.formats.own import own_json
+
+FILE_NAME = "suspect.json"
+VERSION = 1
+MAX_BYTES = 64 << 10
+_KIND = "suspect"
+_MAX_DISKS = 100
+_MAX_FOUND = 200
+
+
+class Suspect(NamedTuple):
+    """One log dir whose disk failed a sync."""
+
+    log_dir: str
+    """As configured then."""
+    directory_id: str | None
+    found: str
+    """What the kernel said."""
+    at_ms: int
+    """Wall clock, for people."""
+
+
+class SuspectFile(NamedTuple):
+    """What the file says."""
+
+    boot_id: str
+    """In which boot; in another it says nothing."""
+    disks: tuple[Suspect, ...]
+
+
+def render(value: SuspectFile) -> bytes:
+    """Return the file.
+
+    Raises:
+        ValueError: a path is no UTF-8, or there are more disks than a broker has.
+    """
+    if not 0 < len(value.disks) <= _MAX_DISKS:
+        raise ValueError(f"1 to {_MAX_DISKS} disks, not {len(value.disks)}")
+    disks = [one._replace(found=one.found[:_MAX_FOUND])._asdict() for one in value.disks]
+    return own_json.render(_KIND, VERSION, {"boot_id": value.boot_id, "disks": disks})
+
+
+def parse(data: bytes, path: str = "") -> SuspectFile:
+    """Read the file.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+
+    Raises:
+        MalformedFileError: torn, altered, too large, or not what such a file holds.
+        UnsupportedVersionError: of another version.
+    """
+    if len(data) > MAX_BYTES:
+        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
+    values = own_json.parse(data, path, _KIND, VERSION)
+    # The digest holds: what is read a second time is what was checked.
+    listed = json.loads(data).get("disks")
+    if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_DISKS:
+        raise values.refused("disks", f"a list of 1 to {_MAX_DISKS} disks")
+    disks = []
+    for number, item in enumerate(listed):
+        one = own_json.Values(item, path, f"disks[{number}].")
+        disks.append(
+            Suspect(
+                log_dir=one.text("log_dir"),
+                directory_id=one.text_or_none("directory_id"),
+                found=one.text("found"),
+                at_ms=one.number("at_ms"),
+            )
+        )
+    return SuspectFile(values.text("boot_id"), tuple(disks))

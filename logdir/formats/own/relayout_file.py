@@ -1,0 +1,83 @@
+"""``relayout.json`` in a partition directory: what its ``partition.metadata`` was before the topic-id layout.
+
+Only there if the file was missing, or not byte for byte what we would write without a topic name: with it, going back
+gives the same bytes and the same time of change. Losing it loses only that.
+
+Not here: when it is written and taken away (``disk.relayout``).
+
+Spec: design §3.1 (third line); attacks A8 (names that end in ``.json``).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import NamedTuple
+
+from logdir.errors import MalformedFileError
+from logdir.formats.own import own_json
+
+FILE_NAME = "relayout.json"
+VERSION = 1
+
+
+class Original(NamedTuple):
+    """``partition.metadata`` as it was."""
+
+    data: bytes
+    mtime_ns: int
+
+
+class RelayoutFile(NamedTuple):
+    """What the file says."""
+
+    original: Original | None
+    """``None``: there was no ``partition.metadata``."""
+
+
+def render(value: RelayoutFile) -> bytes:
+    """Return the file.
+
+    Raises:
+        ValueError: a time before 1970.
+    """
+    original = value.original
+    if original is not None and original.mtime_ns < 0:
+        raise ValueError("a time before 1970")
+    return own_json.render(
+        "relayout",
+        VERSION,
+        {
+            "partition_metadata": None if original is None else base64.b64encode(original.data).decode("ascii"),
+            "mtime_ns": None if original is None else original.mtime_ns,
+        },
+    )
+
+
+def parse(data: bytes, path: str = "") -> RelayoutFile:
+    """Read the file.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+
+    Raises:
+        MalformedFileError: torn, altered, or not what it holds.
+        UnsupportedVersionError: of another version.
+    """
+    values = own_json.parse(data, path, "relayout", VERSION)
+    text = values.text_or_none("partition_metadata")
+    if text is None:
+        return RelayoutFile(None)
+    return RelayoutFile(Original(unpacked(text, path, "partition_metadata"), values.number("mtime_ns")))
+
+
+def unpacked(text: str, path: str, key: str) -> bytes:
+    """Return the bytes a text of base64 stands for.
+
+    Raises:
+        MalformedFileError: it is none.
+    """
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise MalformedFileError(path, expected=f"base64 in {key}", found=text) from None

@@ -1,0 +1,197 @@
+"""``replica.json``: why a partition directory is on its way in or out, and until when it can be undone.
+
+Written into the directory and synced before every rename of it. It travels with the data, so a restart is a scan. A
+marker under a live name means nothing was decided. One that does not match this host and log dir is foreign, and what
+it stands in is held.
+
+Not here: when a deadline has passed (``decide.deadline``), writing it to a disk (``disk``).
+
+Spec: design §3.3; attacks A8, A25.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+from logdir.errors import InvalidIdError, MalformedFileError
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.formats.own import own_json
+from logdir.ids import TopicId
+from logdir.names import MAX_PARTITION, is_legal_topic
+from logdir.reasons import Reason
+
+FILE_NAME = "replica.json"
+VERSION = 1
+BY_HAND = "held: no command changes it; docs/undo.md says how its files are taken out by hand"
+"""What to do about a staged replica whose marker is not to be used."""
+
+
+class Intent(Enum):
+    """What a directory is marked for."""
+
+    STAGED = "staged"
+    INCOMING = "incoming"
+    CAPTURED = "captured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What a log dir's four checkpoint files said of the replica; ``None`` where they said nothing."""
+
+    recovery_point: int | None = None
+    log_start: int | None = None
+    high_watermark: int | None = None
+    cleaner: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaMarker:
+    """What the file says. Instants and durations are milliseconds."""
+
+    intent: Intent
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    birth_inode: int
+    """Of the partition directory when it was marked: a copied marker does not speak for the copy."""
+    path: str
+    """Where the directory lay, relative to its log dir."""
+    reason: Reason
+    evidence: Evidence
+    staged_at_ms: int
+    """Wall clock, for people; deadlines rest on the next three."""
+    delay_ms: int | None
+    """``None``: held, there is no deadline."""
+    boot_id: str
+    boottime_ms: int
+    checkpoints: Checkpoints = Checkpoints()
+    clean: bool
+    """Its log was cleanly closed."""
+    tiered: bool = False
+    """Its local log is not the whole topic."""
+
+    def __post_init__(self) -> None:
+        if self.delay_ms is not None and not isinstance(self.evidence, Removed):
+            raise ValueError("only proof of removal sets a deadline (law 1)")
+
+
+def _evidence_values(evidence: Evidence) -> dict[str, object]:
+    match evidence:
+        case Removed():
+            return {"kind": "removed", "proof": evidence.proof.value, "as_of_ms": evidence.as_of_ms}
+        case Absent():
+            return {"kind": "absent", "proof": None, "as_of_ms": evidence.as_of_ms}
+        case Present():
+            return {"kind": "present", "proof": None, "as_of_ms": evidence.as_of_ms}
+        case Unknown():
+            return {"kind": "unknown", "proof": None, "as_of_ms": None}
+        case never:
+            assert_never(never)
+
+
+def render(marker: ReplicaMarker) -> bytes:
+    """Return the file.
+
+    Raises:
+        ValueError: it would not fit (``own_json.MAX_BYTES``), or holds what JSON has no form for.
+    """
+    points = marker.checkpoints
+    data = own_json.render(
+        "replica",
+        VERSION,
+        {
+            "intent": marker.intent.value,
+            "cluster_id": marker.cluster_id,
+            "node_id": marker.node_id,
+            "directory_id": marker.directory_id,
+            "topic": marker.topic,
+            "topic_id": None if marker.topic_id is None else str(marker.topic_id),
+            "partition": marker.partition,
+            "birth_inode": marker.birth_inode,
+            "path": marker.path,
+            "reason": marker.reason.value,
+            "evidence": _evidence_values(marker.evidence),
+            "staged_at_ms": marker.staged_at_ms,
+            "delay_ms": marker.delay_ms,
+            "boot_id": marker.boot_id,
+            "boottime_ms": marker.boottime_ms,
+            "checkpoints": {
+                "recovery_point": points.recovery_point,
+                "log_start": points.log_start,
+                "high_watermark": points.high_watermark,
+                "cleaner": points.cleaner,
+            },
+            "clean": marker.clean,
+            "tiered": marker.tiered,
+        },
+    )
+    if len(data) > own_json.MAX_BYTES:
+        raise ValueError(f"a marker has at most {own_json.MAX_BYTES} bytes, not {len(data)}")
+    return data
+
+
+def parse(data: bytes, path: str = "") -> ReplicaMarker:
+    """Read the file.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+
+    Raises:
+        MalformedFileError: torn, altered, or not what a marker holds.
+        UnsupportedVersionError: of another version.
+    """
+    values = own_json.parse(data, path, "replica", VERSION)
+    points = values.inner("checkpoints")
+    topic, topic_id = values.text("topic"), values.text_or_none("topic_id")
+    if not is_legal_topic(topic):
+        raise MalformedFileError(path, expected="a legal topic name in topic", found=topic)
+    try:
+        return ReplicaMarker(
+            intent=values.one_of("intent", Intent),
+            cluster_id=values.text_or_none("cluster_id"),
+            node_id=values.number_or_none("node_id"),
+            directory_id=values.text_or_none("directory_id"),
+            topic=topic,
+            topic_id=None if topic_id is None else TopicId.parse(topic_id, path),
+            partition=values.number("partition", MAX_PARTITION),
+            birth_inode=values.number("birth_inode", 2**64 - 1),
+            path=values.text("path"),
+            reason=values.one_of("reason", Reason),
+            evidence=_evidence(values.inner("evidence")),
+            staged_at_ms=values.number("staged_at_ms"),
+            delay_ms=values.number_or_none("delay_ms"),
+            boot_id=values.text("boot_id"),
+            boottime_ms=values.number("boottime_ms"),
+            checkpoints=Checkpoints(
+                recovery_point=points.number_or_none("recovery_point"),
+                log_start=points.number_or_none("log_start"),
+                high_watermark=points.number_or_none("high_watermark"),
+                cleaner=points.number_or_none("cleaner"),
+            ),
+            clean=values.flag("clean"),
+            tiered=values.flag("tiered"),
+        )
+    except InvalidIdError as error:
+        raise MalformedFileError(path, expected=error.expected, found=topic_id) from None
+    except ValueError as error:
+        raise MalformedFileError(path, expected="proof beside a deadline", found=str(error)) from None
+
+
+def _evidence(values: own_json.Values) -> Evidence:
+    match values.text("kind"):
+        case "removed":
+            return Removed(proof=values.one_of("proof", Proof), as_of_ms=values.number("as_of_ms"))
+        case "absent":
+            return Absent(as_of_ms=values.number("as_of_ms"))
+        case "present":
+            return Present(as_of_ms=values.number("as_of_ms"))
+        case "unknown":
+            return Unknown()
+        case _:
+            raise values.refused("kind", "removed, absent, present or unknown")

@@ -1,0 +1,87 @@
+"""``brake.json``: how much was set aside in the last 24 hours.
+
+Synced in every work root before the staging it counts, so that after any crash it says too much rather than too little.
+Missing or unreadable in one of them, it makes us hold until an operator confirms.
+
+Not here: how much is too much (``decide.brake``), writing it (``disk.brake``).
+
+Spec: design §2 laws 1, 2, §3.3; attacks A38.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from logdir.errors import MalformedFileError
+from logdir.formats.own import own_json
+
+FILE_NAME = "brake.json"
+VERSION = 1
+MAX_COUNTS = 1000
+"""Whoever writes more puts the oldest of them together (``decide.brake``)."""
+MAX_BYTES = 64 << 10
+"""Room for so many; a file that is larger is not read."""
+_KIND = "brake"
+_KEY = "staged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Count:
+    """One staging, or several put together."""
+
+    instant_ms: int
+    """Wall clock; 0: the clock was not synchronised then."""
+    partitions: int
+    topics: int
+
+
+def render(counts: tuple[Count, ...]) -> bytes:
+    """Return the file.
+
+    Raises:
+        ValueError: it would not fit (``MAX_COUNTS``, ``MAX_BYTES``).
+    """
+    listed = [[count.instant_ms, count.partitions, count.topics] for count in counts]
+    data = own_json.render(_KIND, VERSION, {_KEY: listed})
+    if len(counts) > MAX_COUNTS or len(data) > MAX_BYTES:
+        raise ValueError(f"at most {MAX_COUNTS} counts and {MAX_BYTES} bytes, not {len(counts)} and {len(data)}")
+    return data
+
+
+def parse(data: bytes, path: str = "") -> tuple[Count, ...]:
+    """Read the file.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+
+    Returns:
+        The counts in the order of the file; empty if nothing was set aside.
+
+    Raises:
+        MalformedFileError: torn, altered, too large, or not what it must hold.
+        UnsupportedVersionError: of another version.
+    """
+    if len(data) > MAX_BYTES:
+        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
+    values = own_json.parse(data, path, _KIND, VERSION)
+    # The digest holds: what is read a second time is what was checked.
+    listed = json.loads(data).get(_KEY)
+    if not isinstance(listed, list) or len(listed) > MAX_COUNTS:
+        raise values.refused(_KEY, f"a list of at most {MAX_COUNTS}")
+    counts = []
+    for number, item in enumerate(listed):
+        if not isinstance(item, list) or len(item) != 3:
+            raise values.refused(_KEY, f"[instant_ms, partitions, topics] at {number}")
+        named = own_json.Values(
+            dict(zip(("instant_ms", "partitions", "topics"), item, strict=True)), path, f"{_KEY}[{number}]."
+        )
+        counts.append(
+            Count(
+                instant_ms=named.number("instant_ms"),
+                partitions=named.number("partitions"),
+                topics=named.number("topics"),
+            )
+        )
+    return tuple(counts)

@@ -1,0 +1,1 @@
+"""What stock tools print, line for line."""

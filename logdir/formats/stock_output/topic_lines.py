@@ -1,0 +1,117 @@
+r"""What ``kafka-topics --describe`` prints: one line a topic, one a partition, fields apart by tabs, as 4.x writes it.
+
+Not here: what a cluster says (``desired``).
+
+Spec: org.apache.kafka.tools.TopicCommand; KIP-516, "Public Interfaces" (``TopicId``); KIP-966 (``Elr``).
+
+>>> part = PartitionText(0, 1, (1, 2), (1,), None, (2,), ())
+>>> for line in render(TopicText("plain", None, (("cleanup.policy", "compact"),), (part,))): print(repr(line))
+'Topic: plain\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: cleanup.policy=compact'
+'\tTopic: plain\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: 2\tLastKnownElr: '
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from logdir.formats.stock_output.java_map import map_order, text_hash
+from logdir.ids import TopicId
+
+_CONFIG_BINS: Final = 64
+"""A topic has between 25 and 48 settings; all of them are in the map, also those that are not shown."""
+
+_FIRST_OF_ITS_BIN: Final = "segment.bytes"
+"""Before retention.ms, which shares its bin; measured. Of other pairs nothing is known, and they stand by name."""
+
+
+class Reassignment(NamedTuple):
+    """What is under way."""
+
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class PartitionText(NamedTuple):
+    """One partition; lists of node ids in the order of the cluster."""
+
+    partition: int
+    leader: int | None
+    """``None``: it has none."""
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    reassignment: Reassignment | None
+    elr: tuple[int, ...] | None
+    """Eligible leader replicas; ``None``: the cluster does not say."""
+    last_known_elr: tuple[int, ...] | None
+
+
+class TopicText(NamedTuple):
+    """One topic."""
+
+    name: str
+    topic_id: TopicId | None
+    configs: tuple[tuple[str, str], ...]
+    """Those that are not the default, each once."""
+    partitions: tuple[PartitionText, ...]
+    """All of them, by number; at least one."""
+
+
+def render(topic: TopicText, only: frozenset[int] | None = None) -> Iterator[str]:
+    """Yield the lines of a topic, without LF.
+
+    Args:
+        topic: All of it.
+        only: Partitions to list; the stock tool lists all of a topic.
+    """
+    first = topic.partitions[0]
+    named = sorted(topic.configs, key=lambda pair: (pair[0] != _FIRST_OF_ITS_BIN, pair[0]))
+    configs = map_order(named, lambda pair: text_hash(pair[0]), bins=_CONFIG_BINS)
+    fields = [f"Topic: {topic.name}"]
+    if topic.topic_id is not None and not topic.topic_id.is_zero:
+        fields.append(f"TopicId: {topic.topic_id}")
+    fields.append(f"PartitionCount: {len(topic.partitions)}")
+    fields.append(f"ReplicationFactor: {_replication_factor(first)}")
+    fields.append(f"Configs: {','.join(f'{name}={value}' for name, value in configs)}")
+    yield "\t".join(fields)
+    for one in topic.partitions:
+        if only is None or one.partition in only:
+            yield _partition(topic.name, one)
+
+
+def order(topics: Iterable[TopicText]) -> Sequence[TopicText]:
+    """Return topics in the order in which the stock tool lists those it was asked for together."""
+
+    def hash_of(topic: TopicText) -> int:
+        return text_hash(topic.name)
+
+    # The stock client goes from a map of the common size to one that was made with room for one bin a topic.
+    return map_order(map_order(sorted(topics, key=lambda topic: topic.name), hash_of), hash_of, bins=1)
+
+
+def _replication_factor(one: PartitionText) -> int:
+    change = one.reassignment
+    # While what is added or removed is still among the replicas, what is added does not count.
+    if change is not None and not {*change.adding, *change.removing}.isdisjoint(one.replicas):
+        return len(one.replicas) - len(change.adding)
+    return len(one.replicas)
+
+
+def _partition(topic: str, one: PartitionText) -> str:
+    fields = [
+        f"\tTopic: {topic}",
+        f"Partition: {one.partition}",
+        f"Leader: {'none' if one.leader is None else one.leader}",
+        f"Replicas: {_nodes(one.replicas)}",
+        f"Isr: {_nodes(one.isr)}",
+    ]
+    if one.reassignment is not None:
+        fields.append(f"Adding Replicas: {_nodes(one.reassignment.adding)}")
+        fields.append(f"Removing Replicas: {_nodes(one.reassignment.removing)}")
+    fields.append(f"Elr: {_nodes(one.elr)}")
+    fields.append(f"LastKnownElr: {_nodes(one.last_known_elr)}")
+    return "\t".join(fields)
+
+
+def _nodes(nodes: tuple[int, ...] | None) -> str:
+    return "N/A" if nodes is None else ",".join(map(str, nodes))

@@ -1,0 +1,1 @@
+"""The metadata log of a node for people to read: its contents as a tree, its records, details of topics."""

@@ -1,0 +1,333 @@
+"""What ``kafka-dump-log --cluster-metadata-decoder`` prints of a segment or snapshot, line for line, without a JVM.
+
+Where the stock tool dies of an exception, a problem is kept, and what lies behind is still shown as far as batches are
+framed. One batch at a time is in memory.
+
+Not here: which files (``tools``), what the records do to an image (``fold``, ``metadata_contents``).
+
+Spec: KIP-631, "kafka-dump-log.sh"; kafka-formats §7-§9; org.apache.kafka.tools.DumpLogSegments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from logdir.cluster.metadata_file import MetadataFile, Walked
+from logdir.errors import LogDirError, Problem
+from logdir.wire import control, metadata_records
+from logdir.wire.batches import Batch
+from logdir.wire.errors import UnknownRecordTypeError
+from logdir.wire.json_text import text
+from logdir.wire.records import LOG_APPEND_TIME, Record
+
+SEGMENT_SUFFIX: Final = ".log"
+SNAPSHOT_SUFFIX: Final = ".checkpoint"
+BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
+_SEGMENT: Final = re.compile(r"(\d+)\.log", re.ASCII)
+_SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_RELEASE: Final = re.compile(r"(\d\.\d)(?:\.\d+)?", re.ASCII)
+_DELETE_HORIZON: Final = 0x40
+_MOST_SEQUENCE: Final = (1 << 31) - 1
+_MOST_GAPS: Final = 100
+_LABELS: Final = {
+    "LEADER_CHANGE": "LeaderChange:",
+    "SNAPSHOT_HEADER": "SnapshotHeader",
+    "SNAPSHOT_FOOTER": "SnapshotFooter",
+    "KRAFT_VERSION": "KRaftVersion",
+    "KRAFT_VOTERS": "KRaftVoters",
+}
+_UNKNOWN_WORDS: Final = "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id"
+_LABELS_SINCE_3_8: Final = frozenset((_LABELS["KRAFT_VERSION"], _LABELS["KRAFT_VOTERS"]))
+_SINCE_3_8: Final = frozenset((5, 6))
+"""The numbers of those control records."""
+_OF_3_7: Final = {"lastKnownElr": "lastKnownELR"}
+_MARKERS: Final = frozenset(("ABORT", "COMMIT"))
+
+
+class StockForm(Enum):
+    """Whose lines are printed, by the newest release looked at of those that print alike."""
+
+    OF_3_6 = "3.6"
+    """A leader change by its name alone; the control records of a dynamic quorum by their number."""
+    OF_3_7 = "3.7"
+    """And of a partition's ``lastKnownElr`` the last word in capitals."""
+    OF_3_9 = "3.9"
+    """Of these the leader change alone."""
+    OF_4_1 = "4.1"
+    """What it says."""
+    OF_4_3 = "4.3"
+    """And without the metadata of a record a bar in front of its payload all the same."""
+
+
+_BEFORE_3_8: Final = frozenset((StockForm.OF_3_6, StockForm.OF_3_7))
+_WITHOUT_LEADER: Final = _BEFORE_3_8 | {StockForm.OF_3_9}
+_FORMS: Final = {
+    **dict.fromkeys(("3.3", "3.4", "3.5", "3.6"), StockForm.OF_3_6),
+    "3.7": StockForm.OF_3_7,
+    **dict.fromkeys(("3.8", "3.9", "4.0"), StockForm.OF_3_9),
+    **dict.fromkeys(("4.1", "4.2"), StockForm.OF_4_1),
+    "4.3": StockForm.OF_4_3,
+}
+RELEASES: Final = tuple(_FORMS)
+"""Those whose lines are known, the newest last."""
+
+
+def form_of(release: str) -> StockForm | None:
+    """Return whose lines a release prints, ``None`` if that is not known.
+
+    >>> form_of("3.7.2"), form_of("4.0"), form_of("2.8")
+    (<StockForm.OF_3_7: '3.7'>, <StockForm.OF_3_9: '3.9'>, None)
+    """
+    parsed = _RELEASE.fullmatch(release)
+    return None if parsed is None else _FORMS.get(parsed[1])
+
+
+class ShownRecord(NamedTuple):
+    """One record, or why it is none."""
+
+    record: Record
+    label: str | None
+    """Of a control record how stock introduces it; ``None`` of any other."""
+    value: dict[str, Any] | None
+    """As Kafka's own JSON."""
+    said: str
+    """In place of a value: what is known of it without one."""
+
+
+class Dump:
+    """One file being dumped; ``problems`` and ``gaps`` are whole when all was given."""
+
+    def __init__(self, file: MetadataFile, *, form: StockForm = StockForm.OF_4_3) -> None:
+        """Begin.
+
+        Args:
+            file: Opened; walked once.
+            form: Whose lines are printed.
+        """
+        self._file, self._form = file, form
+        self._name = os.path.basename(file.path)
+        self._last_offset = -1
+        self._is_corrupt = False
+        self.problems: list[Problem] = []
+        """The first of each kind; ``unreadable`` counts."""
+        self.unreadable = 0
+        """Records or rests of batches that could not be read."""
+        self.gaps: list[tuple[int, int]] = []
+        """Offsets that follow each other without being neighbours; the first hundred."""
+
+    def lines(self, *, skip_record_metadata: bool = False) -> Iterator[str]:
+        """Yield what stock prints after ``Dumping FILE``, without line ends.
+
+        Raises:
+            OSError: the disk does not give it.
+        """
+        bare = "|" if self._form is StockForm.OF_4_3 else ""
+        yield from self._title()
+        for batch, is_valid in self._batches():
+            yield _batch_line(batch, is_valid=is_valid)
+            for shown in self._records(batch):
+                head = bare if skip_record_metadata else _record_line(batch, shown.record)
+                if shown.label is None:
+                    yield f"{head} payload: {shown.said if shown.value is None else text(shown.value)}"
+                elif skip_record_metadata:
+                    yield ""
+                else:
+                    yield f"{head} {self._control_words(shown)}"
+        if self.trailing_bytes:
+            yield f"Found {self.trailing_bytes} invalid bytes at the end of {self._name}"
+
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """Yield one object per batch: what its line says under the names it uses, and its records.
+
+        Raises:
+            OSError: the disk does not give it.
+        """
+        for batch, is_valid in self._batches():
+            told: dict[str, Any] = dict(_batch_fields(batch))
+            told["isvalid"] = is_valid
+            told["timestampType"] = _timestamp_type(batch)
+            told["records"] = [_record_object(batch, shown) for shown in self._records(batch)]
+            yield told
+
+    @property
+    def trailing_bytes(self) -> int:
+        """Bytes behind the last batch that was given; 0 also where something that is no batch ended the reading."""
+        return 0 if self._is_corrupt else self._file.size - self._file.end
+
+    def _title(self) -> Iterator[str]:
+        if (segment := _SEGMENT.fullmatch(self._name)) is not None:
+            yield f"Log starting offset: {int(segment[1])}"
+        elif self._name == BOOTSTRAP_NAME:
+            yield "KRaft bootstrap snapshot"
+        elif (snapshot := _SNAPSHOT.fullmatch(self._name)) is not None:
+            yield f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}"
+
+    def _batches(self) -> Iterator[Walked]:
+        try:
+            for walked in self._file.batches():
+                if not walked.is_valid:
+                    self._note(
+                        Problem(
+                            "corrupt-batch",
+                            f"{self._file.path} at byte {walked.batch.position + 17}",
+                            "a checksum that holds",
+                            f"{walked.batch.crc:08x}, which does not",
+                        )
+                    )
+                yield walked
+        except LogDirError as error:
+            self._is_corrupt = True
+            self._note(error.problem())
+        if self.trailing_bytes:
+            left = self.trailing_bytes
+            fix = "a running broker may be writing it: dump again; else it is cut off"
+            self._note(
+                Problem("malformed-file", self._file.path, "whole batches to its end", f"{left} bytes more", fix)
+            )
+
+    def _records(self, batch: Batch) -> Iterator[ShownRecord]:
+        try:
+            for record in batch.records():
+                if self._last_offset not in (-1, record.offset - 1) and len(self.gaps) < _MOST_GAPS:
+                    self.gaps.append((self._last_offset, record.offset))
+                self._last_offset = record.offset
+                yield self._control(batch, record) if batch.is_control else self._payload(batch, record)
+        except LogDirError as error:
+            self._note(error.problem())
+
+    def _payload(self, batch: Batch, record: Record) -> ShownRecord:
+        try:
+            value = metadata_records.to_json(metadata_records.decode(record.value or b"", batch.path, batch.position))
+        except LogDirError as error:
+            self._note(_within(error, record.offset))
+            return ShownRecord(record, None, None, f"Error at {record.offset}, skipping. {_words(error)}")
+        if self._form is StockForm.OF_3_7:
+            value["data"] = {_OF_3_7.get(name, name): one for name, one in value["data"].items()}
+        return ShownRecord(record, None, value, "")
+
+    def _control(self, batch: Batch, record: Record) -> ShownRecord:
+        try:
+            found = control.decode_control(record, batch.path)
+        except LogDirError as error:
+            self._note(_within(error, record.offset))
+            number = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
+            return ShownRecord(record, "controlType:", None, f"{self._control_name(number)}({number})")
+        if found.name in _MARKERS:
+            said = f"{found.name} coordinatorEpoch: {found.fields['coordinatorEpoch']}"
+            return ShownRecord(record, "endTxnMarker:", None, said)
+        return ShownRecord(record, _LABELS[found.name], control.to_json(found), f"{found.name}({found.type})")
+
+    def _control_name(self, number: int) -> str:
+        is_known = number in control.TYPES and not (number in _SINCE_3_8 and self._form in _BEFORE_3_8)
+        return control.TYPES[number].name if is_known else "UNKNOWN"
+
+    def _control_words(self, shown: ShownRecord) -> str:
+        if shown.value is None or (self._form in _WITHOUT_LEADER and shown.label == "LeaderChange:"):
+            return f"{shown.label if shown.value is None else 'controlType:'} {shown.said}"
+        if self._form in _BEFORE_3_8 and shown.label in _LABELS_SINCE_3_8:
+            return f"controlType: UNKNOWN{shown.said[shown.said.index('(') :]}"
+        return f"{shown.label} {text(shown.value)}"
+
+    def _note(self, problem: Problem) -> None:
+        self.unreadable += 1
+        if all(one.slug != problem.slug for one in self.problems):
+            self.problems.append(problem)
+
+
+def _within(error: LogDirError, offset: int) -> Problem:
+    problem = error.problem()
+    return problem._replace(path=f"{problem.path.partition(' at byte ')[0]} at offset {offset}")
+
+
+def _words(error: LogDirError) -> str:
+    if isinstance(error, UnknownRecordTypeError) and error.type not in metadata_records.TYPES:
+        return f"{_UNKNOWN_WORDS} {error.type}"
+    return f"expected {error.expected}, found {error.found}"
+
+
+def _timestamp_type(batch: Batch) -> str:
+    return "LogAppendTime" if batch.attributes & LOG_APPEND_TIME else "CreateTime"
+
+
+def _sequence(batch: Batch, delta: int) -> int:
+    if batch.base_sequence < 0:
+        return -1
+    # It starts again at 0 behind the greatest.
+    left = _MOST_SEQUENCE - delta
+    return batch.base_sequence + delta if batch.base_sequence <= left else batch.base_sequence - left - 1
+
+
+def _codec_name(batch: Batch) -> str:
+    try:
+        return batch.codec.name.lower()
+    except LogDirError:
+        return f"unknown({batch.attributes & 7})"
+
+
+def _batch_fields(batch: Batch) -> Iterator[tuple[str, Any]]:
+    yield "baseOffset", batch.base_offset
+    yield "lastOffset", batch.last_offset
+    yield "count", batch.count
+    yield "baseSequence", batch.base_sequence
+    yield "lastSequence", _sequence(batch, batch.last_offset_delta)
+    yield "producerId", batch.producer_id
+    yield "producerEpoch", batch.producer_epoch
+    yield "partitionLeaderEpoch", batch.leader_epoch
+    yield "isTransactional", batch.is_transactional
+    yield "isControl", batch.is_control
+    yield "deleteHorizonMs", batch.base_timestamp if batch.attributes & _DELETE_HORIZON else None
+    yield "position", batch.position
+    yield "timestamp", batch.max_timestamp
+    yield "size", batch.size
+    yield "magic", batch.magic
+    yield "compresscodec", _codec_name(batch)
+    yield "crc", batch.crc
+
+
+def _batch_line(batch: Batch, *, is_valid: bool) -> str:
+    words = []
+    for name, value in _batch_fields(batch):
+        match name, value:
+            case "timestamp", _:
+                words.append(f"{_timestamp_type(batch)}: {value}")
+            case "deleteHorizonMs", _:
+                words.append(f"{name}: {'OptionalLong.empty' if value is None else f'OptionalLong[{value}]'}")
+            case _, bool():
+                words.append(f"{name}: {str(value).lower()}")
+            case _:
+                words.append(f"{name}: {value}")
+    return f"{' '.join(words)} isvalid: {str(is_valid).lower()}"
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)
+
+
+def _record_line(batch: Batch, record: Record) -> str:
+    headers = ",".join(name for name, _ in record.headers)
+    return (
+        f"| offset: {record.offset} {_timestamp_type(batch)}: {record.timestamp} keySize: {_size(record.key)} "
+        f"valueSize: {_size(record.value)} sequence: {_sequence(batch, record.offset - batch.base_offset)} "
+        f"headerKeys: [{headers}]"
+    )
+
+
+def _record_object(batch: Batch, shown: ShownRecord) -> dict[str, Any]:
+    record = shown.record
+    told: dict[str, Any] = {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "keySize": _size(record.key),
+        "valueSize": _size(record.value),
+        "sequence": _sequence(batch, record.offset - batch.base_offset),
+        "headerKeys": [name for name, _ in record.headers],
+    }
+    if shown.label is None:
+        told["payload"], told["error"] = shown.value, shown.said or None
+    else:
+        told["control"], told["says"] = shown.said, shown.value
+    return told

@@ -1,0 +1,249 @@
+"""What a metadata log says of a few topics beyond an image: settings, eligible leader replicas, the last known ones.
+
+An image of hundreds of thousands of partitions leaves both out; who describes a topic reads them again, up to the very
+record the image ends before, with transactions honoured.
+
+Not here: which records count (``metadata_log``), how a value is written (``topic_config``), how they are printed
+(``formats.topic_lines``).
+
+Spec: kafka-formats §8, §9.4 (records 3, 4, 5, 9, 28); KIP-966;
+org.apache.kafka.server.config.ServerTopicConfigSynonyms.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from logdir.cluster.image import Image, Source
+from logdir.cluster.metadata_file import batches_at, open_regular
+from logdir.cluster.metadata_log import newest, snapshot_of
+from logdir.errors import FormatError
+from logdir.metadata.topic_config import shown
+from logdir.wire.batches import Batch
+from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow, read_fast
+from logdir.wire.metadata_records import MetadataRecord
+
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
+_ATTEMPTS: Final = 8
+_CONFIG, _REMOVE_TOPIC, _CLEAR_ELR = 4, 9, 28
+_BEGIN, _END, _ABORT = 23, 24, 25
+_OF_TOPIC, _OF_BROKER = 2, 4
+EVERY_BROKER: Final = ""
+"""Name of the settings that hold for all brokers."""
+_Nodes = tuple[int, ...]
+
+BROKER_NAMES: Final[Mapping[str, str]] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.type": "compression.type",
+    "compression.zstd.level": "compression.zstd.level",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+"""What a topic's setting is called where it is set for a broker. Where that stands in the same setting in hours or
+minutes, stock tools take it for a default and do not list it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """Of one topic. The mappings are not changed once they are handed out."""
+
+    configs: Mapping[str, str] = field(default_factory=dict)
+    elr: Mapping[int, _Nodes] = field(default_factory=dict)
+    """By partition; one that is not here has none."""
+    last_known_elr: Mapping[int, _Nodes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """Of the topics that were asked for, and of brokers."""
+
+    topics: Mapping[bytes, Detail]
+    """By id."""
+    brokers: Mapping[str, Mapping[str, str]]
+    """Settings by node id as text; ``EVERY_BROKER``: of all of them."""
+
+
+def read_details(image: Image, topic_ids: Collection[bytes]) -> Details | None:
+    """Read what an image leaves out; reads the metadata log it was made of.
+
+    Args:
+        image: Any.
+        topic_ids: Of the topics that are described.
+
+    Returns:
+        ``None`` if the image was not made of a metadata log, or its files changed so that it cannot be told any more.
+    """
+    if image.source is not Source.METADATA_LOG:
+        return None
+    for _ in range(_ATTEMPTS):
+        try:
+            return _read(image, topic_ids)
+        except FileNotFoundError:
+            continue  # a broker removes old segments and snapshots while we read (kafka-formats §8.3)
+        except (OSError, FormatError):
+            return None
+    return None
+
+
+def configs_of(details: Details, topic_id: bytes, node_id: int, own: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the settings of a topic that are not defaults, as a broker of the cluster tells them to stock tools.
+
+    Args:
+        details: With that topic.
+        topic_id: Of it.
+        node_id: Of the broker.
+        own: The broker's own configuration file.
+    """
+    known = details.topics.get(topic_id)
+    found = {} if known is None else dict(known.configs)
+    sources = (details.brokers.get(str(node_id), {}), details.brokers.get(EVERY_BROKER, {}), own)
+    for name, broker_name in BROKER_NAMES.items():
+        for source in sources:
+            if broker_name in source:
+                found.setdefault(name, source[broker_name].strip())
+                break
+    return tuple(sorted((name, shown(name, value)) for name, value in found.items()))
+
+
+def _read(image: Image, topic_ids: Collection[bytes]) -> Details | None:
+    names = os.listdir(image.origin)
+    bases = sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
+    if not bases:
+        return None
+    reached = [name for name in names if (one := snapshot_of(name)) is not None and one.offset <= image.offset]
+    snapshot = newest(reached, bases[0])
+    if snapshot is None and bases[0] > 0:
+        return None
+    gather = _Gather(topic_ids)
+    start = 0
+    if snapshot is not None:
+        start = snapshot.offset
+        batches = _batches(f"{image.origin}/{snapshot.name}")
+        gather.add(row for batch in batches if not batch.is_control for _, row in read_fast(batch))
+    for number, base in enumerate(bases):
+        following = bases[number + 1] if number + 1 < len(bases) else None
+        if (following is not None and following <= start) or base >= image.offset:
+            continue
+        gather.add(_rows(_batches(f"{image.origin}/{base:020d}.log"), start, image.offset))
+    return gather.details()
+
+
+def _batches(path: str) -> Iterator[Batch]:
+    descriptor = open_regular(path)
+    try:
+        yield from batches_at(path, descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _rows(batches: Iterable[Batch], start: int, end: int) -> Iterator[Row]:
+    for batch in batches:
+        if batch.base_offset >= end:
+            return
+        if batch.last_offset < start or batch.is_control:
+            continue
+        for offset, row in read_fast(batch):
+            if start <= offset < end:
+                yield row
+
+
+class _Gather:
+    """Rows of a few topics, taken in one by one."""
+
+    def __init__(self, topic_ids: Collection[bytes]) -> None:
+        self._elr: dict[bytes, dict[int, _Nodes]] = {topic_id: {} for topic_id in topic_ids}
+        self._last_known: dict[bytes, dict[int, _Nodes]] = {topic_id: {} for topic_id in topic_ids}
+        self._names: dict[bytes, str] = {}
+        """Of all topics: settings are kept by name, and go with the topic."""
+        self._configs: dict[str, dict[str, str]] = {}
+        self._brokers: dict[str, dict[str, str]] = {}
+        self._held: list[Row] | None = None
+
+    def details(self) -> Details:
+        """Return what was said; what is in an open transaction was not."""
+        return Details(
+            topics={
+                topic_id: Detail(
+                    configs=self._configs.get(self._names.get(topic_id, ""), {}),
+                    elr=self._elr[topic_id],
+                    last_known_elr=self._last_known[topic_id],
+                )
+                for topic_id in self._elr
+            },
+            brokers=self._brokers,
+        )
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Take in rows; those of a transaction that is aborted do not count."""
+        for row in rows:
+            kind = row.type if isinstance(row, MetadataRecord) else None
+            if kind == _BEGIN:
+                self._held = []
+            elif kind in (_END, _ABORT):
+                held, self._held = self._held or [], None
+                for one in held if kind == _END else ():
+                    self._apply(one)
+            elif self._held is not None:
+                self._held.append(row)
+            else:
+                self._apply(row)
+
+    def _apply(self, row: Row) -> None:
+        if isinstance(row, PartitionRow | PartitionChangeRow):
+            if row.topic_id not in self._elr:
+                return
+            if row.eligible_leader_replicas is not None:
+                self._elr[row.topic_id][row.partition] = row.eligible_leader_replicas
+            if row.last_known_elr is not None:
+                self._last_known[row.topic_id][row.partition] = row.last_known_elr
+        elif isinstance(row, TopicRow):
+            self._names[row.topic_id] = row.name
+        elif row.type == _CONFIG:
+            self._configure(row.fields)
+        elif row.type == _REMOVE_TOPIC:
+            self._configs.pop(self._names.pop(row.fields["topicId"], ""), None)
+        elif row.type == _CLEAR_ELR:
+            self._clear(row.fields["topicName"])
+
+    def _configure(self, fields: Mapping[str, Any]) -> None:
+        by_name = {_OF_TOPIC: self._configs, _OF_BROKER: self._brokers}.get(fields["resourceType"])
+        if by_name is None:
+            return
+        known = by_name.setdefault(fields["resourceName"], {})
+        if fields["value"] is None:
+            known.pop(fields["name"], None)
+        else:
+            known[fields["name"]] = fields["value"]
+
+    def _clear(self, name: str) -> None:
+        for topic_id, elr in self._elr.items():
+            if not name or self._names.get(topic_id) == name:
+                elr.clear()
+                self._last_known[topic_id].clear()

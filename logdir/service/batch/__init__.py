@@ -1,0 +1,1 @@
+"""Changes of many replicas, batch by batch."""

@@ -1,0 +1,147 @@
+"""Purge staged replicas in batches: each claimed with one sync, and removed with another.
+
+A batch takes what the pace frees in about a second, for what is claimed cannot be restored while it waits. Before each
+the broker's configuration is read again and the paths of its log dir are compared with what was opened. Kafka's locks
+are not taken: nothing here is seen by a broker, so a purge works beside one and never stands in the way of its start.
+
+Not here: what may go (``logdir.decide.staged.purge``), the plan (``purge``).
+
+Spec: design §2 laws 1, 4, 6, §3.3; attacks A18, A26, A45.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice, takewhile
+
+from logdir.decide.staged.purge import Purge, room_of
+from logdir.disk import batch_loop
+from logdir.disk.batch_loop import Turn, nothing_decided
+from logdir.disk.replica.outcome import Outcome, undone
+from logdir.errors import LogDirError, Problem
+from logdir.service.batch.unlocked import unlocked
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import sick_disks
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, after
+from logdir.worker.operations import PurgeBatch, purge
+
+_Place = tuple[str, str]
+"""Log dir, and name under ``deleting/``."""
+_Became = tuple[_Place, Outcome | None]
+"""``None``: its disk takes no more changes."""
+
+
+def purge_all(
+    broker: OpenBroker,
+    planned: Sequence[tuple[ItemResult, Purge]],
+    rates: tuple[int, int],
+    reporter: Reporter,
+    *,
+    against: Callable[[Purge], LogDirError | None],
+) -> tuple[list[ItemResult], list[Problem]]:
+    """Remove what was decided on, one log dir after the other.
+
+    Args:
+        broker: Opened for changes.
+        planned: The row of each and what is to be done.
+        rates: Bytes and files a second; 0: as fast as it goes.
+        reporter: For progress.
+        against: Asked right before each is claimed: why it may not be.
+
+    Returns:
+        One row per action, in their order, and what is wrong with disks: one that takes no more changes, or is no
+        longer the one that was opened, does not stop the others.
+
+    Raises:
+        RefusedError: the broker's configuration changed meanwhile; what was done by then is done.
+    """
+    room = room_of(*rates)
+    actions = {(action.log_dir, action.name): action for _, action in planned}
+    became: dict[_Place, Outcome] = {}
+    problems: list[Problem] = []
+    sick: set[str] = set()
+    reporter.begin("done", len(actions))
+
+    def step(some: Sequence[Purge]) -> Mapping[_Place, _Became]:
+        log_dir = some[0].log_dir
+        outcomes: dict[str, Outcome] = {}
+        for action in some:
+            if (error := against(action)) is not None:
+                outcomes[action.name] = undone(f"deleting/{action.name}", error)
+        some = [action for action in some if action.name not in outcomes]
+        if some:
+            _batch(broker, some, rates, outcomes, problems, sick)
+        handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
+        if log_dir in sick:
+            # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+            handled = {**{(log_dir, action.name): None for action in some}, **handled}
+        return {place: (place, outcome) for place, outcome in handled.items()}
+
+    def decide(left: Collection[_Place]) -> Turn[_Place, _Became]:
+        # Nothing is begun on a disk that takes no more changes.
+        if sick and (lost := {place: (place, None) for place in left if place[0] in sick}):
+            return Turn(settled=lost)
+        log_dir = next(iter(left))[0]
+        some = [actions[place] for place in islice(takewhile(lambda place: place[0] == log_dir, left), room.partitions)]
+        return Turn(steps=lambda: [partial(step, some)])
+
+    def undecided(place: _Place) -> _Became:
+        problems.append(nothing_decided(broker.path_of(place[0], f"deleting/{place[1]}")))
+        return place, None
+
+    def report(some: Sequence[_Became]) -> None:
+        became.update({place: outcome for place, outcome in some if outcome is not None})
+        reporter.advance(len(some))
+
+    batch_loop.run(
+        _in_order(planned), hold=partial(unlocked, broker), decide=decide, undecided=undecided, report=report
+    )
+    reporter.end()
+    return [_row(row, became.get((action.log_dir, action.name))) for row, action in planned], problems
+
+
+def _in_order(planned: Sequence[tuple[ItemResult, Purge]]) -> list[_Place]:
+    """Return what is to go, one log dir after the other.
+
+    What was claimed before goes first: it cannot be restored any more, and its name may be in the way.
+    """
+    order = {log_dir: number for number, log_dir in enumerate(dict.fromkeys(action.log_dir for _, action in planned))}
+    sorted_actions = sorted(
+        (action for _, action in planned), key=lambda one: (order[one.log_dir], one.marker is not None)
+    )
+    return [(action.log_dir, action.name) for action in sorted_actions]
+
+
+def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
+    if outcome is None:
+        return replace(row, state=ItemState.UNDONE)
+    made = after(row, outcome)
+    return replace(made, place=None) if made.place == row.path else made  # claimed before: it stays where it was
+
+
+def _batch(
+    broker: OpenBroker,
+    left: Sequence[Purge],
+    rates: tuple[int, int],
+    outcomes: dict[str, Outcome],
+    problems: list[Problem],
+    sick: set[str],
+) -> None:
+    """Remove some; note what became of each, by name, or what is wrong with their disk."""
+    log_dir = left[0].log_dir
+    claimed = tuple(action.name for action in left if action.marker is None)
+    markers = {action.name: action.marker for action in left if action.marker is not None}
+    try:
+        (root,) = (one for one in broker.roots if one.site.log_dir == log_dir)
+        with sick_disks(problems, sick, root.site):
+            root.require_same(broker.disk_of(log_dir))
+            purged = broker.ports.port(log_dir).run_at(purge, PurgeBatch(claimed, markers, *rates))
+            outcomes |= purged.outcomes
+            if purged.error is not None:
+                raise purged.error
+    except LogDirError as error:  # something else lies there by now, or the disk takes no more changes
+        problems.append(error.problem())
+        sick.add(log_dir)

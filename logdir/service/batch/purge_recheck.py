@@ -1,0 +1,234 @@
+"""The look before a purge: what the cluster says now of what was set aside because it said so.
+
+The source is the broker's own metadata log where it has one, or what ``--from`` names. It is read when the command
+begins, and once more, with what lies on the disks, before whatever goes later than some seconds after that.
+
+Not here: what follows (``decide.second_look``), reading a source (``desired_source``).
+
+Spec: design §2 law 1, §4; attacks A2, A20, A28, A43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from logdir.clock import boottime_ms
+from logdir.decide.image.assignment import ClusterState
+from logdir.decide.image.position import highest
+from logdir.decide.image.trust import ANY_AGE_MS, check_image
+from logdir.decide.refusal import at
+from logdir.decide.staged.purge import Purge
+from logdir.decide.staged.purge_recheck import SecondLook, against_purge
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import controller
+from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
+from logdir.formats.own.controller_file import ControllerFile
+from logdir.observe.facts import Known, LogDirFacts
+from logdir.service.cluster.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
+from logdir.service.cluster.image_source import Desired, against_blank
+from logdir.service.cluster.own_log import METADATA_DIR, own_log
+from logdir.service.cluster.source import OWN_LOG, SourceRequest, parse_uri
+from logdir.service.log_dirs.config import BrokerConfig
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.ports import BrokerPorts, metadata_path
+from logdir.worker.look import NOTHING
+
+_FRESH_MS = 10 * 1000
+"""How long what was looked at counts as just looked at: reading a large log costs seconds."""
+
+
+class Looked(NamedTuple):
+    """What was read of the cluster."""
+
+    look: SecondLook
+    problem: Problem | None = None
+    """Why there is no image, where there should be one."""
+    has_source: bool = True
+    cluster: ClusterState = ClusterState()
+    """The same, for who asks whether a replica is still assigned here."""
+
+
+class PurgeOverrides(NamedTuple):
+    """What an operator says to what would keep a staged replica from being purged."""
+
+    is_even_if_assigned: bool = False
+    is_even_if_last: bool = False
+    is_even_if_early: bool = False
+
+
+NO_OVERRIDES: Final = PurgeOverrides()
+
+
+class Looking:
+    """What is known now; looks again when that is some seconds old."""
+
+    def __init__(
+        self, source: SourceRequest, overrides: PurgeOverrides, broker: OpenBroker, facts: Sequence[LogDirFacts]
+    ) -> None:
+        """Look for the first time.
+
+        Args:
+            source: Which source.
+            overrides: Of the operator.
+            broker: Open.
+            facts: Of every log dir configured for it, just looked at.
+
+        Raises:
+            ConfigError: the source is not named right, or is a request document.
+        """
+        self._source, self._overrides, self._broker = source, overrides, broker
+        self.facts: tuple[LogDirFacts, ...] = tuple(facts)
+        self._read()
+
+    def against(self, action: Purge) -> LogDirError | None:
+        """Return why something may not be removed although it was decided so, ``None`` if it may.
+
+        Args:
+            action: Not claimed yet; what was is only finished.
+        """
+        if action.marker is None:
+            return None
+        if self._has_source and boottime_ms() - self._at_ms > _FRESH_MS:
+            self.facts = self._broker.look(NOTHING)
+            self._read()
+        item = self._items.get((action.log_dir, action.name))
+        if item is None:
+            place = self._broker.path_of(action.log_dir, f"deleting/{action.name}")
+            return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
+        refusal = against_purge(self.look, item, self._known)
+        return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
+
+    def _read(self) -> None:
+        self._known = Known(self.facts)
+        self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
+        used = highest(self._broker.on_all(controller.read_records))
+        looked = recheck(self._source, self._broker.ports, self.facts, used, overrides=self._overrides)
+        self.look, self.problem, self._has_source = looked.look, looked.problem, looked.has_source
+        self._at_ms = boottime_ms()
+
+
+def recheck(
+    source: SourceRequest,
+    ports: BrokerPorts,
+    facts: tuple[LogDirFacts, ...],
+    used: ControllerFile | None,
+    *,
+    overrides: PurgeOverrides = NO_OVERRIDES,
+    is_past_needed: bool = False,
+) -> Looked:
+    """As ``look_again``, in a process of its own: a metadata log on a disk that does not answer is not waited for."""
+    running = ports.running()
+    try:
+        return ports.apart(
+            metadata_path(ports.named, parse_uri(source.uri).path),
+            look_again,
+            source,
+            ports.named,
+            facts,
+            used,
+            is_broker_running=running,
+            overrides=overrides,
+            is_past_needed=is_past_needed,
+        )
+    except LogDirSuspectError as error:
+        if parse_uri(source.uri) != OWN_LOG:
+            raise
+        problem = error.problem()
+        return Looked(_blank(used, overrides, problem), problem, cluster=ClusterState(blind=problem))
+
+
+def _blank(used: ControllerFile | None, overrides: PurgeOverrides, blind: Problem | None = None) -> SecondLook:
+    return SecondLook(
+        image=None,
+        blind=blind,
+        used=used,
+        is_even_if_assigned=overrides.is_even_if_assigned,
+        is_even_if_last=overrides.is_even_if_last,
+        # Without a log that there is nothing goes unattended, only what is named for removal now.
+        is_named=overrides.is_even_if_last or overrides.is_even_if_early,
+    )
+
+
+def look_again(
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: tuple[LogDirFacts, ...],
+    used: ControllerFile | None,
+    *,
+    is_broker_running: bool | Problem,
+    overrides: PurgeOverrides = NO_OVERRIDES,
+    is_past_needed: bool = False,
+) -> Looked:
+    """Read what the cluster says now of what was staged.
+
+    Args:
+        source: Which source.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+        is_broker_running: Of ``BrokerPorts.running``.
+        overrides: Of a purge.
+        is_past_needed: As for ``read_desired``.
+
+    Raises:
+        ConfigError: the source is not named right, or is a request document.
+        LogDirError: a source that ``--from`` names cannot be read.
+    """
+    require_source(source)
+    blank = _blank(used, overrides)
+
+    def blind(problem: Problem, cluster: ClusterState | None = None) -> Looked:
+        # Of what is named and goes all the same the plan says it.
+        told = None if blank.is_named else problem
+        cluster = cluster or with_own_logs(ClusterState(blind=problem), source, named, facts, used, is_broker_running)
+        return Looked(replace(blank, blind=problem), told, cluster=cluster)
+
+    if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
+        if _is_zookeeper(named, facts, used):
+            left_behind = with_own_logs(ClusterState(), source, named, facts, used, is_broker_running)
+            return Looked(blank, has_source=False, cluster=left_behind)
+        expected = "the broker's own metadata log, which says what is wanted again"
+        fix = "mount its disk, or name another source with --from"
+        return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
+    now_ms = max(0, read_instant().wall_ms)
+    desired = read_source(
+        source,
+        named,
+        facts,
+        used,
+        now_ms=now_ms,
+        is_broker_running=is_broker_running,
+        is_past_needed=is_past_needed,
+    )
+    if not isinstance(desired, Desired):
+        return blind(desired)
+    cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, used, is_broker_running)
+    ends = (cluster.latest, *(one.latest for one in cluster.beside))
+    blank = replace(blank, latest=tuple(image for image in ends if image is not None))
+    blank_log = against_blank(desired.image)
+    if blank_log is not None:
+        return blind(blank_log, cluster)
+    distrust = check_image(desired.image, facts, desired.standing(), now_ms)
+    if distrust is None:
+        return Looked(replace(blank, image=desired.image), cluster=cluster)
+    if not distrust.holds_purges:
+        # Beside a running broker: its newest snapshot may be an hour old.
+        again = check_image(desired.image, facts, desired.standing(max_age_ms=ANY_AGE_MS), now_ms)
+        if again is None:
+            return Looked(replace(blank, aged=desired.image), cluster=cluster)
+        distrust = again
+    if distrust.holds_purges:
+        return Looked(replace(blank, held=distrust.problem), distrust.problem, cluster=cluster)
+    return blind(distrust.problem, cluster)
+
+
+def _is_zookeeper(named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:
+    """Whether a broker without a metadata log is one that never had any."""
+    if used is not None and used.metadata is not None:
+        return False
+    if named.is_kraft is not None:
+        return not named.is_kraft
+    # On a disk that is away there may be one.
+    return all(one.problem is None for one in facts)

@@ -1,0 +1,96 @@
+"""Changes of staged replicas without Kafka's locks, one after the other: no broker sees what is changed.
+
+Spec: design §2 laws 4, 6; attacks A45.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from logdir.disk import batch_loop
+from logdir.disk.batch_loop import Turn, nothing_decided
+from logdir.disk.replica.outcome import Outcome
+from logdir.errors import LockHeldError, Problem, WorkRootOwnedError
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import sick_disks
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult, ItemState, after
+from logdir.worker.port import Port
+
+
+def each(
+    broker: OpenBroker, rows: Sequence[tuple[ItemResult, Callable[[Port], Outcome]]], reporter: Reporter
+) -> tuple[list[ItemResult], list[Problem]]:
+    """Do one thing after the other; a disk that takes no more changes does not stop the others."""
+    reporter.begin("done", len(rows))
+    problems: list[Problem] = []
+    sick = {*broker.missing, *broker.ports.suspect}
+    listed: list[ItemResult] = []
+
+    def do(number: int) -> Mapping[int, ItemResult]:
+        row, call = rows[number]
+        found = replace(row, state=ItemState.UNDONE)
+        if row.log_dir not in sick:
+            with sick_disks(problems, sick, broker.site_of(row.log_dir)):
+                found = after(row, call(broker.ports.port(row.log_dir)))
+        return {number: found}
+
+    def undecided(number: int) -> ItemResult:
+        row, _ = rows[number]
+        return replace(row, state=ItemState.UNDONE, problem=nothing_decided(broker.path_of(row.log_dir, row.path)))
+
+    def report(some: Sequence[ItemResult]) -> None:
+        listed.extend(some)
+        reporter.advance(len(some))
+
+    batch_loop.run(
+        range(len(rows)),
+        hold=partial(unlocked, broker),
+        decide=lambda left: Turn(steps=lambda: (partial(do, number) for number in tuple(left))),
+        undecided=undecided,
+        report=report,
+    )
+    reporter.end()
+    return listed, problems
+
+
+def recover_if_stopped(broker: OpenBroker) -> None:
+    """Recover, unless a broker runs: what is changed here it does not see.
+
+    Raises:
+        WorkRootOwnedError: another process of ours works there.
+        LogDirError: as ``OpenBroker.recover``.
+    """
+    try:
+        broker.recover()
+    except WorkRootOwnedError:
+        raise
+    except LockHeldError:
+        return
+
+
+@contextmanager
+def unlocked(broker: OpenBroker) -> Iterator[batch_loop.Held]:
+    """Hold nothing: no broker sees what is changed. Its configuration is read again before each step.
+
+    What a full disk made us give up is put back at the end.
+    """
+    yield _Unlocked(broker)
+    broker.refill()
+
+
+@dataclass(frozen=True, slots=True)
+class _Unlocked:
+    broker: OpenBroker
+
+    def require_held(self) -> None:
+        """Return if configuration and owner are as they were. Raises ``RefusedError``, ``LogDirReplacedError``."""
+        self.broker.require_unchanged()
+        self.broker.require_owned()
+
+    def expired(self, now_boottime_ms: int, /) -> bool:
+        """Return ``False``: nobody waits for a lock."""
+        return False

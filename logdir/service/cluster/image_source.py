@@ -1,0 +1,344 @@
+"""``--from URI``: what the cluster says, read for a command, and what else the rules want to know of this host.
+
+``metadata:[DIR]`` is a metadata log, by default that of the broker itself; ``request:FILE`` a request document;
+``znodes:FILE`` a document of znodes. How far a metadata log is committed no file on a disk says: without more it counts
+up to its newest snapshot, or as far as it was followed before; an operator may say what the quorum says of it.
+
+Reads only. Not here: what follows (``logdir.decide``).
+
+Spec: design §4, §6; attacks A1, A2, A20, A27, A29, A43.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from logdir.cluster import metadata_log, request_document, requests, znodes
+from logdir.cluster.assignment import Says, claim
+from logdir.cluster.image import Image, Source, remembering
+from logdir.cluster.metadata_log import Watermark
+from logdir.cluster.quorum import is_only_voter
+from logdir.cluster.request_document import RequestDocument
+from logdir.cluster.requests import Receipt
+from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, Standing
+from logdir.errors import (
+    ConfigError,
+    ForeignLogDirError,
+    LogDirOfflineError,
+    MetadataLogUnreadError,
+    NoPermissionError,
+    Problem,
+)
+from logdir.formats.kafka import meta_properties
+from logdir.formats.own.controller_file import ControllerFile, MetadataMark
+from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
+from logdir.observe.classify import META_PROPERTIES
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.service.cluster.own_log import METADATA_DIR, as_ended, ends_now, is_same, own_log, own_logs, reaches
+from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
+from logdir.service.log_dirs.config import BrokerConfig
+
+_WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
+"""All that a log holds."""
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_QUIET = frozenset((Says.WANTED, Says.UNSPOKEN, Says.ZERO_ID))
+"""Of these a reader need not know more than the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """What a source says, and what is known of this host beside it."""
+
+    uri: Uri
+    image: Image
+    """Of a request document: what it would say if it were followed as the first one. ``decide.document`` makes its
+    own."""
+    document: RequestDocument | None
+    """Of ``request:``."""
+    node_id: int
+    cluster_id: str | None
+    """Of the log dirs."""
+    used: ControllerFile | None
+    is_own_log: bool
+    is_broker_running: bool
+    latest: Image | None = None
+    """Of a metadata log, where it was asked for: to its end, which may not all be committed."""
+    is_current: bool = False
+    """Where it was asked for: ``image`` ends where the cluster is now."""
+    is_guessed: bool = False
+    """It would be current if no configuration named another metadata log; none was given."""
+
+    def standing(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> Standing:
+        """Return what the rules of trust ask for.
+
+        Args:
+            max_age_ms: ``reconcile.max.metadata.age``.
+            is_position_confirmed: An operator accepts an image that is behind, or of which nothing is remembered.
+        """
+        return Standing(
+            used=self.used,
+            is_broker_running=self.is_broker_running,
+            max_age_ms=max_age_ms,
+            is_own_log=self.is_own_log,
+            is_position_confirmed=is_position_confirmed,
+        )
+
+
+def read_desired(
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: Sequence[LogDirFacts],
+    used: ControllerFile | None,
+    *,
+    now_ms: int,
+    is_broker_running: bool,
+    is_past_needed: bool = True,
+    is_end_needed: bool = False,
+) -> Desired:
+    """Read what the cluster says; changes nothing.
+
+    Args:
+        source: Which source.
+        named: The broker.
+        facts: Of every log dir configured for it.
+        used: Of ``decide.position.highest``.
+        now_ms: This moment (wall clock).
+        is_broker_running: Of ``is_running``.
+        is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
+        is_end_needed: Whether it matters how the cluster is now: the own log of the only voter counts to its end, and
+            of another it is found out whether what is said of the quorum came after the stop of the broker.
+
+    Returns:
+        It; an image remembers the removal of topic ids that lie on these disks alone.
+
+    Raises:
+        ConfigError: the source is not named right, or is not there.
+        MetadataLogUnreadError: no source is named, and the broker's own metadata log is not there, or cannot be read.
+        LogDirOfflineError: nothing says which node this is, and a log dir cannot be read.
+        ForeignLogDirError: the log dirs are not of one node.
+        FormatError: it cannot be read as what it should be.
+    """
+    uri = parse_uri(source.uri)
+    watermark = _watermark(source, used)
+    node_id, cluster_id = _host_of(named, facts)
+    document = None
+    latest = None
+    is_own = is_current = is_guessed = False
+    match uri.scheme:
+        case Scheme.METADATA:
+            own = own_log(named, facts)
+            if not uri.path:
+                _require_own_log(own, facts)
+            directory = _metadata_dir(uri.path or own)
+            is_own = own is not None and is_same(own, directory)
+            is_ours = any(is_same(path, directory) for path in own_logs(named, facts))
+            is_alone = is_end_needed and is_ours and is_only_voter(directory, node_id)
+            # What the only voter has in its log is committed.
+            bound = _WHOLE if is_alone else watermark
+            with _naming_own_log(directory, is_default=not uri.path):
+                image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
+                if is_end_needed:
+                    latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
+                    latest = as_ended(latest, directory) if is_ours else latest
+                    word = quorum_word(source)
+                    is_current = is_alone and is_own and named.may_be_only_voter and ends_now(image, named, facts)
+                    is_current = is_current or (not is_own and reaches(image, word, named, facts))
+                    may_be_current = image.ended is None and (is_alone if is_own else word is not None)
+                    is_guessed = may_be_current and named.metadata_log_dir is None
+        case Scheme.REQUEST:
+            document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
+            receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
+            image = requests.fold(None, document, receipt)
+        case Scheme.ZNODES:
+            data = read_whole(uri.path, znodes.MAX_BYTES)
+            # When it was taken nothing says, and a copy is younger than that: it never shows how things are now.
+            taken_ms = min(now_ms, _changed_ms(uri.path))
+            image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
+    return Desired(
+        uri=uri,
+        image=remembering(image, _ids(facts)),
+        document=document,
+        node_id=node_id,
+        cluster_id=cluster_id,
+        used=used,
+        is_own_log=is_own,
+        is_broker_running=is_broker_running,
+        latest=latest,
+        is_current=is_current,
+        is_guessed=is_guessed,
+    )
+
+
+def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
+    found = [item.topic_id for one in facts for item in one.replicas]
+    found += [item.topic_id for one in facts for item in one.set_aside]
+    found += [item.marker.topic_id for one in facts for item in one.set_aside if item.marker is not None]
+    return frozenset(topic_id for topic_id in found if topic_id is not None)
+
+
+def _watermark(source: SourceRequest, used: ControllerFile | None) -> Watermark | None:
+    said = quorum_word(source)
+    if said is not None:
+        return Watermark(offset=said.high_watermark, epoch=said.leader_epoch)
+    # What was used before was committed then, and stays so.
+    mark = None if used is None else used.metadata
+    return None if mark is None else Watermark(offset=mark.offset, epoch=mark.epoch)
+
+
+def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, str | None]:
+    nodes = {one.node_id for one in facts if one.node_id is not None}
+    if named.node_id is not None:
+        nodes.add(named.node_id)
+    clusters = sorted({one.cluster_id for one in facts if one.cluster_id is not None})
+    where = ", ".join(named.log_dirs)
+    unread = next((one.problem for one in facts if one.is_offline and one.problem is not None), None)
+    if not nodes and unread is not None:
+        raise LogDirOfflineError(unread.path, expected=unread.expected, found=unread.found, fix=unread.fix)
+    if len(nodes) != 1:
+        found = " and ".join(map(str, sorted(nodes))) or "none"
+        raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix="a disk of another host?")
+    if len(clusters) > 1:
+        found = " and ".join(clusters)
+        raise ForeignLogDirError(where, expected="log dirs of one cluster", found=found, fix="a disk of another one?")
+    return nodes.pop(), clusters[0] if clusters else None
+
+
+def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
+    """Return if the broker has a metadata log, or none of its log dirs that is not read can hold one."""
+    unread = ", ".join(one.log_dir for one in facts if one.is_offline)
+    if own is None and unread:
+        found = f"no such directory on a log dir that can be read; {unread} cannot"
+        slugs = {one.problem.slug for one in facts if one.is_offline and one.problem is not None}
+        raise _unread_log(METADATA_DIR, found, is_denied=slugs == {NoPermissionError.code})
+
+
+@contextmanager
+def _naming_own_log(directory: str, *, is_default: bool) -> Iterator[None]:
+    """Name the log itself, not an option that was not typed, where the default source cannot be read."""
+    try:
+        yield
+    except ConfigError as error:
+        if not is_default:
+            raise
+        is_denied = isinstance(error.__cause__, PermissionError)
+        raise _unread_log(directory, error.found.removesuffix(f": {directory}"), is_denied=is_denied) from error
+
+
+def _unread_log(where: str, found: str, *, is_denied: bool) -> MetadataLogUnreadError:
+    first = "run as the owner of the log dirs" if is_denied else "mount its disk"
+    return MetadataLogUnreadError(
+        where,
+        expected="the broker's own metadata log, to learn what the cluster assigns here",
+        found=found,
+        fix=f"{first}, or name another source: --from metadata:DIR, request:FILE or znodes:FILE",
+    )
+
+
+def _metadata_dir(path: str | None) -> str:
+    if path is None:
+        expected = f"a {METADATA_DIR} in one of the log dirs"
+        raise ConfigError((asked(expected, "none", "name one: metadata:DIR, request:FILE or znodes:FILE"),))
+    inner = f"{path}/{METADATA_DIR}"
+    # Of a disk that does not answer the reader of the log tells.
+    is_there = os.path.isdir(inner)  # noqa: PTH112 - unlike Path's it never raises
+    return inner if os.path.basename(path) != METADATA_DIR and is_there else path
+
+
+def _read_log(
+    directory: str,
+    node_id: int,
+    watermark: Watermark | None,
+    used: ControllerFile | None,
+    *,
+    is_past_needed: bool = False,
+    known: Image | None = None,
+) -> Image:
+    mark: MetadataMark | None = None if used is None else used.metadata
+    with _readable(directory):
+        cluster_id = _cluster_of(directory)
+        past = known
+        if is_past_needed:
+            past = metadata_log.read_with_past(directory, node_id=node_id, cluster_id=cluster_id)
+        image = metadata_log.read(
+            directory, node_id=node_id, cluster_id=cluster_id, watermark=watermark, known=past, used=mark
+        )
+        if watermark is None or mark is None or image.offset >= mark.offset:
+            return image
+        # The quorum's word is older than what was used before: that was committed, too.
+        farther = Watermark(offset=mark.offset, epoch=mark.epoch)
+        return metadata_log.read(
+            directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, used=mark
+        )
+
+
+def _cluster_of(directory: str) -> str | None:
+    path = f"{os.path.dirname(os.path.abspath(directory))}/{META_PROPERTIES}"
+    if not Path(path).exists():
+        return None
+    return meta_properties.parse(read_whole(path, 1 << 20), path).cluster_id
+
+
+@contextmanager
+def _readable(path: str, option: str = "--from") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        found = f"{error.strerror or error}: {error.filename or path}"
+        raise ConfigError((asked("a source that can be read", found)._replace(path=option),)) from error
+
+
+def read_whole(path: str, limit: int, option: str = "--from") -> bytes:
+    """Return a regular file, at most one byte more than ``limit`` of it.
+
+    Args:
+        path: Which file.
+        limit: In bytes.
+        option: Which names it, for the error.
+
+    Raises:
+        ConfigError: it is not there, cannot be read, or is no regular file.
+    """
+    with _readable(path, option):
+        descriptor = os.open(path, _OPEN)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ConfigError((asked("a regular file", path)._replace(path=option),))
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(limit + 1)
+        finally:
+            os.close(descriptor)
+
+
+def _changed_ms(path: str) -> int:
+    with _readable(path):
+        return Path(path).stat().st_mtime_ns // 1_000_000
+
+
+def against_blank(image: Image) -> Problem | None:
+    """Return what is needed where a metadata log holds nothing that is known to be committed, ``None`` otherwise."""
+    if image.source is not Source.METADATA_LOG or image.offset > 0 or image.ended is not None:
+        return None
+    return Problem(
+        "config-error",
+        image.origin,
+        "a snapshot, or what the quorum says of how far the log is committed",
+        "neither",
+        "say --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them",
+    )
+
+
+def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
+    """Return the live replicas of which an image says more than that they are wanted, or nothing at all."""
+    return tuple(
+        replica
+        for one in facts
+        for replica in one.replicas
+        if replica.kind is Kind.LIVE
+        and claim(image, replica.topic, replica.topic_id, replica.partition).says not in _QUIET
+    )

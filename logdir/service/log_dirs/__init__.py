@@ -1,0 +1,1 @@
+"""The log dirs of one broker: named, opened, locked, looked at."""

@@ -1,0 +1,148 @@
+"""Kafka's locks of all log dirs of a broker that answer, held for one batch.
+
+Taken without waiting, all or none. When one log dir gives no sign of life as the batch should end, the locks of the
+others are released; its own stays with its worker: a broker cannot start on that disk until it answers.
+
+Not here: taking one lock (``disk.locks``), what is done under them.
+
+Spec: design §2 law 4; attacks A22, A31.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from logdir import clock
+from logdir.disk.locks import BATCH_MS
+from logdir.errors import LogDirError, LogDirOfflineError, LogDirSuspectError, ReadOnlyDiskError, RefusedError
+from logdir.service.log_dirs.ports import BrokerPorts
+from logdir.worker.open_log_dir import release_kafka_lock, require_kafka_lock, take_kafka_lock
+from logdir.worker.port import Port
+from logdir.worker.remote import Overdue, gather, overdue
+
+_TRIES = 3
+"""How often the locks are asked for when one log dir was too slow to give its own."""
+
+
+class HeldLocks:
+    """Kafka's locks of the log dirs of a broker, held from an instant on."""
+
+    def __init__(self, ports: Sequence[Port], began_boottime_ms: int) -> None:
+        self._ports = tuple(ports)
+        self.began_boottime_ms = began_boottime_ms
+        self.log_dirs: tuple[str, ...] = ()
+        """Where a lock is held, sorted; what is not among them must not be changed."""
+        self.is_released = False
+
+    def expired(self, now_boottime_ms: int, /) -> bool:
+        """Whether the locks were held for as long as they may be: finish the step, and let go."""
+        return self.is_released or now_boottime_ms - self.began_boottime_ms >= BATCH_MS
+
+    def require_held(self) -> None:
+        """Return if every lock is still the one of its log dir; ask before each group of changes.
+
+        Raises:
+            LogDirReplacedError: one is not.
+            RefusedError: they were released: a log dir did not answer.
+        """
+        if self.is_released:
+            raise _unanswered(", ".join(self.log_dirs))
+        begun = [port.begin_opened(require_kafka_lock) for port in self._ports if port.log_dir in self.log_dirs]
+        gather(begun)
+        for pending in begun:
+            with suppress(LogDirSuspectError):
+                pending.result()
+
+    def release(self) -> None:
+        """Release every lock whose log dir answers; twice does nothing."""
+        self.is_released = True
+        begun = [port.begin_opened(release_kafka_lock) for port in self._ports if port.is_idle]
+        gather(begun)
+        for pending in begun:
+            with suppress(LogDirError, OSError):
+                pending.result()
+
+
+def _unanswered(where: str) -> RefusedError:
+    return RefusedError(
+        where,
+        expected="log dirs that answer while Kafka's locks are held",
+        found="one that gave no sign of life; the locks of the others were released",
+        fix="nothing was begun after that; run it again",
+    )
+
+
+@contextmanager
+def hold_all(broker: BrokerPorts, *, without: Collection[str], now_boottime_ms: int) -> Iterator[HeldLocks]:
+    """Hold Kafka's lock of every log dir of a broker that answers; the lock files stay.
+
+    Args:
+        broker: Its ports.
+        without: Log dirs that are said to have failed. One that answers is locked all the same.
+        now_boottime_ms: The boot-time clock now; the batch counts from here.
+
+    Yields:
+        The locks.
+
+    Raises:
+        LockHeldError: somebody holds one; the message names the log dir and the process.
+        LogDirOfflineError: one cannot be opened, or its lock not be asked for, and it is not in ``without``.
+        ReadOnlyDiskError: one takes no lock file, and it is not in ``without``.
+        RefusedError: none is left to lock, or two paths lead to one directory.
+    """
+    ports = sorted(broker.ports, key=lambda port: port.log_dir)
+    for number in range(1, _TRIES + 1):
+        began_ms = clock.monotonic_ms()
+        held = HeldLocks(ports, now_boottime_ms if number == 1 else clock.boottime_ms())
+        try:
+            with overdue(ports, Overdue(began_ms + BATCH_MS, held.release)):
+                held.log_dirs = _taken(broker, ports, without)
+                if not held.is_released:
+                    yield held
+                    return
+        finally:
+            held.release()
+    raise _unanswered(", ".join(port.log_dir for port in ports))
+
+
+def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str]) -> tuple[str, ...]:
+    """Take every lock; return where one was taken. Raises as ``hold_all``."""
+    taken: list[str] = []
+    identities: dict[tuple[int, int], str] = {}
+    failed: LogDirError | OSError | None = None
+    begun = [port.begin_opened(take_kafka_lock, port.log_dir) for port in ports]
+    gather(begun)
+    for port, pending in zip(ports, begun, strict=True):
+        try:
+            identity = pending.result()
+        except LogDirSuspectError as error:
+            if port.log_dir not in without:
+                broker.note(error)
+            continue
+        except (LogDirOfflineError, ReadOnlyDiskError) as error:
+            if port.log_dir not in without:
+                failed = failed or error
+            continue
+        except (LogDirError, OSError) as error:
+            failed = failed or error
+            continue
+        if identity in identities:
+            failed = failed or RefusedError(
+                port.log_dir,
+                expected="log dirs that are different directories",
+                found=f"the same as {identities[identity]}",
+                fix="list it once",
+            )
+        identities[identity] = port.log_dir
+        taken.append(port.log_dir)
+    if failed is not None:
+        raise failed
+    if not taken:
+        raise RefusedError(
+            ", ".join(sorted(without)) or ", ".join(port.log_dir for port in ports),
+            expected="at least one log dir that answers",
+            found="none",
+            fix="nothing says that no broker runs",
+        )
+    return tuple(taken)

@@ -1,0 +1,25 @@
+"""Whether the log dirs of a command are all of the broker that was named.
+
+Spec: design §3.2; attacks A25.
+"""
+
+from __future__ import annotations
+
+from logdir.errors import ANOTHERS_DISK, ForeignLogDirError
+from logdir.formats.own import work_root_file
+from logdir.observe.classify import META_PROPERTIES
+from logdir.service.log_dirs.config import BrokerConfig
+
+
+def require_one_broker(
+    named: BrokerConfig, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
+) -> None:
+    """Return if a log dir is of the broker that was named and of the cluster and node of the first one.
+
+    Raises:
+        ForeignLogDirError: it is not.
+    """
+    wanted = found.node_id if named.node_id is None else named.node_id
+    if found.node_id != wanted or (first is not None and found[:2] != first[:2]):
+        expected = f"node {wanted}" if first is None else str(first)
+        raise ForeignLogDirError(f"{log_dir}/{META_PROPERTIES}", expected=expected, found=str(found), fix=ANOTHERS_DISK)

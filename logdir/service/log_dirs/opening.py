@@ -1,0 +1,199 @@
+"""The log dirs of one broker opened for a use case, with their work roots and, for changes, our locks on them.
+
+Opening reads only. Every log dir is asked side by side.
+
+Not here: what can be done with them (``broker``).
+
+Spec: design §2 laws 4, 6, §3.2; attacks A19, A23, A25, A26, A31.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from logdir.disk.locks import OwnerLock, no_owner_lock
+from logdir.disk.record import heartbeat
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.work_root import WorkRoot
+from logdir.errors import (
+    LogDirError,
+    LogDirOfflineError,
+    LogDirSuspectError,
+    NoWorkRootError,
+    Problem,
+    ReadOnlyDiskError,
+    RefusedError,
+    UnsupportedVersionError,
+)
+from logdir.formats.own import staging_limit_file
+from logdir.service.log_dirs.config import require_text
+from logdir.service.log_dirs.one_broker import require_one_broker
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.ports import BrokerPorts, connected
+from logdir.service.log_dirs.quarantine import closed_of, failed_of, keep_in_mind
+from logdir.service.log_dirs.request import BrokerRequest, accepted_of, require_log_dirs
+from logdir.worker.open_log_dir import failed_syncs, take_owner_lock
+
+
+@contextmanager
+def opened(
+    request: BrokerRequest,
+    *,
+    changes: bool,
+    is_bar_allowed: bool = False,
+    is_root_needed: bool = True,
+    is_skip_of_use: bool = True,
+    is_copy: bool = False,
+    needs_all: bool = True,
+) -> Iterator[OpenBroker]:
+    """Open every log dir of a broker and its work root.
+
+    Args:
+        request: Which broker.
+        changes: Whether the owner locks are taken; without them nothing may be changed.
+        is_bar_allowed: Whether the broker may be barred while a change of its layout is under way.
+        is_root_needed: Whether each log dir must have a work root that is whole.
+        is_skip_of_use: Whether the command can go on without a log dir that does not answer.
+        is_copy: Whether what lies there is only read: a disk that takes no changes is told of, and no hindrance.
+        needs_all: Whether a log dir that does not answer in time ends the command, unless it is said to have failed.
+
+    Raises:
+        ConfigError: the broker is not named right, or the path of a log dir is no UTF-8.
+        LogDirOfflineError: a log dir does not answer and is not said to have failed.
+        ReadOnlyDiskError: one takes no changes and is not said to have failed.
+        NoWorkRootError: one has no work root.
+        ForeignLogDirError: they are not all of one broker.
+        WorkRootOwnedError: another process of ours works there.
+        LogDirError: as ``open_root``.
+    """
+    with connected(request, needs_all=needs_all) as ports:
+        yield from _opened(
+            ports,
+            request,
+            changes=changes,
+            is_start_block_allowed=is_bar_allowed,
+            is_root_needed=is_root_needed,
+            is_skip_of_use=is_skip_of_use,
+            is_copy=is_copy,
+        )
+
+
+def _opened(
+    ports: BrokerPorts,
+    request: BrokerRequest,
+    *,
+    changes: bool,
+    is_start_block_allowed: bool,
+    is_root_needed: bool,
+    is_skip_of_use: bool,
+    is_copy: bool,
+) -> Iterator[OpenBroker]:
+    named = ports.named
+    require_text(named)
+    without = ports.skipped
+    accepted = accepted_of(request, named)
+    require_log_dirs("--disk", () if request.named_disk is None else (request.named_disk,), named)
+    roots: list[WorkRoot] = []
+    missing: list[str] = []
+    rootless: list[str] = []
+    for log_dir, pending in ports.begin_roots(is_start_block_allowed=is_start_block_allowed):
+        try:
+            with told(log_dir):
+                root = pending.result()
+        except LogDirSuspectError as error:
+            if log_dir not in without:
+                ports.note(error)
+            missing.append(log_dir)
+            continue
+        except LogDirOfflineError as error:
+            if not is_skip_of_use and log_dir not in without:
+                raise  # without the words to go on without it
+            failed_of(error, log_dir, without)
+            missing.append(log_dir)
+            continue
+        except NoWorkRootError:
+            if is_root_needed:
+                raise
+            rootless.append(log_dir)
+            continue
+        require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
+        roots.append(root)
+    failed: dict[str, Problem] = {}
+    owned: dict[str, str] = {}
+    lockless: list[Problem] = []
+    for root in tuple(roots):
+        site = root.site
+        log_dir = site.log_dir
+        try:
+            if changes:
+                with told(site.work.path):
+                    owned[log_dir] = ports.port(log_dir).run_opened(take_owner_lock)
+            else:
+                lockless += _lockless(site)
+        except LogDirSuspectError as error:
+            ports.note(error)
+            continue
+        except (LogDirOfflineError, ReadOnlyDiskError) as error:
+            is_readable = is_copy and isinstance(error, ReadOnlyDiskError)
+            failed[log_dir] = failed_of(error, log_dir, {log_dir} if is_readable else without)
+        try:
+            _require_known_versions(site)
+        except LogDirSuspectError as error:
+            ports.note(error)
+        except LogDirOfflineError as error:
+            failed[log_dir] = failed_of(error, log_dir, without)
+            roots.remove(root)
+            missing.append(log_dir)
+    if not rootless and all(root.site.log_dir in ports.suspect for root in roots):
+        where = ", ".join(sorted(without)) or ", ".join(missing)
+        raise RefusedError(where, expected="at least one log dir that answers", found="none")
+    broker = OpenBroker(
+        ports=ports,
+        request=request,
+        all_roots=tuple(roots),
+        missing=tuple(missing),
+        rootless=tuple(rootless),
+        owned=owned,
+    )
+    with told(named.log_dirs[0]):
+        broker.closed.update(broker.on_all(lambda sites: closed_of(sites, accepted)) | failed)
+    broker.notes.extend([*broker.closed.values(), *lockless])
+    try:
+        yield broker
+    finally:
+        if changes:
+            keep_in_mind(_failed_syncs(ports), broker.sites, broker.closed)
+
+
+def _failed_syncs(ports: BrokerPorts) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for port in ports.ports:
+        if not port.is_suspect:
+            with suppress(LogDirError, OSError):
+                found.update(port.run_opened(failed_syncs))
+    return found
+
+
+def _lockless(site: Site) -> list[Problem]:
+    """Say in a plan what would keep it from being done."""
+    with told(site.work.path):
+        try:
+            site.work.stat(OwnerLock.name)
+        except FileNotFoundError:
+            return [no_owner_lock(site.work.path).problem()]
+    return []
+
+
+def _require_known_versions(site: Site) -> None:
+    """Refuse files of a newer release by name, before anything is touched."""
+    with told(site.work.path):
+        heartbeat.read(site)
+        try:
+            data = site.work.read(staging_limit_file.FILE_NAME, staging_limit_file.MAX_BYTES)
+            staging_limit_file.parse(data, f"{site.work.path}/{staging_limit_file.FILE_NAME}")
+        except UnsupportedVersionError:
+            raise
+        except (FileNotFoundError, LogDirError):
+            return  # the brake itself says what follows

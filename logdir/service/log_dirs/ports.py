@@ -1,0 +1,262 @@
+"""The log dirs of one broker, each behind its port: looked at side by side, and none of them waited for too long.
+
+A log dir that does not answer is SUSPECT: its facts are its problem, and the others are answered for. What reads a
+metadata log does so in a process of its own: the log may lie on a disk that does not answer.
+
+Not here: work roots and locks (``broker``).
+
+Spec: design §2 law 6, §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from logdir.disk.lock_holder import is_locked
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.work_root import WorkRoot
+from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
+from logdir.observe.birth import births
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.observe.log_end import log_end
+from logdir.observe.mounts import identity_at
+from logdir.service.log_dirs.config import BrokerConfig, require_distinct
+from logdir.service.log_dirs.request import BrokerRequest, skipped_of
+from logdir.worker.look import EVERY_LIVE, Deep, look_deep
+from logdir.worker.port import Pending, Port
+from logdir.worker.remote import gather
+from logdir.worker.start import close_all, run_apart, start
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPorts:
+    """The ports of one broker's log dirs, in the order of its configuration."""
+
+    named: BrokerConfig
+    ports: tuple[Port, ...]
+    patience_ms: int
+    needs_all: bool = False
+    """A log dir that does not answer ends the command, unless it is said to have failed."""
+    skipped: frozenset[str] = frozenset()
+    """Log dirs that are said to have failed."""
+    notes: list[Problem] = field(default_factory=list)
+    """What is to be known beside the outcome: log dirs that are suspect among it."""
+
+    def port(self, log_dir: str) -> Port:
+        """Return the port of a log dir. Raises ``KeyError``: it is none of the broker's."""
+        return {port.log_dir: port for port in self.ports}[log_dir]
+
+    @property
+    def suspect(self) -> frozenset[str]:
+        """Return the log dirs that did not answer."""
+        return frozenset(port.log_dir for port in self.ports if port.is_suspect)
+
+    def note(self, error: LogDirSuspectError) -> None:
+        """Note that a log dir is suspect, once.
+
+        Raises:
+            LogDirSuspectError: the same, where every log dir is needed.
+        """
+        if self.needs_all and error.path not in self.skipped:
+            raise error
+        problem = error.problem()
+        if all((problem.slug, problem.path) != (one.slug, one.path) for one in self.notes):
+            self.notes.append(problem)
+
+    def each(self, begin: Callable[[Port], Pending[R]]) -> list[R | LogDirSuspectError]:
+        """Make one call on every log dir, side by side.
+
+        Returns:
+            One result per port, in their order; a log dir that does not answer has its error instead.
+
+        Raises:
+            LogDirError, OSError: of the first call that raised another; all are over by then.
+        """
+        pendings = [begin(port) for port in self.ports]
+        gather(pendings)
+        results: list[R | LogDirSuspectError] = []
+        failed: LogDirError | OSError | None = None
+        for pending in pendings:
+            try:
+                results.append(pending.result())
+            except LogDirSuspectError as error:
+                results.append(error)
+            except (LogDirError, OSError) as error:
+                failed = failed or error
+        for one in results:
+            if isinstance(one, LogDirSuspectError):
+                self.note(one)
+        if failed is not None:
+            raise failed
+        return results
+
+    def begin_roots(self, *, is_start_block_allowed: bool) -> Iterator[tuple[str, Pending[WorkRoot]]]:
+        """Open the work root of every log dir, side by side; yield each log dir and what came of it."""
+        begun = [port.begin_root(is_start_block_allowed=is_start_block_allowed) for port in self.ports]
+        gather(begun)
+        yield from zip((port.log_dir for port in self.ports), begun, strict=True)
+
+    def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
+        """Look at every log dir; opens no lock and no work root."""
+        found = self.each(lambda port: port.begin(look_deep, port.log_dir, deep))
+        return tuple(
+            _unanswered(port.log_dir, one.problem()) if isinstance(one, LogDirSuspectError) else one
+            for port, one in zip(self.ports, found, strict=True)
+        )
+
+    def is_running(self) -> bool:
+        """As ``running``.
+
+        Raises:
+            ConfigError: a lock file may not be read, and no other can be.
+        """
+        found = self.running()
+        if isinstance(found, Problem):
+            raise ConfigError((found,))
+        return found
+
+    def on_all(self, sites: Mapping[str, Site], call: Callable[[Sequence[Site]], R]) -> R:
+        """Make a call over every log dir that answers; again without one that stops answering meanwhile.
+
+        Args:
+            sites: Open log dirs, by path.
+            call: Changes nothing that matters twice.
+
+        Raises:
+            LogDirSuspectError: one stops answering, and every log dir is needed.
+        """
+        while True:
+            suspect = self.suspect
+            try:
+                return call([site for log_dir, site in sites.items() if log_dir not in suspect])
+            except LogDirSuspectError as error:
+                self.note(error)
+                if self.suspect == suspect:
+                    raise
+
+    def running(self) -> bool | Problem:
+        """Whether another process holds Kafka's lock in a log dir that answers; takes none, and makes no file.
+
+        Returns:
+            A problem where a lock file may not be read, and no other can be.
+        """
+        denied: list[Problem] = []
+        is_asked = False
+        # A log dir that is away tells nothing; the locks of the others are held, too.
+        for found in self.each(lambda port: port.begin(is_locked, port.log_dir)):
+            if isinstance(found, Problem):
+                denied.append(found._replace(slug=ConfigError.code))
+            elif isinstance(found, bool):
+                is_asked = True
+                if found:
+                    return True
+        if denied and not is_asked:
+            return denied[0]
+        return False
+
+    def births_of(self, replicas: Iterable[Replica]) -> Mapping[tuple[str, str], int]:
+        """Return when partition directories came to be (wall clock, ms), by log dir and path.
+
+        Those that cannot be read are left out.
+        """
+        paths: dict[str, list[str]] = {}
+        for replica in replicas:
+            paths.setdefault(replica.log_dir, []).append(replica.path)
+        found: dict[tuple[str, str], int] = {}
+        for one in self.each(lambda port: port.begin(births, port.log_dir, tuple(paths.get(port.log_dir, ())))):
+            if not isinstance(one, LogDirSuspectError):
+                found.update(one)
+        return found
+
+    def log_end(self, log_dir: str, top: str, path: str) -> int | None:
+        """Return where a log ends.
+
+        Args:
+            log_dir: On whose disk it lies.
+            top: The log dir, or its work root.
+            path: Relative to that.
+
+        Returns:
+            ``None`` if that cannot be read, or the disk does not answer.
+        """
+        try:
+            return self.port(log_dir).run(log_end, top, path)
+        except LogDirSuspectError as error:
+            self.note(error)
+            return None
+
+    def apart(self, path: str | None, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Make a call that reads a metadata log, in a process of its own.
+
+        Args:
+            path: Of the log, if it is known.
+            call: Of values; changes nothing.
+            args: Its arguments.
+            kwargs: Its arguments.
+
+        Raises:
+            LogDirSuspectError: the disk of the log does not answer, now or before.
+        """
+        for port in self.ports:
+            if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
+                (problem,) = (one for one in self.notes if one.path == port.log_dir)
+                raise LogDirSuspectError(path, expected=problem.expected, found=problem.found, fix=problem.fix)
+        where = path or "the metadata log"
+        return run_apart(where, self.patience_ms, call, *args, **kwargs)
+
+
+def _unanswered(log_dir: str, problem: Problem) -> LogDirFacts:
+    return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
+
+
+@contextmanager
+def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[BrokerPorts]:
+    """Start a port for each log dir of a broker; all are closed at the end.
+
+    Args:
+        request: Which broker.
+        needs_all: A log dir that does not answer, and is not said to have failed, ends the command.
+
+    Raises:
+        ConfigError: the broker is not named right, or two of its paths lead to one directory.
+    """
+    named = request.config()
+    skipped = skipped_of(request, named)
+    started = start(named.log_dirs, request.disk_timeout_ms)
+    try:
+        ports = BrokerPorts(
+            named=named,
+            ports=started,
+            patience_ms=request.disk_timeout_ms,
+            needs_all=needs_all,
+            skipped=skipped,
+        )
+        _require_distinct(ports, request.server_properties or "--log-dirs")
+        yield ports
+    finally:
+        close_all(started)
+
+
+def _require_distinct(ports: BrokerPorts, where: str) -> None:
+    found: Sequence[tuple[int, int] | LogDirSuspectError | None] = ports.each(
+        lambda port: port.begin(identity_at, port.log_dir)
+    )
+    # One that does not answer is no other one's second name.
+    known = {
+        port.log_dir: one
+        for port, one in zip(ports.ports, found, strict=True)
+        if one is not None and not isinstance(one, LogDirSuspectError)
+    }
+    require_distinct(known, where)
+
+
+def metadata_path(named: BrokerConfig, uri_path: str) -> str | None:
+    """Return where the metadata log lies that a source names, as far as that is known without looking."""
+    return uri_path or (None if named.metadata_log_dir is None else os.path.abspath(named.metadata_log_dir))

@@ -1,0 +1,30 @@
+"""What a full disk made us give up, put back after a command has changed something, or said that it could not be.
+
+Spec: design §3.2, §3.4; attacks A10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.reserve import SLUG_SPENT, put_back
+from logdir.errors import LogDirError, Problem
+
+
+def refill(sites: Iterable[Site], notes: list[Problem]) -> None:
+    """Put back the reserve and the spare inodes of some log dirs. Never raises: what is done stays done.
+
+    Args:
+        sites: Those that may be changed; their owner locks are held.
+        notes: What cannot be put back is added, once; what could not be before, and now is there, is taken out.
+    """
+    for site in sites:
+        above = f"{site.work.path}/"
+        notes[:] = [note for note in notes if note.slug != SLUG_SPENT or not note.path.startswith(above)]
+        try:
+            spent = put_back(site.work, site.owner.for_file())
+        except LogDirError as error:
+            spent = error.problem()
+        if spent is not None and spent not in notes:
+            notes.append(spent)

@@ -1,0 +1,1 @@
+"""The items of results, their JSON form, and the reporter."""

@@ -1,0 +1,167 @@
+"""Describe partitions in the words of stock tools: ``kafka-log-dirs --describe``, ``kafka-topics --describe``.
+
+The lines are those of the stock tool, without the two lines of talk that ``kafka-log-dirs`` prints first, so that what
+reads theirs reads ours.
+
+Not here: the forms (``formats.log_dirs_json``, ``formats.topic_lines``).
+
+Spec: design §6; kafka-behaviour §5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from logdir.cluster.image import NO_LEADER, Image, Partition, Source, Topic
+from logdir.decide.describe import Listed, choose, one_broker, partitions
+from logdir.decide.selector import Selector
+from logdir.formats.kafka import java_properties
+from logdir.formats.own.inventory import Kind
+from logdir.formats.stock_output import log_dirs_json, topic_lines
+from logdir.formats.stock_output.log_dirs_json import LogDirLine, PartitionLine
+from logdir.formats.stock_output.topic_lines import PartitionText, Reassignment, TopicText
+from logdir.ids import TopicId
+from logdir.metadata.topic_detail import Details, configs_of, read_details
+from logdir.observe.facts import LogDirFacts, Replica
+from logdir.service.cluster.image_source import read_whole
+from logdir.service.log_dirs.ports import BrokerPorts
+from logdir.text import utf8
+
+_UNUSABLE = frozenset(("symlink", "mount-point", "unreadable"))
+_MAX_PROPERTIES = 1 << 20
+# Java's String.trim(): everything up to the blank, control characters included.
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+
+class Lines(NamedTuple):
+    """What is printed."""
+
+    lines: tuple[str, ...]
+    found: bool
+    """Whether anything was selected."""
+
+
+def log_dirs(
+    ports: BrokerPorts, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
+) -> Lines:
+    """Return the line of ``kafka-log-dirs --describe``; reads the ends of logs that are being moved.
+
+    Args:
+        ports: Of the broker.
+        facts: Of every log dir.
+        selector: Which partitions; every log dir is listed all the same.
+        disks: Which log dirs; ``None``: all.
+
+    Raises:
+        ConfigError: nothing says the node id, or log dirs contradict each other.
+    """
+    broker = one_broker(facts, ports.named.node_id)
+    served = [
+        replica
+        for one in facts
+        if not one.is_offline
+        for replica in one.replicas
+        if replica.kind in (Kind.LIVE, Kind.FUTURE) and _UNUSABLE.isdisjoint(replica.problems)
+    ]
+    chosen = served if selector is None else list(choose(selector, served))
+    chosen = [replica for replica in chosen if disks is None or replica.log_dir in disks]
+    current = {(replica.topic, replica.partition): replica for replica in served if replica.kind is Kind.LIVE}
+    by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts if disks is None or one.log_dir in disks}
+    for replica in chosen:
+        by_dir[replica.log_dir].append(_line(ports, replica, current))
+    # One of which only a part is hidden still tells.
+    offline = {one.log_dir for one in facts if one.is_offline}
+    lines = [
+        LogDirLine(utf8(path), log_dirs_json.OFFLINE if path in offline else None, tuple(listed))
+        for path, listed in by_dir.items()
+    ]
+    return Lines((log_dirs_json.render(broker, lines),), bool(chosen))
+
+
+def _line(ports: BrokerPorts, replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -> PartitionLine:
+    is_future = replica.kind is Kind.FUTURE
+    lag = 0  # a high watermark never lies beyond the end of its own log
+    if is_future:
+        other = current.get((replica.topic, replica.partition))
+        ends = None if other is None else (_end_of(ports, other), _end_of(ports, replica))
+        lag = log_dirs_json.UNKNOWN_LAG
+        if ends is not None and ends[0] is not None and ends[1] is not None:
+            lag = ends[0] - ends[1]
+    # In the topic-id layout a name may be lost; no broker serves that one, and it is told by what is left.
+    name = replica.topic if replica.topic is not None else str(replica.topic_id)
+    return PartitionLine(name, replica.partition, replica.log_bytes or 0, lag, is_future)
+
+
+def _end_of(ports: BrokerPorts, replica: Replica) -> int | None:
+    return ports.log_end(replica.log_dir, replica.log_dir, replica.path)
+
+
+def topics(ports: BrokerPorts, server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:
+    """Return the lines of ``kafka-topics --describe``; reads the metadata log once more for what an image leaves out.
+
+    Args:
+        ports: Of the broker.
+        server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
+        image: What the cluster says.
+        selector: Which topics; of one that is only partly meant the other partitions are not listed.
+
+    Raises:
+        ConfigError: the broker's configuration cannot be read.
+    """
+    if image is None:
+        return Lines((), found=False)
+    every = partitions(image)
+    chosen: dict[tuple[str, bytes], list[Listed]] = {}
+    for one in every if selector is None else choose(selector, every):
+        chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
+    details = ports.apart(image.origin, read_details, image, [topic_id for _, topic_id in chosen if any(topic_id)])
+    own = _own(server_properties)
+    texts = {key: _topic(image, listed[0].of, details, own) for key, listed in chosen.items()}
+    only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}
+    ordered = topic_lines.order(texts.values())
+    return Lines(tuple(line for text in ordered for line in topic_lines.render(text, only[text])), bool(chosen))
+
+
+def _own(path: str | None) -> Mapping[str, str]:
+    """Return the broker's own settings, as far as its configuration file is known."""
+    if path is None:
+        return {}
+    values = java_properties.parse(read_whole(path, _MAX_PROPERTIES), path)
+    return {key: text.strip(_TRIMMED) for key, text in values.items()}
+
+
+def _topic(image: Image, topic: Topic, details: Details | None, own: Mapping[str, str]) -> TopicText:
+    said = Details(topics={}, brokers={}) if details is None else details
+    known = said.topics.get(topic.topic_id)
+    return TopicText(
+        name=topic.name,
+        topic_id=TopicId(topic.topic_id) if any(topic.topic_id) else None,
+        configs=configs_of(said, topic.topic_id, image.node_id, own),
+        partitions=tuple(
+            _partition(
+                image,
+                number,
+                topic.partitions[number],
+                None if known is None else known.elr.get(number, ()),
+                None if known is None else known.last_known_elr.get(number, ()),
+            )
+            for number in sorted(topic.partitions)
+        ),
+    )
+
+
+def _partition(
+    image: Image, number: int, one: Partition, elr: tuple[int, ...] | None, last_known: tuple[int, ...] | None
+) -> PartitionText:
+    # Of a leader that is not registered a broker knows no address, and tells of none.
+    is_known = one.leader > NO_LEADER and (image.source is not Source.METADATA_LOG or one.leader in image.brokers)
+    return PartitionText(
+        partition=number,
+        leader=one.leader if is_known else None,
+        replicas=one.replicas,
+        isr=one.isr,
+        reassignment=Reassignment(one.adding, one.removing) if one.adding or one.removing else None,
+        elr=elr,
+        last_known_elr=last_known,
+    )

@@ -1,0 +1,90 @@
+"""The items of a reconcile: one per action, and what is refused.
+
+Spec: docs/json.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logdir.decide.reconcile import ReconcilePlan
+from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
+from logdir.errors import Problem
+from logdir.evidence import Evidence
+from logdir.ids import TopicId
+from logdir.service.report.result import ItemResult, ItemState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileItem(ItemResult):
+    """One action, or what is refused."""
+
+    do: str | None = None
+    """``stage``, ``give-id`` or ``hold``; ``None`` of a refusal."""
+    reason: str | None = None
+    evidence: Evidence | None = None
+    rule: str | None = None
+    loses: str | None = None
+    """What goes from view."""
+
+    @classmethod
+    def of(
+        cls, action: Action, state: ItemState, *, place: str | None = None, problem: Problem | None = None
+    ) -> ReconcileItem:
+        """Return the item of an action."""
+        do, topic, topic_id, partition, reason, says = _about(action)
+        return cls(
+            do=do,
+            log_dir=action.log_dir,
+            path=place_of(action),
+            state=state,
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            place=place,
+            reason=reason,
+            evidence=action.evidence,
+            rule=action.rule.value,
+            loses=action.loses or None,
+            undo_until_ms=action.undo_until_ms,
+            says=says,
+            problem=problem,
+        )
+
+
+def _about(action: Action) -> tuple[str, str | None, TopicId | None, int, str | None, str]:
+    match action:
+        case StageReplica():
+            marker = action.stage.marker
+            says = "without a deadline" if marker.delay_ms is None else ""
+            return "stage", marker.topic, marker.topic_id, marker.partition, action.reason.value, says
+        case GiveId():
+            return "give-id", action.topic, action.topic_id, action.partition, None, f"topic id {action.topic_id}"
+        case HoldStaged():
+            marker = action.marker
+            return "hold", marker.topic, marker.topic_id, marker.partition, marker.reason.value, action.proposes
+
+
+def place_of(action: Action) -> str:
+    """Return where what an action is about lies, relative to its log dir or work root."""
+    return f"deleting/{action.name}" if isinstance(action, HoldStaged) else action.path
+
+
+def planned_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:
+    """Return a plan as items: what would be done, what waits, and what is refused."""
+    actions = tuple(ReconcileItem.of(action, ItemState.PLANNED) for action in plan.actions)
+    return (*actions, *(ReconcileItem.of(action, ItemState.WAITING) for action in plan.waiting), *refused_rows(plan))
+
+
+def refused_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:
+    """Return the refusals of a plan as items."""
+    return tuple(
+        ReconcileItem(
+            log_dir=one.log_dir,
+            path=one.path,
+            state=ItemState.REFUSED,
+            says=one.why.value,
+            problem=one.problem,
+        )
+        for one in plan.refusals
+    )

@@ -1,0 +1,40 @@
+"""The source that an image was read from, as an item of a result.
+
+Spec: design §4; docs/json.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from logdir.cluster.image import Certainty, Image, Source
+from logdir.service.report.json_form import KEY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceItem:
+    """What a listing rests on."""
+
+    uri: str = field(metadata={KEY: "from"})
+    """As it was typed, or what stood for it."""
+    kind: Source
+    origin: str
+    cluster_id: str | None
+    epoch: int
+    offset: int
+    as_of_ms: int
+    certainty: Certainty
+
+    @classmethod
+    def of(cls, uri: str, image: Image) -> SourceItem:
+        """Return the source of an image."""
+        return cls(
+            uri=uri,
+            kind=image.source,
+            origin=image.origin,
+            cluster_id=image.cluster_id,
+            epoch=image.epoch,
+            offset=image.offset,
+            as_of_ms=image.as_of_ms,
+            certainty=image.certainty,
+        )

@@ -1,0 +1,109 @@
+"""Select staged replicas of one broker, and list each as an item of a result.
+
+Spec: design §3.3, §6.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from logdir.decide.selector import EVERYTHING, Selector, parse, select
+from logdir.errors import Problem
+from logdir.formats.own.inventory import Kind
+from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.service.report.result import ItemResult, ItemState
+from logdir.service.report.selection import nothing_selected
+
+
+def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: Kind) -> tuple[SetAside, ...]:
+    """Return what is set aside on all disks.
+
+    Args:
+        facts: Of every log dir.
+        selector: Which of it; ``None``: all.
+        kinds: Of these kinds.
+
+    Raises:
+        ConfigError: as ``select``.
+    """
+    items = [item for one in facts for item in one.set_aside if item.kind in kinds]
+    # A glob for everything finds also what nobody can name.
+    return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
+
+
+class Selection(NamedTuple):
+    """Which staged replicas are meant."""
+
+    selector: str | None
+    """``None``: any."""
+    disk: str | None = None
+    """Only what lies on this log dir."""
+    names: tuple[str, ...] = ()
+    """Of several copies these names below ``deleting/``."""
+
+    def require_valid(self) -> None:
+        """Return if the selector is one. Raises ``ConfigError``."""
+        if self.selector is not None:
+            parse(self.selector)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether anything narrower than all that is staged is meant."""
+        return self.selector is not None or self.is_choice
+
+    @property
+    def text(self) -> str:
+        """What was typed, for a line that says that it means nothing."""
+        return self.selector or " ".join(self.names) or self.disk or EVERYTHING
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether one of several copies was chosen."""
+        return bool(self.names) or self.disk is not None
+
+
+ALL: Final = Selection(None)
+
+
+def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -> tuple[SetAside, ...]:
+    """Return the staged replicas that are meant, of some kinds.
+
+    Raises:
+        ConfigError: the selector is none, or means nothing here.
+    """
+    disk = None if selection.disk is None else os.path.abspath(selection.disk)
+    return tuple(
+        item
+        for item in set_aside(facts, None if selection.selector is None else parse(selection.selector), *kinds)
+        if disk in (None, item.log_dir) and (not selection.names or item.name in selection.names)
+    )
+
+
+def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem, ...]:
+    """Return why nothing was found: log dirs that were not read, and that the selector means nothing."""
+    known = set_aside(facts, None, Kind.STAGED, Kind.PURGING)
+    unread = [one.problem for one in facts if one.problem is not None]
+    meant = set_aside(facts, parse(selector), Kind.STAGED, Kind.PURGING)
+    if meant:  # it is there, and not what was asked for: no other name is any better
+        is_begun = all(one.kind is Kind.PURGING for one in meant)
+        found = "one whose removal has begun" if is_begun else f"only {', '.join(one.place for one in meant)}"
+        fix = "logdirctl staged ls lists what there is"
+        expected = "a staged replica, of the --name and on the --disk that were said"
+        return (*unread, Problem("nothing-selected", selector, expected, found, fix))
+    return (*unread, nothing_selected(selector, "staged ls", known))
+
+
+def item_of(staged: SetAside, state: ItemState, says: str, undo_until_ms: int | None = None) -> ItemResult:
+    """Return an item of a result for a staged replica."""
+    return ItemResult(
+        log_dir=staged.log_dir,
+        path=staged.path,
+        state=state,
+        topic=staged.topic,
+        topic_id=staged.topic_id,
+        partition=staged.partition,
+        undo_until_ms=undo_until_ms,
+        says=says,
+    )

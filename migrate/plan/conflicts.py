@@ -1,0 +1,269 @@
+"""Conflicts by name: frame → frame, over the entries of usable inventories.
+
+Two kinds. An entry can be a unit by itself (a leftover, an unknown entry …). Or replicas contradict each other: then
+the contradiction is first found among few rows (ids of topics), and its holders are looked up in the many.
+
+Not here: conflicts of disks and broker entries (``census``); what follows from a conflict (``readiness``).
+
+Spec: design §7.4.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+
+from migrate.plan.entries import entry_name
+
+LEFTOVER_KINDS = ("future", "delete", "stray", "staged", "purging", "incoming")
+ENTRY_SLUGS = ("leftover", "metadata-file-broken", "missing-id", "unknown-entry")
+GROUP_SLUGS = (
+    "id-in-two-clusters",
+    "one-id-two-names",
+    "one-name-two-ids",
+    "partition-twice-on-broker",
+    "replicas-differ-in-id",
+)
+SLUGS = tuple(
+    sorted(
+        (
+            *ENTRY_SLUGS,
+            *GROUP_SLUGS,
+            "disk-unread",
+            "foreign-cluster-disk",
+            "foreign-node-disk",
+            "identity-broken",
+            "node-id-twice",
+        )
+    )
+)
+"""All slugs of a plan, sorted."""
+
+HOLDER_COLUMNS = (
+    "slug", "cluster_no", "broker", "source", "root", "name", "topic", "topic_id", "partition", "unit_tail", "detail",
+)  # fmt: skip
+"""Of a frame of holders. ``unit_tail``: the unit's key without what its place says (cluster, broker, log dir)."""
+
+
+def is_missing_id() -> Column:
+    """Return whether a row is a replica without id that nothing excuses."""
+    return (F.col("kind") == "live") & F.col("topic_id").isNull() & ~F.col("is_broken")
+
+
+def is_leftover() -> Column:
+    """Return whether a row is an entry on its way in or out."""
+    return F.col("kind").isin(*LEFTOVER_KINDS)
+
+
+def is_unknown_entry() -> Column:
+    """Return whether a row is an entry nobody knows, and no plain file."""
+    return (F.col("kind") == "unknown") & ~F.col("is_plain")
+
+
+def flag_entries(entries: DataFrame) -> DataFrame:
+    """Find the entries that are units by themselves.
+
+    Args:
+        entries: Of ``entries.filter_usable``.
+
+    Returns:
+        ``HOLDER_COLUMNS``; one row per entry and slug.
+    """
+    slugs = F.array_compact(
+        F.array(
+            F.when(is_leftover(), F.lit("leftover")),
+            F.when(F.col("is_broken"), F.lit("metadata-file-broken")),
+            F.when(is_missing_id(), F.lit("missing-id")),
+            F.when(is_unknown_entry(), F.lit("unknown-entry")),
+        )
+    )
+    suspicious = is_leftover() | F.col("is_broken") | is_missing_id() | is_unknown_entry()
+    flagged = entries.filter(suspicious).withColumn("slug", F.explode(slugs))
+    return _as_holders(flagged, F.lit(None).cast("string"), F.col("kind"))
+
+
+def ids_of_topics(live: DataFrame) -> DataFrame:
+    """Fold replicas to the ids of each topic.
+
+    Args:
+        live: Replicas.
+
+    Returns:
+        ``cluster_no`` int, ``topic``, ``topic_id`` string, ``is_broken`` boolean (of any of its replicas); one row per
+        combination, ``None`` being a value of its own.
+    """
+    return live.groupBy("cluster_no", "topic", "topic_id").agg(F.max("is_broken").alias("is_broken"))
+
+
+def topics_of(ids: DataFrame) -> DataFrame:
+    """Fold the ids of topics to topics.
+
+    Args:
+        ids: Of ``ids_of_topics``.
+
+    Returns:
+        ``cluster_no`` int, ``topic`` string (never ``None``), ``ids`` long (different ones), ``topic_id`` string (the
+        smallest), ``lacks_id``, ``is_broken`` boolean (of any of its replicas); one row per topic of a cluster.
+    """
+    return (
+        ids.filter(F.col("topic").isNotNull())
+        .groupBy("cluster_no", "topic")
+        .agg(
+            F.count("topic_id").alias("ids"),
+            F.min("topic_id").alias("topic_id"),
+            F.max(F.col("topic_id").isNull()).alias("lacks_id"),
+            F.max("is_broken").alias("is_broken"),
+        )
+    )
+
+
+def names_of(ids: DataFrame) -> DataFrame:
+    """Fold the ids of topics to ids.
+
+    Returns:
+        ``cluster_no`` int, ``topic_id`` string (never ``None``), ``names`` long (different ones), ``lacks_name``
+        boolean; one row per id of a cluster.
+    """
+    return (
+        ids.filter(F.col("topic_id").isNotNull())
+        .groupBy("cluster_no", "topic_id")
+        .agg(F.count("topic").alias("names"), F.max(F.col("topic").isNull()).alias("lacks_name"))
+    )
+
+
+def clusters_of(names: DataFrame) -> DataFrame:
+    """Fold ``names_of`` to ids that are live in two or more clusters: ``topic_id`` string, ``clusters`` long."""
+    return names.groupBy("topic_id").agg(F.count("cluster_no").alias("clusters")).filter(F.col("clusters") > 1)
+
+
+def flag_one_name_two_ids(live: DataFrame, topics: DataFrame) -> DataFrame:
+    """Return the holders of topics with two or more ids: all replicas of the name, with or without id."""
+    torn = topics.filter(F.col("ids") > 1).select("cluster_no", "topic", "ids")
+    held = live.join(torn, on=["cluster_no", "topic"], how="inner").withColumn("slug", F.lit("one-name-two-ids"))
+    return _as_holders(held, F.col("topic"), _counted("ids", "ids"))
+
+
+def flag_replicas_differ(live: DataFrame, topics: DataFrame) -> DataFrame:
+    """Return the holders of partitions with two or more ids; only topics with two ids can have one."""
+    torn = topics.filter(F.col("ids") > 1).select("cluster_no", "topic")
+    partition = Window.partitionBy("cluster_no", "topic", "partition")
+    held = (
+        live.join(torn, on=["cluster_no", "topic"], how="inner")
+        .withColumn("ids", F.size(F.collect_set("topic_id").over(partition)))
+        .filter(F.col("ids") > 1)
+        .withColumn("slug", F.lit("replicas-differ-in-id"))
+    )
+    return _as_holders(held, F.concat_ws("|", "topic", "partition"), _counted("ids", "ids"))
+
+
+def flag_one_id_two_names(live: DataFrame, names: DataFrame) -> DataFrame:
+    """Return the holders of ids with two or more names in one cluster."""
+    torn = names.filter(F.col("names") > 1).select("cluster_no", "topic_id", "names")
+    held = live.join(torn, on=["cluster_no", "topic_id"], how="inner").withColumn("slug", F.lit("one-id-two-names"))
+    return _as_holders(held, F.col("topic_id"), _counted("names", "names"))
+
+
+def flag_id_in_two_clusters(live: DataFrame, names: DataFrame) -> DataFrame:
+    """Return the holders of ids that are live in two or more clusters."""
+    held = live.join(names.transform(clusters_of), on="topic_id", how="inner")
+    held = held.withColumn("slug", F.lit("id-in-two-clusters"))
+    return _as_holders(held, F.col("topic_id"), _counted("clusters", "clusters"))
+
+
+def flag_twice_by_name(live: DataFrame, partitions: DataFrame) -> DataFrame:
+    """Return live copies of one name and partition on one broker, each with its unit's name.
+
+    Args:
+        live: Replicas.
+        partitions: ``cluster_no``, ``topic``, ``partition`` of those that have more copies than brokers.
+
+    Returns:
+        The replicas with ``unit_topic`` string.
+    """
+    copies = Window.partitionBy("broker", "topic", "partition")
+    return (
+        live.join(partitions, on=["cluster_no", "topic", "partition"], how="inner")
+        .withColumn("copies", F.count("row").over(copies))
+        .filter(F.col("copies") > 1)
+        .drop("copies")
+        .withColumn("unit_topic", F.col("topic"))
+    )
+
+
+def flag_twice_by_id(live: DataFrame, names: DataFrame) -> DataFrame:
+    """Return live copies of one id and partition on one broker, each with its unit's name, the smallest.
+
+    Copies of one name are found by name; so an id is looked at only if it has two names, or a replica without one.
+    """
+    suspicious = names.filter((F.col("names") > 1) | F.col("lacks_name")).select("cluster_no", "topic_id")
+    copies = Window.partitionBy("broker", "topic_id", "partition")
+    return (
+        live.join(suspicious, on=["cluster_no", "topic_id"], how="inner")
+        .withColumn("copies", F.count("row").over(copies))
+        .withColumn("unit_topic", F.coalesce(F.min("topic").over(copies), F.lit("")))
+        .filter(F.col("copies") > 1)
+        .drop("copies")
+    )
+
+
+def fold_twice(by_name: DataFrame, by_id: DataFrame) -> DataFrame:
+    """Return the holders of ``partition-twice-on-broker``: equal units of both findings are one."""
+    unit = Window.partitionBy("broker", "unit_topic", "partition")
+    # A copy found by name and by id is one holder of that unit; ``row`` tells copies apart.
+    held = (
+        by_name.unionByName(by_id)
+        .dropDuplicates(["unit_topic", "row"])
+        .withColumn("copies", F.count("row").over(unit))
+        .withColumn("slug", F.lit("partition-twice-on-broker"))
+    )
+    return _as_holders(held, F.concat_ws("|", "unit_topic", "partition"), _counted("copies", "live copies"))
+
+
+def count_units(holders: DataFrame) -> DataFrame:
+    """Return ``slug`` and ``units`` long of a frame of holders of ``GROUP_SLUGS``."""
+    on_broker = F.when(F.col("slug") == "partition-twice-on-broker", F.col("broker"))
+    within = F.when(F.col("slug") != "id-in-two-clusters", F.col("cluster_no"))
+    units = holders.select("slug", on_broker.alias("broker"), within.alias("cluster_no"), "unit_tail")
+    return units.dropDuplicates().groupBy("slug").agg(F.count(F.lit(1)).alias("units"))
+
+
+def union_all(frames: list[DataFrame]) -> DataFrame:
+    """Return the union of one or more frames of holders, by name of column."""
+    return reduce(DataFrame.unionByName, frames)
+
+
+def with_units(holders: DataFrame, places: DataFrame) -> DataFrame:
+    """Say where each holder lies, and its unit's key as text.
+
+    Args:
+        holders: ``HOLDER_COLUMNS``.
+        places: ``source``, ``cluster``, ``node_id``, ``log_dir``; one row per usable inventory.
+
+    Returns:
+        The columns of ``conflicts/``.
+    """
+    placed = holders.join(F.broadcast(places), on="source", how="inner")
+    unit = (
+        F.when(F.col("slug").isin(*ENTRY_SLUGS), F.concat_ws("|", "cluster", "node_id", "log_dir", "root", "name"))
+        .when(F.col("slug") == "id-in-two-clusters", F.col("unit_tail"))
+        .when(F.col("slug") == "partition-twice-on-broker", F.concat_ws("|", "cluster", "node_id", "unit_tail"))
+        .otherwise(F.concat_ws("|", "cluster", "unit_tail"))
+    )
+    return placed.select(
+        "slug", "cluster", "node_id", "log_dir", "name", "topic", "topic_id", "partition", unit.alias("unit"), "detail"
+    )
+
+
+def _counted(column: str, of: str) -> Column:
+    return F.concat(F.col(column).cast("string"), F.lit(f" {of}"))
+
+
+def _as_holders(flagged: DataFrame, unit_tail: Column, detail: Column) -> DataFrame:
+    return (
+        flagged.withColumn("unit_tail", unit_tail)
+        .withColumn("detail", detail)
+        .withColumn("name", entry_name())
+        .select(*HOLDER_COLUMNS)
+    )

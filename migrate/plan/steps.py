@@ -1,0 +1,150 @@
+"""The steps of a layout migration: one per replica in the topic-name layout of a clean broker, as JSON lines.
+
+Every replica of a clean broker has an id: its own, its siblings', or a minted one; ``readiness`` blocks the others.
+Lines are put together by the engine, not by Python: ten million of them.
+
+Not here: where lines are written (``documents``), which brokers are clean (``readiness``).
+
+Spec: design §7.6, §7.7.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+
+from migrate.plan.entries import entry_name
+
+HEADER_DISK = -1
+"""``disk_no`` of a document's first line, which sorts before all steps."""
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+
+
+def is_step() -> Column:
+    """Return whether a row is a replica in the topic-name layout that may be moved."""
+    # Every name of the topic-id layout holds a slash, none of the other does.
+    in_name_layout = F.col("name").isNull() | ~F.contains("name", F.lit("/"))
+    return (F.col("kind") == "live") & in_name_layout & ~F.col("is_symlink") & ~F.col("is_unreadable")
+
+
+def filter_steps(live: DataFrame, disks: DataFrame) -> DataFrame:
+    """Keep what gets a step.
+
+    Args:
+        live: Replicas.
+        disks: ``source``, ``disk_no`` int (ascending by broker and log dir); the inventories of clean brokers only.
+
+    Returns:
+        ``cluster_no``, ``broker``, ``disk_no``, ``name``, ``topic``, ``topic_id``, ``partition``, ``log_bytes``.
+    """
+    return (
+        live.filter(is_step())
+        .join(F.broadcast(disks), on="source", how="inner")
+        .select("cluster_no", "broker", "disk_no", "name", "topic", "topic_id", "partition", "log_bytes")
+    )
+
+
+def with_ids(moved: DataFrame, given: DataFrame | None) -> DataFrame:
+    """Give every replica its id.
+
+    Args:
+        moved: Of ``filter_steps``.
+        given: ``cluster_no``, ``topic``, ``given_id``, ``id_from`` ("siblings", "minted"); one row per topic with
+            replicas without id. ``None`` if there is no such topic.
+
+    Returns:
+        ``moved`` with ``topic_id`` never ``None``, and ``id_from`` string.
+    """
+    own = moved.filter(F.col("topic_id").isNotNull()).withColumn("id_from", F.lit("own"))
+    if given is None:
+        return own
+    lacking = moved.filter(F.col("topic_id").isNull()).drop("topic_id")
+    filled = lacking.join(given, on=["cluster_no", "topic"], how="inner").withColumnRenamed("given_id", "topic_id")
+    return own.unionByName(filled)
+
+
+def with_numbers(moved: DataFrame, headers: DataFrame) -> DataFrame:
+    """Number the steps of each broker, each document's header before them.
+
+    Args:
+        moved: Of ``with_ids``.
+        headers: ``broker`` int, one row per clean broker.
+
+    Returns:
+        ``broker``, ``disk_no``, ``from``, ``topic``, ``topic_id``, ``id_from``, ``partition``, ``log_bytes``, ``step``
+        int (0 is the header); rows of a broker lie together and ascend.
+    """
+    steps = moved.withColumn("from", entry_name()).drop("name", "cluster_no")
+    first = headers.select("broker", F.lit(HEADER_DISK).alias("disk_no"))
+    order = Window.partitionBy("broker").orderBy("disk_no", "from")
+    return steps.unionByName(first, allowMissingColumns=True).withColumn("step", F.row_number().over(order) - 1)
+
+
+def path_in_id_layout() -> Column:
+    """Return ``{prefix}/{topic_id}_{partition}``."""
+    prefix = F.substring("topic_id", 1, 2)
+    return F.concat(prefix, F.lit("/"), F.col("topic_id"), F.lit("_"), F.col("partition").cast("string"))
+
+
+def select_table(numbered: DataFrame, disks: DataFrame) -> DataFrame:
+    """Return the columns of ``steps/``.
+
+    Args:
+        numbered: Of ``with_numbers``.
+        disks: ``disk_no``, ``cluster``, ``node_id``, ``wave``, ``log_dir``; the inventories of clean brokers.
+    """
+    return (
+        numbered.filter(F.col("step") > 0)
+        .join(F.broadcast(disks), on="disk_no", how="inner")
+        .select(
+            "cluster", "node_id", "wave", F.col("step").cast("long").alias("step"), F.lit("relayout").alias("op"),
+            "log_dir", "from", path_in_id_layout().alias("to"), "topic", "topic_id", "partition", "id_from",
+            "log_bytes",
+        )
+    )  # fmt: skip
+
+
+def select_lines(numbered: DataFrame, headers: DataFrame, disks: DataFrame) -> DataFrame:
+    """Return the lines of the documents, in order and without footers.
+
+    Args:
+        numbered: Of ``with_numbers``.
+        headers: ``broker``, ``path`` (of its document), ``header`` (JSON text).
+        disks: ``disk_no``, ``log_dir_json``; the inventories of clean brokers.
+
+    Returns:
+        ``broker`` int, ``path`` string (of a document's first line, else ``None``), ``line`` string with its LF.
+    """
+    placed = numbered.join(F.broadcast(disks.select("disk_no", "log_dir_json")), on="disk_no", how="left")
+    first = headers.select("broker", F.lit(0).alias("step"), "path", "header")
+    return placed.join(F.broadcast(first), on=["broker", "step"], how="left").select(
+        "broker",
+        "path",
+        F.concat(F.when(F.col("step") == 0, F.col("header")).otherwise(step_line()), F.lit("\n")).alias("line"),
+    )
+
+
+def step_line() -> Column:
+    """Return a step as JSON, keys sorted, without blanks.
+
+    Spec: design §7.7.
+    """
+    return F.concat(
+        F.lit('{"from":'), quoted("from"),
+        F.lit(',"id_from":"'), F.col("id_from"),
+        F.lit('","log_bytes":'), F.coalesce(F.col("log_bytes").cast("string"), F.lit("null")),
+        F.lit(',"log_dir":'), F.col("log_dir_json"),
+        F.lit(',"op":"relayout","partition":'), F.col("partition").cast("string"),
+        F.lit(',"step":'), F.col("step").cast("string"),
+        F.lit(',"to":"'), path_in_id_layout(),
+        F.lit('","topic":'), quoted("topic"),
+        F.lit(',"topic_id":"'), F.col("topic_id"), F.lit('"}'),
+    )  # fmt: skip
+
+
+def quoted(column: str) -> Column:
+    """Return a text as a JSON string. Names Kafka makes need no escape; what an altered inventory holds may."""
+    text = F.col(column)
+    array = F.to_json(F.array(text))
+    escaped = F.substr(array, F.lit(2), F.length(array) - 2)
+    return F.when(text.rlike(_NEEDS_ESCAPE), escaped).otherwise(F.concat(F.lit('"'), text, F.lit('"')))

@@ -1,0 +1,1 @@
+"""The disks and inventories of a fleet, read into Spark."""

@@ -1,0 +1,203 @@
+"""A snapshot: everything a fleet's disks and inventories said at one time, in one directory.
+
+``fleet scan`` writes it once; ``fleet plan`` may then read it as often as it likes, without the brokers,
+and gets the same rows and the same policy. Inside are ``rows/`` (Parquet, the planner's frame) and
+``snapshot.json``, written last: the fleet, and name, size and rows of every file, so that a snapshot copied
+in part is no snapshot.
+
+Not here: what the rows mean (``source``, ``census``).
+
+Spec: design §6 ``fleet scan``, §10 "fleet plan"; libraries §1.7.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from migrate.errors import SnapshotFormatError
+from migrate.plan.publish import is_partial, new_directory, require_absent, write_file
+from migrate.source.data_source import COLUMNS, PLANNER_COLUMNS, fleet_frame, require_walkable, schema_of
+from migrate.source.fleet import Fleet, read_fleet
+from migrate.source.fleet_json import parse_fleet_json, render_fleet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VERSION = 1
+MARKER = "snapshot.json"
+_ROWS = "rows"
+_ALL = COLUMNS + PLANNER_COLUMNS
+_FIX = "take it again with `logdirctl fleet scan`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What went into a snapshot."""
+
+    sources: int
+    """Log dirs and inventory files listed."""
+    unread: int
+    """Of these, how many are missing, not whole, or tell of a disk that could not be read."""
+    rows: int
+    """Disks and entries."""
+    bytes: int
+    """Of the Parquet files."""
+
+
+def _spark_path(path: Path) -> str:
+    """Return a local path as Spark's reader takes it: with its scheme, and with nothing in it a glob."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute()))
+
+
+def write_snapshot(spark: SparkSession, fleet_file: str, output: Path, *, shared_paths: bool = False) -> Scan:
+    """Read every disk and inventory of a fleet into a new directory, which appears whole or not at all.
+
+    Args:
+        spark: The session; on a cluster, ``output`` must be on a file system that all its machines share.
+        fleet_file: Path of the fleet file.
+        output: A directory that does not exist.
+        shared_paths: Whether log dirs may be walked by any machine of the session.
+
+    Returns:
+        Counts.
+
+    Raises:
+        ConfigError: the fleet file.
+        OutputExistsError: the directory exists.
+        OutputError: it cannot be written.
+        RemoteWalkError: log dirs listed on a cluster.
+    """
+    require_absent(output)
+    fleet = read_fleet(fleet_file)
+    require_walkable(fleet, spark.conf.get("spark.master") or "unknown", shared_paths=shared_paths)
+    with new_directory(output) as folder:
+        frame = fleet_frame(spark, fleet, shared_paths=shared_paths)
+        # A path to write to is never a glob, so it stays as it is.
+        frame.write.option("compression", "zstd").parquet(f"file://{folder / _ROWS}")
+        files = [_described(path) for path in sorted((folder / _ROWS).glob("*.parquet"))]
+        document = {"snapshot": VERSION, "fleet": json.loads(render_fleet(fleet)), "files": files}
+        marker = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+        write_file(folder / MARKER, marker.encode())
+        sources, unread = _count_disks(folder)
+    return Scan(
+        sources=sources,
+        unread=unread,
+        rows=sum(file["rows"] for file in files),
+        bytes=sum(file["bytes"] for file in files),
+    )
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"name": path.name, "bytes": path.stat().st_size, "rows": pq.read_metadata(path).num_rows}
+
+
+def _count_disks(folder: Path) -> tuple[int, int]:
+    sources = unread = 0
+    for path in (folder / _ROWS).glob("*.parquet"):
+        for batch in pq.ParquetFile(path).iter_batches(columns=["kind", "status"]):
+            for kind, status in zip(batch.column("kind").to_pylist(), batch.column("status").to_pylist(), strict=True):
+                if kind == "disk":
+                    sources += 1
+                    unread += status != "ok"
+    return sources, unread
+
+
+def is_snapshot(path: Path) -> bool:
+    """Whether a path looks like a snapshot (a directory) rather than a fleet file."""
+    return path.is_dir()
+
+
+def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
+    """Return the fleet and the Parquet files of a snapshot, each file looked at.
+
+    Raises:
+        SnapshotFormatError: it is none, or not all of one.
+    """
+    if is_partial(path):
+        raise SnapshotFormatError(str(path), expected="a snapshot", found="what a stopped scan left", fix=_FIX)
+    try:
+        text = (path / MARKER).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        found = getattr(error, "strerror", None) or "no UTF-8"
+        raise SnapshotFormatError(str(path), expected=f"a snapshot ({MARKER})", found=found, fix=_FIX) from error
+    try:
+        document = json.loads(text)
+        version = document["snapshot"]
+        if version != VERSION:
+            raise SnapshotFormatError(str(path), expected=f"snapshot version {VERSION}", found=version, fix=_FIX)
+        fleet = parse_fleet_json(json.dumps(document["fleet"]))
+        files = [(str(file["name"]), int(file["bytes"]), int(file["rows"])) for file in document["files"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SnapshotFormatError(
+            str(path / MARKER), expected="the document of a snapshot", found=repr(error), fix=_FIX
+        ) from error
+    for name, size, rows in files:
+        file = path / _ROWS / name
+        try:
+            whole = "/" not in name and file.stat().st_size == size and pq.read_metadata(file).num_rows == rows
+        except (OSError, pa.ArrowException) as error:
+            raise SnapshotFormatError(str(file), expected="a Parquet file", found=str(error), fix=_FIX) from error
+        if not whole:
+            raise SnapshotFormatError(
+                str(file),
+                expected=f"{size} bytes, {rows} rows",
+                found=f"{file.stat().st_size} bytes",
+                fix=_FIX,
+            )
+    return fleet, tuple(name for name, _, _ in files)
+
+
+def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL) -> tuple[Fleet, DataFrame]:
+    """Read a snapshot.
+
+    Args:
+        spark: The session.
+        path: The directory.
+        columns: The columns wanted, in this order.
+
+    Returns:
+        The fleet as it was, and the planner's frame: one row per disk and per entry.
+
+    Raises:
+        SnapshotFormatError: it is none, or not all of one.
+    """
+    fleet, names = _marker(path)
+    wanted = tuple(columns)
+    if not names:  # no partition had a row: only a fleet that lists nothing would, and that is refused
+        raise SnapshotFormatError(str(path), expected="rows", found="none", fix=_FIX)
+    files = [_spark_path(path / _ROWS / name) for name in names]
+    return fleet, spark.read.schema(schema_of(_ALL)).parquet(*files).select(*wanted)
+
+
+def open_frame(
+    spark: SparkSession, path: str, *, columns: Iterable[str] = _ALL, shared_paths: bool = False
+) -> tuple[Fleet, DataFrame]:
+    """Read what ``fleet plan`` is given: a fleet file or a snapshot.
+
+    Args:
+        spark: The session.
+        path: A fleet file, or the directory of a snapshot.
+        columns: The columns wanted, of ``COLUMNS`` and ``PLANNER_COLUMNS``.
+        shared_paths: As for ``write_snapshot``; a snapshot does not care.
+
+    Returns:
+        The fleet and the planner's frame.
+
+    Raises:
+        ConfigError: the fleet file.
+        SnapshotFormatError: the snapshot.
+        RemoteWalkError: log dirs listed on a cluster.
+    """
+    wanted = tuple(columns)
+    if is_snapshot(Path(path)):
+        return read_snapshot(spark, Path(path), wanted)
+    fleet = read_fleet(path)
+    return fleet, fleet_frame(spark, fleet, columns=wanted, shared_paths=shared_paths)

@@ -1,0 +1,1 @@
+"""Which brokers may stop together."""

@@ -1,0 +1,121 @@
+"""Which brokers share partitions, folded to what the waves need: distinct broker sets with their floor.
+
+Not here: the waves themselves (``waves``, plain Python).
+
+Spec: design §7.5; §7.2 (``topics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+
+from migrate.source.fleet import Fleet
+from migrate.source.globs import java_pattern
+
+
+def min_insync(fleet: Fleet) -> Column:
+    """Return the ``min.insync.replicas`` of a row's topic, by ``cluster_no`` and ``topic``; ``None`` if not given."""
+    chosen: Column | None = None
+    for ordinal, cluster in enumerate(fleet.clusters):
+        here = F.col("cluster_no") == ordinal
+        cases: list[tuple[Column, int | None]] = [
+            (here & F.col("topic").rlike(java_pattern(glob)), value) for glob, value in cluster.topics
+        ]
+        cases.append((here, cluster.min_insync_replicas))
+        for condition, value in cases:
+            given = F.lit(value).cast("int")
+            chosen = F.when(condition, given) if chosen is None else chosen.when(condition, given)
+    return F.lit(None).cast("int") if chosen is None else chosen
+
+
+def fold_partitions(live: DataFrame, fleet: Fleet) -> DataFrame:
+    """Fold replicas to partitions.
+
+    Args:
+        live: Replicas.
+        fleet: Says the floors.
+
+    Returns:
+        ``cluster_no`` int, ``topic`` string, ``partition`` long, ``copies`` long, ``brokers`` array<int> (distinct,
+        ascending), ``floor`` int; one row per partition.
+    """
+    r = F.size("brokers")
+    in_sync = F.least(F.col("min_insync"), r - 1)
+    return (
+        live.filter(F.col("topic").isNotNull())
+        .groupBy("cluster_no", "topic", "partition")
+        .agg(F.count(F.lit(1)).alias("copies"), F.sort_array(F.collect_set("broker")).alias("brokers"))
+        .withColumn("min_insync", min_insync(fleet))
+        .withColumn("floor", F.when(F.col("min_insync").isNull(), r - 1).otherwise(F.greatest(F.lit(0), in_sync)))
+        .drop("min_insync")
+    )
+
+
+def fold_sets(partitions: DataFrame) -> DataFrame:
+    """Fold partitions to distinct broker sets.
+
+    Args:
+        partitions: Of ``fold_partitions``.
+
+    Returns:
+        ``cluster_no`` int, ``brokers`` array<int>, ``floor`` int, ``partitions`` long (how many), ``twice``
+        array<struct<topic, partition>> (those with more copies than brokers); one row per set and floor.
+    """
+    doubled = F.col("copies") > F.size("brokers")
+    return partitions.groupBy("cluster_no", "brokers", "floor").agg(
+        F.count(F.lit(1)).alias("partitions"),
+        F.collect_list(F.when(doubled, F.struct("topic", "partition"))).alias("twice"),
+    )
+
+
+def filter_twice(sets: DataFrame) -> DataFrame:
+    """Return ``cluster_no``, ``topic``, ``partition`` of the partitions with more copies than brokers."""
+    return sets.filter(F.size("twice") > 0).select("cluster_no", F.inline("twice"))
+
+
+def with_clean(sets: DataFrame, clean: Sequence[bool]) -> DataFrame:
+    """Keep the sets with a clean broker, and say which are clean.
+
+    Args:
+        sets: Of ``fold_sets``.
+        clean: By ordinal of the broker.
+
+    Returns:
+        ``cluster_no``, ``brokers``, ``floor``, ``partitions``, and ``clean`` array<int>, never empty.
+    """
+    # One literal array: asked by position it costs the same for ten brokers and for ten thousand.
+    flags = F.expr(f"array({','.join('true' if flag else 'false' for flag in clean)})")
+    return (
+        sets.select("cluster_no", "brokers", "floor", "partitions")
+        .withColumn("clean", F.filter("brokers", lambda broker: F.element_at(flags, broker + 1)))
+        .filter(F.size("clean") > 0)
+    )
+
+
+def fold_bounds(sets: DataFrame) -> DataFrame:
+    """Fold broker sets to clusters.
+
+    Args:
+        sets: Of ``with_clean``.
+
+    Returns:
+        ``cluster_no`` int, ``groups`` long (how many sets), ``bound`` int (the largest ceil(c / (r − floor))),
+        ``offline`` long (partitions with one replica, on a clean broker); one row per cluster that has any.
+    """
+    spare = F.size("brokers") - F.col("floor")
+    single = F.when(F.size("brokers") == 1, F.col("partitions")).otherwise(F.lit(0))
+    return sets.groupBy("cluster_no").agg(
+        F.count(F.lit(1)).alias("groups"),
+        F.max(F.ceil(F.size("clean") / spare).cast("int")).alias("bound"),
+        F.sum(single).alias("offline"),
+    )
+
+
+def fold_pairs(sets: DataFrame) -> DataFrame:
+    """Fold broker sets to pairs of clean brokers that share a partition: ``left``, ``right`` int, each pair once."""
+    left = sets.withColumn("left", F.explode("clean"))
+    both = left.withColumn("right", F.explode("clean")).filter(F.col("left") < F.col("right"))
+    return both.select("left", "right").dropDuplicates()

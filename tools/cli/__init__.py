@@ -1,0 +1,1 @@
+"""What all commands share: arguments, columns, streams, progress, the exit status."""

@@ -1,0 +1,117 @@
+"""What all commands share: exit statuses, the JSON envelope, errors as one line.
+
+Spec: design §6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple, TextIO
+
+from logdir.errors import (
+    ConfigError,
+    DiskError,
+    FormatError,
+    LockHeldError,
+    LogDirError,
+    LogDirSuspectError,
+    NoPermissionError,
+    Problem,
+    RefusedError,
+    WorkRootOwnedError,
+)
+from logdir.text import printable, utf8
+from tools.cli.streams import as_utf8
+
+FORMAT = 1
+"""Changes only when a documented key of the JSON output does."""
+
+
+class Exit(IntEnum):
+    """Exit statuses of every command but ``kafka-storage``."""
+
+    DONE = 0
+    PROBLEMS = 1
+    USAGE = 2
+    BROKER_RUNS = 3
+    REFUSED = 4
+    INTERNAL = 5
+    INTERRUPTED = 130
+    """As a shell says of a process that SIGINT ended."""
+
+
+class Streams(NamedTuple):
+    """Where a command writes: data and dialogue."""
+
+    out: TextIO
+    err: TextIO
+
+
+def say(streams: Streams, line: str) -> None:
+    """Write dialogue to standard error: one line, or a text of ours of several; nothing in it steers a terminal."""
+    streams.err.write("".join(f"{printable(one)}\n" for one in line.split("\n")))
+    streams.err.flush()
+
+
+def compact(value: object) -> str:
+    """Return JSON with sorted keys and no blanks; what UTF-8 cannot hold is replaced."""
+    return utf8(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def problems_of(error: LogDirError) -> tuple[Problem, ...]:
+    """Return every finding an error carries."""
+    return error.problems if isinstance(error, ConfigError) else (error.problem(),)
+
+
+_EXIT = {
+    "output-failed": Exit.PROBLEMS,
+    "output-exists": Exit.USAGE,
+    "no-spark": Exit.USAGE,
+    "spark-session": Exit.USAGE,
+    "plan-format": Exit.USAGE,
+    "snapshot-format": Exit.USAGE,
+    "walk-on-cluster": Exit.REFUSED,
+}
+"""Slugs of the planning side whose family does not say enough."""
+
+
+def exit_for(error: LogDirError) -> Exit:
+    """Return the exit status of a command that an error stopped."""
+    match error:
+        case ConfigError():
+            return Exit.USAGE
+        case WorkRootOwnedError() | RefusedError() | NoPermissionError() | LogDirSuspectError():
+            return Exit.REFUSED
+        case LockHeldError():
+            return Exit.BROKER_RUNS
+        case FormatError() | DiskError():
+            return Exit.PROBLEMS
+        case _:
+            return _EXIT.get(error.code, Exit.REFUSED)
+
+
+def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
+    """Return the one JSON object of ``--json``, with its LF; the result has a form of ``json_form``."""
+    from logdir.service.report.json_form import to_json  # not for a text of help
+
+    value: dict[str, object] = {
+        "command": command,
+        "format": FORMAT,
+        "exit": int(exit_status),
+        "problems": [problem._asdict() for problem in problems],
+        "result": to_json(result),
+    }
+    return compact(value) + "\n"
+
+
+def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
+    """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
+    name = command if command == "logdirctl" else f"logdirctl {command}"
+    for problem in problems:
+        say(streams, f"{name}: {problem.line()}")
+    if as_json:
+        as_utf8(streams.out)
+        streams.out.write(envelope(command, exit_status, problems, {}))
+    return exit_status

@@ -1,0 +1,92 @@
+"""What a command that Ctrl-C ended says: how things stand now, and what to type next.
+
+Nothing is undone here: an interrupt is like a kill at that moment, and the next command takes up what it left. A change
+of layout is looked at once more, for whether a broker can start is what its operator has to know.
+
+Spec: design §2 law 8, §6, §8.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from logdir.errors import LogDirError, Problem
+from logdir.service.layout_status import BrokerStart, status
+from logdir.text import quoted
+from tools.cli.arguments import Exit, Streams, failed, say
+from tools.cli.target import request_of, words_of
+
+SLUG = "interrupted"
+_OVERRIDES = ("--even-", "--include-held")
+_STAYS = "what was done by then is done and stays"
+_GOES_ON = "what was under way is finished or undone by the next command that changes something"
+_NO_START = "no broker starts until logdirctl layout rollback has finished"
+_GOES_ON_SAME = "the same command goes on"
+_WAYS_ON = f"{_GOES_ON_SAME}, logdirctl layout rollback takes everything back"
+_START = {
+    BrokerStart.BARRED: f"the log dirs are barred, and {_NO_START}; {_WAYS_ON}",
+    BrokerStart.UNKNOWN: f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}",
+    BrokerStart.UNDER_IDS: f"no log dir is barred, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}",
+    BrokerStart.INSIDE: "no log dir is barred, and a work root lies inside a log dir: no stock broker starts until "
+    f"logdirctl uninstall has taken it away; {_GOES_ON_SAME}",
+    BrokerStart.FREE: "no log dir is barred, every replica lies under its name, and a broker can start; "
+    f"{_GOES_ON_SAME}",
+}
+
+
+def tell(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Streams, *, as_json: bool) -> int:
+    """Say that a command was interrupted; return the exit status.
+
+    Args:
+        arguments: Of the command; ``None`` where it had not begun.
+        argv: As typed.
+        streams: Where to.
+        as_json: Whether the envelope is printed.
+    """
+    title = "logdirctl" if arguments is None else arguments.title
+    changes = arguments is not None and bool(getattr(arguments, "apply", False))
+    now = "no log dir was changed" if arguments is None or not changes else _how_it_is(arguments)
+    following = f"logdirctl {_next(arguments, argv, changes=changes)}"
+    if streams.err.isatty():
+        streams.err.write("\n")  # behind what the terminal shows of Ctrl-C, and a line of progress
+    fix = f"{now}; next: {following}" if as_json else now
+    problem = Problem(SLUG, title, "the end of the command", "SIGINT, as by Ctrl-C", fix)
+    failed(title, Exit.INTERRUPTED, (problem,), streams, as_json=as_json)
+    if not as_json:
+        say(streams, f"next: {following}")
+    return Exit.INTERRUPTED
+
+
+def _how_it_is(arguments: argparse.Namespace) -> str:
+    if arguments.title.startswith("layout "):
+        return f"{_STAYS}; {_layout_now(arguments)}"
+    if arguments.title == "staged purge":
+        begun = (
+            "what lies there as .purging can no longer be restored, and the next logdirctl staged purge goes on with it"
+        )
+        return f"{_STAYS}; {begun}; the rest is as it was"
+    return f"{_STAYS}; {_GOES_ON}; the rest is as it was"
+
+
+def _layout_now(arguments: argparse.Namespace) -> str:
+    """Return whether a broker can start on the log dirs, as they lie now."""
+    try:
+        found = status(request_of(arguments))
+    except LogDirError:
+        return _START[BrokerStart.UNKNOWN]
+    return _START[found.start]
+
+
+def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:
+    """Return what to type next: the same where that harms nothing and holds no override, else what shows how it is."""
+    same = " ".join(map(quoted, argv))
+    is_bare = not any(word.startswith(_OVERRIDES) for word in argv)
+    where = None if arguments is None or not hasattr(arguments, "log_dirs") else words_of(arguments)
+    if arguments is None or where is None:
+        return same if is_bare else f"explain {SLUG}"
+    if changes and arguments.title.startswith("layout "):
+        return f"layout status {where}"
+    if changes and arguments.title not in ("init", "uninstall"):
+        return f"staged ls {where}"
+    return same if is_bare else f"staged ls {where}"

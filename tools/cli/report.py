@@ -1,0 +1,90 @@
+"""What a command that changes replicas says of each of them: a table or the envelope, and the exit status.
+
+Spec: design §6; docs/json.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from logdir.errors import Problem
+from logdir.evidence import Evidence, Removed
+from logdir.service.report.result import ItemResult, ItemsResult, ItemState
+from logdir.text import printable, utc
+from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.columns import Column, table
+
+WHERE_READ = " where the log dirs and their work roots can be read"
+"""Behind the word that nothing was found, where not all was read."""
+
+
+def evidence_words(evidence: Evidence) -> str:
+    """Return evidence for people: its kind, and its proof where there is one."""
+    kind = type(evidence).__name__.lower()
+    return f"{kind} ({evidence.proof.value})" if isinstance(evidence, Removed) else kind
+
+
+def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
+    """Return the exit status: refused if nothing else came of it, problems if something else is wrong."""
+    states = {row.state for row in rows}
+    if states and states <= {ItemState.REFUSED, ItemState.WAITING}:
+        return Exit.REFUSED
+    return Exit.PROBLEMS if problems or states & {ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING} else Exit.DONE
+
+
+def is_planned(rows: Sequence[ItemResult]) -> bool:
+    """Whether anything would be done."""
+    return any(row.state is ItemState.PLANNED for row in rows)
+
+
+_COLUMNS: tuple[Column[ItemResult], ...] = (
+    Column("log dir", "log_dir"),
+    Column("path", "path"),
+    Column("state", "state"),
+    Column("place", "place"),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms)),
+    Column("what", "says"),
+)
+
+
+def finish(
+    arguments: argparse.Namespace,
+    streams: Streams,
+    rows: Sequence[ItemResult],
+    problems: Sequence[Problem],
+    next_line: str,
+    *,
+    status: Exit | None = None,
+    result: Callable[..., ItemsResult] = ItemsResult,
+    lines: Sequence[str] = (),
+    are_said: bool = False,
+) -> Exit:
+    """Print what became of every replica, and what to type next.
+
+    Args:
+        arguments: Of the command.
+        streams: Where to.
+        rows: In order.
+        problems: Beside those of the rows.
+        next_line: The next command.
+        status: The exit status, where the rows do not say it.
+        result: Makes the result; takes ``applied`` and ``items``.
+        lines: For people, between the rows and what to type next.
+        are_said: What is done was said on standard error before; the table does not repeat it.
+    """
+    status = status_of(rows, problems) if status is None else status
+    listed = list(dict.fromkeys([*problems, *(row.problem for row in rows if row.problem is not None)]))
+    for problem in listed:
+        say(streams, f"logdirctl {arguments.title}: {problem.line()}")
+    if arguments.json:
+        found = result(applied=bool(arguments.apply), items=tuple(rows))
+        streams.out.write(envelope(arguments.title, status, listed, found))
+        return status
+    if rows:
+        shown = [replace(row, says="") if are_said and row.state == ItemState.DONE else row for row in rows]
+        table(streams.out, _COLUMNS, shown, is_sparse=True)
+    for line in (*lines, f"next: {next_line}"):
+        streams.out.write(printable(line) + "\n")
+    return status

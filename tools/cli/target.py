@@ -1,0 +1,66 @@
+"""Which broker a command is about: by its ``server.properties``, or by its log dirs themselves.
+
+Spec: design §6; attacks A45.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logdir.text import quoted
+
+if TYPE_CHECKING:
+    import argparse
+
+    from logdir.service.log_dirs.request import BrokerRequest
+
+
+_DISK_TIMEOUT_S, _LEAST_S, _MOST_S = 10, 0.1, 24 * 60 * 60
+
+
+def add_broker(parser: Any) -> None:
+    """Add the two ways to name a broker, and how long its log dirs are waited for."""
+    broker = parser.add_mutually_exclusive_group(required=True)
+    broker.add_argument(
+        "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
+    )
+    broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
+    parser.add_argument(
+        "--disk-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=_DISK_TIMEOUT_S,
+        help="how long a log dir may give no answer before it is SUSPECT and the others go on without it "
+        f"(default {_DISK_TIMEOUT_S})",
+    )
+
+
+def _seconds(text: str) -> float:
+    """Return a time of at least a tenth of a second. Raises ``ValueError``, which argparse reports."""
+    seconds = float(text)
+    if not _LEAST_S <= seconds <= _MOST_S:
+        raise ValueError(text)
+    return seconds
+
+
+def words_of(arguments: argparse.Namespace) -> str:
+    """Return the broker as it was named, for the next command to type."""
+    seconds = arguments.disk_timeout
+    timeout = "" if seconds == _DISK_TIMEOUT_S else f" --disk-timeout {seconds:g}"
+    if arguments.server_properties is not None:
+        return f"--server-properties {quoted(arguments.server_properties)}{timeout}"
+    return f"--log-dirs {quoted(arguments.log_dirs)}{timeout}"
+
+
+def request_of(arguments: argparse.Namespace) -> BrokerRequest:
+    """Return which broker is meant, and what an operator says of its disks."""
+    from logdir.service.log_dirs.request import BrokerRequest
+
+    return BrokerRequest(
+        server_properties=arguments.server_properties,
+        log_dirs=arguments.log_dirs,
+        skipped=tuple(getattr(arguments, "skip_log_dir", ())),
+        accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),
+        named_disk=arguments.disk if isinstance(getattr(arguments, "disk", None), str) else None,
+        disk_timeout_ms=round(arguments.disk_timeout * 1000),
+    )

@@ -24,7 +24,7 @@ from benchmarks.measure import HOME, Row, in_turn, rows_of, show
 from benchmarks.metadata_records import PARTITIONS_OF_A_TOPIC, RECORDS, stock_decoder, write_log
 from logdir.clock import Instant
 from logdir.cluster.image import Broker, Image, Partition, Source, Topic
-from logdir.decide.image.trust import Standing
+from logdir.decide.image.trust import HostContext
 from logdir.decide.reconcile import ReconcileRequest, plan_reconcile
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.evidence import Proof, Removed
@@ -221,7 +221,7 @@ def reconcile(partitions: int, rounds: int) -> Figure:
     request = ReconcileRequest(
         image=image,
         now=Instant(boot_id="boot", boottime_ms=10**8, wall_ms=_NOW_MS, is_synchronised=True),
-        standing=Standing(used=begin(_CLUSTER, _NODE), is_broker_running=False, is_own_log=True),
+        host_context=HostContext(used=begin(_CLUSTER, _NODE), is_broker_running=False, is_own_log=True),
         births={(one.log_dir, replica.path): 0 for one in facts for replica in one.replicas},
         delays=DelayPolicy(),
         record=(),

@@ -24,15 +24,15 @@ from benchmarks.neighbour import neighbour
 from benchmarks.stage import items_of
 from benchmarks.trees import META
 from benchmarks.unsynced import default_dir, opened, timed, topic_id
-from logdir.decide.staged.purge import Room, room_of
+from logdir.decide.staged.purge import ClaimLimit, claim_limit_of
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
 from logdir.disk.replica import staging
 from logdir.disk.replica.purge import Listing, claim_all, remove_all
-from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND, Pace
+from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND, RateLimiter
 from logdir.disk.replica.replica_dir import require_marker
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.formats.own.replica_marker import ReplicaMarker
 
@@ -53,7 +53,7 @@ _Fill = Callable[[Sequence[str]], None]
 
 
 class Staged(NamedTuple):
-    """A log dir with replicas that are all set aside, and their markers by name."""
+    """A log dir with replicas that are all staged, and their markers by name."""
 
     log_dir: str
     markers: dict[str, ReplicaMarker]
@@ -81,7 +81,7 @@ def _fill_big(paths: Sequence[str], megabytes: int) -> None:
 
 @contextmanager
 def _staged(home: str, partitions: int, fill: _Fill) -> Iterator[Staged]:
-    """Make a log dir with so many replicas, all set aside."""
+    """Make a log dir with so many replicas, all staged."""
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as work:
         log_dir = os.path.join(work, "d1")
         os.mkdir(log_dir)
@@ -94,31 +94,31 @@ def _staged(home: str, partitions: int, fill: _Fill) -> Iterator[Staged]:
                 file.write(f"version: 0\ntopic_id: {topic_id(index)}".encode())
         fill(paths)
         init(HostDisk(), plan_init(HostDisk(), log_dir, fs_type="ext4", unsupported_fs=True), made_at_ms=0)
-        with opened(HostDisk(), [log_dir]) as (site,):
-            if any(outcome.place is None for outcome in staging.stage(site, items_of(site))):
+        with opened(HostDisk(), [log_dir]) as (open_dir,):
+            if any(outcome.place is None for outcome in staging.stage(open_dir, items_of(open_dir))):
                 raise SystemExit("not all were staged")
-            markers = _markers(site)
+            markers = _markers(open_dir)
         os.sync()
         yield Staged(log_dir, markers)
 
 
-def _markers(site: Site) -> dict[str, ReplicaMarker]:
+def _markers(open_dir: OpenLogDir) -> dict[str, ReplicaMarker]:
     """Read what every purge is decided on."""
     markers = {}
-    for name in site.deleting.names():
-        with site.deleting.open(name) as directory:
-            markers[name] = require_marker(site, directory)
+    for name in open_dir.deleting.names():
+        with open_dir.deleting.open(name) as directory:
+            markers[name] = require_marker(open_dir, directory)
     return markers
 
 
-def _purge(staged: Staged, pace: Pace, room: Room) -> None:
-    """Remove all that is set aside, in batches as ``logdirctl staged purge`` makes them."""
-    with opened(HostDisk(), [staged.log_dir]) as (site,):
+def _purge(staged: Staged, pace: RateLimiter, room: ClaimLimit) -> None:
+    """Remove all that is staged, in batches as ``logdirctl staged purge`` makes them."""
+    with opened(HostDisk(), [staged.log_dir]) as (open_dir,):
         left = staged.markers
         while left:
             seen: dict[str, Listing] = {}
-            claims = claim_all(site, dict(islice(left.items(), room.partitions)), room=room, seen=seen)
-            gone = remove_all(site, tuple(seen), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
+            claims = claim_all(open_dir, dict(islice(left.items(), room.partitions)), room=room, seen=seen)
+            gone = remove_all(open_dir, tuple(seen), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
             for outcome in (*claims, *gone):
                 if outcome.error is not None:
                     raise SystemExit(f"not purged: {outcome}")
@@ -126,23 +126,23 @@ def _purge(staged: Staged, pace: Pace, room: Room) -> None:
 
 
 def _look_and_purge(staged: Staged) -> None:
-    with opened(HostDisk(), [staged.log_dir]) as (site,):
-        markers = _markers(site)
-    _purge(staged._replace(markers=markers), Pace(0, 0), room_of(0, 0))
+    with opened(HostDisk(), [staged.log_dir]) as (open_dir,):
+        markers = _markers(open_dir)
+    _purge(staged._replace(markers=markers), RateLimiter(0, 0), claim_limit_of(0, 0))
 
 
 def _rm(staged: Staged) -> None:
-    with opened(HostDisk(), [staged.log_dir]) as (site,):
-        wall(["rm", "-rf", site.deleting.path])
+    with opened(HostDisk(), [staged.log_dir]) as (open_dir,):
+        wall(["rm", "-rf", open_dir.deleting.path])
 
 
 def unpaced(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS) -> list[Row]:
     """Remove equal trees in turn, and one round more to begin with; only removing is timed, once it is decided."""
     ways: dict[str, Callable[[Staged], None]] = {
         "rm -rf": _rm,
-        _AS_IT_IS: lambda staged: _purge(staged, Pace(0, 0), room_of(0, 0)),
+        _AS_IT_IS: lambda staged: _purge(staged, RateLimiter(0, 0), claim_limit_of(0, 0)),
         "all markers read before": _look_and_purge,
-        "each synced": lambda staged: _purge(staged, Pace(0, 0), room_of(0, 0)._replace(partitions=1)),
+        "each synced": lambda staged: _purge(staged, RateLimiter(0, 0), claim_limit_of(0, 0)._replace(partitions=1)),
     }
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
@@ -166,8 +166,8 @@ def beside_neighbour(home: str, segments: int = SEGMENTS, megabytes: int = MEGAB
     Before every removal it is left alone for as long as a paced removal takes.
     """
     ways: dict[str, Callable[[Staged], None]] = {
-        "purge paced": lambda staged: _purge(staged, Pace(), room_of(BYTES_PER_SECOND, FILES_PER_SECOND)),
-        "purge unpaced": lambda staged: _purge(staged, Pace(0, 0), room_of(0, 0)),
+        "purge paced": lambda staged: _purge(staged, RateLimiter(), claim_limit_of(BYTES_PER_SECOND, FILES_PER_SECOND)),
+        "purge unpaced": lambda staged: _purge(staged, RateLimiter(0, 0), claim_limit_of(0, 0)),
         "rm -rf": _rm,
     }
     alone_s = max(1.0, segments * (megabytes << 20) / BYTES_PER_SECOND)

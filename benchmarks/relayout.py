@@ -21,7 +21,7 @@ from logdir import clock
 from logdir.decide.layout import relayout
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.locks import Batch, hold_all
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
 from logdir.service.batch.layout_phases import LayoutReport, carry_out, look_all
@@ -29,12 +29,12 @@ from logdir.service.batch.layout_phases import LayoutReport, carry_out, look_all
 _SHARE = 0.5
 
 
-def plan_of(sites: Sequence[Site]) -> PlanDocument:
+def plan_of(open_dirs: Sequence[OpenLogDir]) -> PlanDocument:
     """Return the plan of what lies there."""
-    seen = look_all(sites)
+    seen = look_all(open_dirs)
     lines: list[dict[str, object]] = [{
         "plan": 1, "verb": "layout", "cluster": "c", "cluster_id": seen[0].cluster_id, "node_id": seen[0].node_id,
-        "inventory_sha256": "0" * 64, "log_dirs": sorted(site.log_dir for site in sites),
+        "inventory_sha256": "0" * 64, "log_dirs": sorted(open_dir.log_dir for open_dir in open_dirs),
     }]  # fmt: skip
     for one in seen:
         for replica in one.replicas:
@@ -52,16 +52,16 @@ def plan_of(sites: Sequence[Site]) -> PlanDocument:
 def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, profile: bool = False) -> list[Row]:
     """Apply and roll back in turn, durable and unsynced; only applying is timed."""
     with broker(home, partitions) as log_dirs:
-        with opened(HostDisk(), log_dirs) as sites:
-            plan = plan_of(sites)
+        with opened(HostDisk(), log_dirs) as open_dirs:
+            plan = plan_of(open_dirs)
 
         def locked() -> AbstractContextManager[Batch]:
             return hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms())
 
         def once(disk: HostDisk) -> float:
-            with opened(disk, log_dirs) as sites:
-                took = timed(lambda: _require(carry_out(sites, relayout.apply(plan, look_all(sites)), locked)))
-                _require(carry_out(sites, relayout.rollback(look_all(sites)), locked))
+            with opened(disk, log_dirs) as open_dirs:
+                took = timed(lambda: _require(carry_out(open_dirs, relayout.apply(plan, look_all(open_dirs)), locked)))
+                _require(carry_out(open_dirs, relayout.rollback(look_all(open_dirs)), locked))
             return took
 
         if profile:

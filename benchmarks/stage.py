@@ -1,4 +1,4 @@
-"""Replicas of a broker of two disks on one file system set aside, against the same code without any sync.
+"""Replicas of a broker of two disks on one file system staged, against the same code without any sync.
 
 ``python -m benchmarks.stage [--dir DIR] [--partitions N] [--rounds N] [--profile]``
 
@@ -21,7 +21,7 @@ from logdir.disk.locks import hold_all
 from logdir.disk.replica import staging
 from logdir.disk.replica.outcome import Outcome
 from logdir.disk.replica.staging import StageItem
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.ids import TopicId
@@ -30,24 +30,24 @@ from logdir.reasons import Reason
 _SHARE = 0.6
 
 
-def items_of(site: Site) -> list[StageItem]:
-    """Return what lies there, to be set aside."""
+def items_of(open_dir: OpenLogDir) -> list[StageItem]:
+    """Return what lies there, to be staged."""
     items = []
-    for name in site.top.names():
+    for name in open_dir.top.names():
         topic, _, partition = name.rpartition("-")
         if not topic.startswith("topic-"):
             continue
-        with site.top.open(name) as directory:
+        with open_dir.top.open(name) as directory:
             text = directory.read("partition.metadata", 200).decode().rpartition(" ")[2]
         marker = ReplicaMarker(
             intent=Intent.STAGED,
-            cluster_id=site.cluster_id,
-            node_id=site.node_id,
-            directory_id=site.directory_id,
+            cluster_id=open_dir.cluster_id,
+            node_id=open_dir.node_id,
+            directory_id=open_dir.directory_id,
             topic=topic,
             topic_id=TopicId.parse(text),
             partition=int(partition),
-            birth_inode=site.top.stat(name).inode,
+            birth_inode=open_dir.top.stat(name).inode,
             path=name,
             reason=Reason.OPERATOR,
             evidence=Removed(proof=Proof.OPERATOR, as_of_ms=0),
@@ -61,26 +61,26 @@ def items_of(site: Site) -> list[StageItem]:
     return items
 
 
-def _stage(log_dirs: Sequence[str], work: Sequence[tuple[Site, list[StageItem]]]) -> list[tuple[str, str]]:
-    """Set aside, as the command does: in batches of one sync, and the locks let go of every two seconds."""
+def _stage(log_dirs: Sequence[str], work: Sequence[tuple[OpenLogDir, list[StageItem]]]) -> list[tuple[str, str]]:
+    """Staged, as the command does: in batches of one sync, and the locks let go of every two seconds."""
     moved: list[tuple[str, str]] = []
     batches = staging.batches()
-    for site, items in work:
+    for open_dir, items in work:
         left: Sequence[StageItem] = items
         while left:
             with hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms()) as held:
                 for part in batches.of(left):
-                    moved += [_moved(site, *done) for done in zip(part, staging.stage(site, part), strict=True)]
+                    moved += [_moved(open_dir, *done) for done in zip(part, staging.stage(open_dir, part), strict=True)]
                     left = left[len(part) :]
                     if held.expired(clock.boottime_ms()):
                         break
     return moved
 
 
-def _moved(site: Site, item: StageItem, outcome: Outcome) -> tuple[str, str]:
+def _moved(open_dir: OpenLogDir, item: StageItem, outcome: Outcome) -> tuple[str, str]:
     if outcome.place is None:
         raise SystemExit(f"not staged: {outcome}")
-    return f"{site.work.path}/{outcome.place}", f"{site.log_dir}/{item.path}"
+    return f"{open_dir.work.path}/{outcome.place}", f"{open_dir.log_dir}/{item.path}"
 
 
 def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, profile: bool = False) -> list[Row]:
@@ -88,8 +88,8 @@ def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, pr
     with broker(home, partitions) as log_dirs:
 
         def once(disk: HostDisk) -> float:
-            with opened(disk, log_dirs) as sites:
-                work = [(site, items_of(site)) for site in sites]
+            with opened(disk, log_dirs) as open_dirs:
+                work = [(open_dir, items_of(open_dir)) for open_dir in open_dirs]
                 moved: list[tuple[str, str]] = []
                 took = timed(lambda: moved.extend(_stage(log_dirs, work)))
             for place, path in moved:

@@ -16,7 +16,7 @@ from benchmarks.measure import ROUNDS, Row
 from benchmarks.trees import META
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 
@@ -96,10 +96,10 @@ def _make_replica(log_dir: str, index: int) -> None:
 
 
 @contextmanager
-def opened(disk: HostDisk, log_dirs: Sequence[str]) -> Iterator[tuple[Site, ...]]:
+def opened(disk: HostDisk, log_dirs: Sequence[str]) -> Iterator[tuple[OpenLogDir, ...]]:
     """Open the work roots of a broker."""
     with ExitStack() as stack:
-        yield tuple(stack.enter_context(open_root(disk, path)).site for path in log_dirs)
+        yield tuple(stack.enter_context(open_root(disk, path)).open_dir for path in log_dirs)
 
 
 def compared(

@@ -64,7 +64,7 @@ def _batches(path: Path, cluster: Cluster) -> Iterator[bytes]:
             continue
         records: list[MetadataRecord] = []
         for _, value in read_values(batch):
-            record = _told(decode(value, str(path)), cluster)
+            record = _map_os_errors(decode(value, str(path)), cluster)
             if record.name == "NO_OP_RECORD" and first is not None and left and not is_snapshot:
                 record = _registration(first, left.pop(0), cluster)
             records.append(record)
@@ -81,7 +81,7 @@ def _batches(path: Path, cluster: Cluster) -> Iterator[bytes]:
         shift += len(records) - batch.count
 
 
-def _told(record: MetadataRecord, cluster: Cluster) -> MetadataRecord:
+def _map_os_errors(record: MetadataRecord, cluster: Cluster) -> MetadataRecord:
     fields = dict(record.fields)
     match record.name:
         case "TOPIC_RECORD":

@@ -209,7 +209,7 @@ class ForBrokerMissingError(RefusedError):
 
 
 class NameTooLongError(RefusedError):
-    """What something would be called when it is set aside is longer than a file system takes."""
+    """What something would be called when it is staged is longer than a file system takes."""
 
     code: ClassVar[str] = "name-too-long"
 

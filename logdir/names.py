@@ -279,10 +279,10 @@ def render_work_dir(parts: WorkDir) -> str:
     return f"{head}_{parts.partition}{counter}" + (f".{parts.mark}" if parts.mark else "")
 
 
-def fits_set_aside(topic_id: TopicId | None, topic: str | None, partition: int) -> bool:
-    """Whether a replica can be set aside, and what is set aside be claimed for removal: its longest name fits.
+def fits_staged(topic_id: TopicId | None, topic: str | None, partition: int) -> bool:
+    """Whether a replica can be staged, and what is staged be claimed for removal: its longest name fits.
 
-    >>> fits_set_aside(None, "a" * 239, 0), fits_set_aside(None, "a" * 240, 0)
+    >>> fits_staged(None, "a" * 239, 0), fits_staged(None, "a" * 240, 0)
     (True, False)
     """
     parts = WorkDir(topic_id, None if topic_id is not None else topic, partition, 1, "purging")

@@ -1,4 +1,4 @@
-"""Why a replica was set aside: one enumeration, used in markers, listings, logs and metrics alike.
+"""Why a replica was staged: one enumeration, used in markers, listings, logs and metrics alike.
 
 Spec: design §3.3 "Reasons"; KIP-516, "Deletion".
 """
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Why a replica was set aside."""
+    """Why a replica was staged."""
 
     ABSENT = "absent"
     """Not in an accepted FULL LeaderAndIsr (KIP-516)."""

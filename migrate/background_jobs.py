@@ -16,7 +16,7 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 
-class Beside:
+class BackgroundJobs:
     """One thread for such work, done in the order given; leaving the body waits for all of it.
 
     What fails there is raised when the body is left. If the body itself fails, what has not begun never does.

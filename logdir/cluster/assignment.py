@@ -13,12 +13,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from logdir.cluster.image import Image, Partition, Silence, Source, Topic
+from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.ids import TopicId
 
 
-class Says(Enum):
+class AssignmentState(Enum):
     """What an image says of a replica."""
 
     WANTED = "wanted"
@@ -39,14 +39,14 @@ class Says(Enum):
     """Its partition is given to other nodes; that it left this one was not seen."""
     UNLISTED = "unlisted"
     """It is not named."""
-    UNSPOKEN = "unspoken"
+    NOT_COVERED = "unspoken"
     """Of this one nothing is said."""
 
 
-class Claim(NamedTuple):
+class Assignment(NamedTuple):
     """What is said, and what that proves."""
 
-    says: Says
+    says: AssignmentState
     evidence: Evidence
     partition: Partition | None = None
     """As the image has it, by id or else by name."""
@@ -56,10 +56,10 @@ class Claim(NamedTuple):
     """With ``REMOVED``: the topic lives on elsewhere, only this node's replica went."""
 
 
-_UNSPOKEN = Claim(Says.UNSPOKEN, Unknown())
+_NOT_COVERED = Assignment(AssignmentState.NOT_COVERED, Unknown())
 
 
-def claim(image: Image, topic: str | None, topic_id: TopicId | None, partition: int) -> Claim:
+def assignment_in(image: Image, topic: str | None, topic_id: TopicId | None, partition: int) -> Assignment:
     """Return what an image says of a replica of its node.
 
     Args:
@@ -71,8 +71,8 @@ def claim(image: Image, topic: str | None, topic_id: TopicId | None, partition: 
     key = None if topic_id is None else bytes(topic_id)
     if key is not None and not any(key):
         key = None
-    if image.mute and not image.mute.isdisjoint(_names(topic, key, partition)):
-        return _UNSPOKEN
+    if image.conflicting and not image.conflicting.isdisjoint(_names(topic, key, partition)):
+        return _NOT_COVERED
     if key is None:
         return _by_name(image, topic, partition)
     found = image.topics.get(key)
@@ -80,19 +80,19 @@ def claim(image: Image, topic: str | None, topic_id: TopicId | None, partition: 
     if found is not None and one is not None:
         node = image.node_id
         if node in one.replicas or node in one.adding:
-            says = Says.WANTED if topic is None or topic == found.name else Says.OTHER_NAME
-            return Claim(says, Present(as_of_ms=image.as_of_ms), one)
+            says = AssignmentState.WANTED if topic is None or topic == found.name else AssignmentState.OTHER_NAME
+            return Assignment(says, Present(as_of_ms=image.as_of_ms), one)
         if one.is_in_sync(node):
-            return Claim(Says.IN_SYNC, Present(as_of_ms=image.as_of_ms), one)
+            return Assignment(AssignmentState.IN_SYNC, Present(as_of_ms=image.as_of_ms), one)
     other = _other_id(image, topic, key)
     seen = image.removed.get(key)
     if seen is not None:
-        return Claim(Says.REMOVED, seen, None, other)
+        return Assignment(AssignmentState.REMOVED, seen, None, other)
     seen = image.left.get((key, partition))
     if seen is not None:
-        return Claim(Says.REMOVED, seen, one, other, has_left=True)
+        return Assignment(AssignmentState.REMOVED, seen, one, other, has_left=True)
     if one is not None:
-        return Claim(Says.ELSEWHERE, Absent(as_of_ms=image.as_of_ms), one)
+        return Assignment(AssignmentState.ELSEWHERE, Absent(as_of_ms=image.as_of_ms), one)
     if found is not None or topic is None:
         return _silent(image, topic, partition, other)
     return _contradicted(image, topic, partition, other)
@@ -107,7 +107,7 @@ def _other_id(image: Image, topic: str | None, key: bytes) -> bytes | None:
     return None if known == key else known
 
 
-def _contradicted(image: Image, topic: str, partition: int, other: bytes | None) -> Claim:
+def _contradicted(image: Image, topic: str, partition: int, other: bytes | None) -> Assignment:
     """Say what becomes of an id that is not known, by what its name is now."""
     if other is None:
         nameless = image.without_id.get(topic)
@@ -117,55 +117,55 @@ def _contradicted(image: Image, topic: str, partition: int, other: bytes | None)
         # By name alone, from a request that carries no ids (kafka-behaviour §4.1).
         seen = image.left.get((topic, partition))
         if seen is not None:
-            return Claim(Says.REMOVED, seen, has_left=True)
+            return Assignment(AssignmentState.REMOVED, seen, has_left=True)
         return _silent(image, topic, partition, None)
     one = image.topics[other].partitions.get(partition) if other in image.topics else None
     if one is None and image.source is Source.REQUESTS:
         return _silent(image, topic, partition, other)  # the partition itself is not in it
     if not _is_listed(image, topic, partition):
-        return _UNSPOKEN
-    return Claim(Says.OTHER_ID, Absent(as_of_ms=image.as_of_ms), one, other)
+        return _NOT_COVERED
+    return Assignment(AssignmentState.OTHER_ID, Absent(as_of_ms=image.as_of_ms), one, other)
 
 
-def _by_name(image: Image, topic: str | None, partition: int) -> Claim:
+def _by_name(image: Image, topic: str | None, partition: int) -> Assignment:
     if topic is None:
-        return _UNSPOKEN
+        return _NOT_COVERED
     found: Topic | None = image.topic(topic)
     one = None if found is None else found.partitions.get(partition)
     if found is None or one is None:
         seen = image.left.get((topic, partition))
         if seen is not None:
-            return Claim(Says.REMOVED, seen, has_left=True)
+            return Assignment(AssignmentState.REMOVED, seen, has_left=True)
         return _silent(image, topic, partition, None)
     if not any(found.topic_id):
         return _nameless(image, topic, partition, one)
     if one.is_wanted(image.node_id):
         if not _is_listed(image, topic, partition):
-            return _UNSPOKEN
-        return Claim(Says.NO_ID, Present(as_of_ms=image.as_of_ms), one, found.topic_id)
+            return _NOT_COVERED
+        return Assignment(AssignmentState.NO_ID, Present(as_of_ms=image.as_of_ms), one, found.topic_id)
     if one.is_in_sync(image.node_id):
-        return Claim(Says.IN_SYNC, Present(as_of_ms=image.as_of_ms), one)
-    return Claim(Says.ELSEWHERE, Absent(as_of_ms=image.as_of_ms), one)
+        return Assignment(AssignmentState.IN_SYNC, Present(as_of_ms=image.as_of_ms), one)
+    return Assignment(AssignmentState.ELSEWHERE, Absent(as_of_ms=image.as_of_ms), one)
 
 
-def _nameless(image: Image, topic: str, partition: int, one: Partition) -> Claim:
+def _nameless(image: Image, topic: str, partition: int, one: Partition) -> Assignment:
     if not _is_listed(image, topic, partition):
-        return _UNSPOKEN
+        return _NOT_COVERED
     if one.is_wanted(image.node_id) or one.is_in_sync(image.node_id):
-        return Claim(Says.ZERO_ID, Present(as_of_ms=image.as_of_ms), one)
-    return Claim(Says.ELSEWHERE, Absent(as_of_ms=image.as_of_ms), one)
+        return Assignment(AssignmentState.ZERO_ID, Present(as_of_ms=image.as_of_ms), one)
+    return Assignment(AssignmentState.ELSEWHERE, Absent(as_of_ms=image.as_of_ms), one)
 
 
 def _is_listed(image: Image, topic: str, partition: int) -> bool:
     return image.listed is None or (topic, partition) in image.listed
 
 
-def _silent(image: Image, topic: str | None, partition: int, other: bytes | None) -> Claim:
-    match image.silence:
-        case Silence.REMOVED:
+def _silent(image: Image, topic: str | None, partition: int, other: bytes | None) -> Assignment:
+    match image.absence_meaning:
+        case AbsenceMeaning.REMOVED:
             evidence: Evidence = Removed(proof=Proof.FULL_REQUEST, as_of_ms=image.as_of_ms)
-        case Silence.ABSENT:
+        case AbsenceMeaning.ABSENT:
             evidence = Absent(as_of_ms=image.as_of_ms)
-        case Silence.NOTHING:
-            return _UNSPOKEN
-    return Claim(Says.UNLISTED, evidence, None, other)
+        case AbsenceMeaning.NOTHING:
+            return _NOT_COVERED
+    return Assignment(AssignmentState.UNLISTED, evidence, None, other)

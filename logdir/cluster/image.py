@@ -48,7 +48,7 @@ class Certainty(Enum):
     """It ends where the local log ends, of which nothing is known to be committed: it proves nothing."""
 
 
-class Silence(Enum):
+class AbsenceMeaning(Enum):
     """What it means that an image does not name a replica."""
 
     REMOVED = "removed"
@@ -154,13 +154,13 @@ class Image:
     """Topic ids whose removal was seen."""
     left: Mapping[tuple[str | bytes, int], Removed] = field(default_factory=dict)
     """Replicas of this node whose removal was seen, by id or name, and partition."""
-    silence: Silence = Silence.ABSENT
+    absence_meaning: AbsenceMeaning = AbsenceMeaning.ABSENT
     listed: frozenset[tuple[str, int]] | None = None
     """Names and partitions a request speaks of; ``None``: of all."""
-    mute: frozenset[tuple[str | bytes, int]] = frozenset()
+    conflicting: frozenset[tuple[str | bytes, int]] = frozenset()
     """Names or ids, and partitions, of which it contradicts itself, and so says nothing."""
     stages_mismatch: bool = False
-    """Another id under a name is by itself a reason to set aside (KIP-516, "LeaderAndIsr")."""
+    """Another id under a name is by itself a reason to staged (KIP-516, "LeaderAndIsr")."""
     assigns_ids: bool = False
     """A replica without an id is to be given the one named here (KIP-516, "Migration")."""
 

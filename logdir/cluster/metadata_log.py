@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from logdir.cluster.fold import Fold, with_removals_seen
-from logdir.cluster.image import Certainty, Image, Silence, Source
+from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
 from logdir.cluster.metadata_file import batches_at, open_regular
 from logdir.errors import FormatError, MalformedFileError, Problem, StateError
 from logdir.formats.own.controller_file import MetadataMark
@@ -67,7 +67,7 @@ def read(
     cluster_id: str | None,
     watermark: Watermark | None = None,
     known: Image | None = None,
-    used: MetadataMark | None = None,
+    last_applied: MetadataMark | None = None,
 ) -> Image:
     """Read the metadata log of a node.
 
@@ -77,7 +77,7 @@ def read(
         cluster_id: Of the log dir it lies in.
         watermark: How far it is committed; ``None``: up to the newest snapshot.
         known: An image of it read earlier, to be folded forward. Not changed.
-        used: How far the log was ever followed, of ``controller.json``: what is there must be the same log.
+        last_applied: How far the log was ever followed, of ``controller.json``: what is there must be the same log.
 
     Returns:
         An image; ``ended`` says why it stops before the watermark, if it is not for lack of records.
@@ -90,7 +90,7 @@ def read(
     """
     for _ in range(_ATTEMPTS):
         try:
-            return _read(directory, node_id, cluster_id, watermark, known, used)
+            return _read(directory, node_id, cluster_id, watermark, known, last_applied)
         except FileNotFoundError as error:
             # A broker renames old segments and snapshots while we read (kafka-formats §8.3).
             if error.filename == directory:
@@ -201,7 +201,7 @@ def _read(
     cluster_id: str | None,
     watermark: Watermark | None,
     known: Image | None,
-    used: MetadataMark | None,
+    last_applied: MetadataMark | None,
 ) -> Image:
     names = os.listdir(directory)
     bases = _bases_of(names)
@@ -222,8 +222,11 @@ def _read(
         # Only of one and the same log is what vanished between two images a removal.
         if known is not None and holds_known and known.offset <= base.offset:
             base = with_removals_seen(known, base)
-    if used is not None and (found_epoch := log.epoch_before(used.offset)) not in (None, used.epoch):
-        base = replace(base, diverged=_diverged(directory, used, found_epoch))
+    if last_applied is not None and (found_epoch := log.epoch_before(last_applied.offset)) not in (
+        None,
+        last_applied.epoch,
+    ):
+        base = replace(base, diverged=_diverged(directory, last_applied, found_epoch))
     if watermark is None:
         return base
     bound, ended = log.committed(base, watermark)
@@ -239,8 +242,8 @@ def _is_of(snapshot: Snapshot | None, known: Image) -> bool:
     return snapshot is not None and (snapshot.epoch, snapshot.offset) == (known.epoch, known.offset)
 
 
-def _diverged(directory: str, used: MetadataMark, found: int | None) -> Problem:
-    expected = f"epoch {used.epoch} in the record before offset {used.offset}, as was used before"
+def _diverged(directory: str, last_applied: MetadataMark, found: int | None) -> Problem:
+    expected = f"epoch {last_applied.epoch} in the record before offset {last_applied.offset}, as was used before"
     return Problem("refused", directory, expected, f"epoch {found}", "this log was put back, or is another one")
 
 
@@ -251,7 +254,7 @@ def _begin(directory: str, snapshot: Snapshot | None, node_id: int, cluster_id: 
         node_id=node_id,
         cluster_id=cluster_id,
         certainty=Certainty.SNAPSHOT,
-        silence=Silence.ABSENT,
+        absence_meaning=AbsenceMeaning.ABSENT,
     )
     return base if snapshot is None else _load(base, snapshot)
 

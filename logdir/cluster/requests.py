@@ -4,7 +4,7 @@ A FULL request says everything anew: what it leaves out is gone. An INCREMENTAL 
 Type 0 is listened to: it shows what is wanted and removes nothing. StopReplica with delete shows that this node's
 replica goes. A zero id changes nothing. Two instructions for one partition say nothing at all.
 
-Not here: reading a document (``request_document``), whether it may be followed (``decide.admission``).
+Not here: reading a document (``request_document``), whether it may be followed (``decide.image.admission``).
 
 Spec: design §4, §11; KIP-516, "LeaderAndIsr", "StopReplica", "Migration"; kafka-behaviour §4.2, §4.3.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from logdir.cluster.image import Image, Partition, Silence, Source, Topic
+from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
 from logdir.cluster.request_document import Api, Item, RequestDocument, RequestType
 from logdir.evidence import Proof, Removed
 
@@ -163,17 +163,17 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
 
     Args:
         base: What was known before it; ``None`` after a start. Not changed.
-        document: One that ``decide.admission`` let in.
+        document: One that ``decide.image.admission`` let in.
         receipt: How.
     """
     is_full = document.type is RequestType.FULL
     measure = None if receipt.is_after_gap else base
     kept = None if is_full else measure
     draft = _Draft(kept)
-    mute = contradicting(document.items)
+    conflicting = contradicting(document.items)
     listed = set()
     for item in document.items:
-        if not mute.isdisjoint(keys_of(item)):
+        if not conflicting.isdisjoint(keys_of(item)):
             continue
         if document.api is Api.STOP_REPLICA:
             if item.delete and not is_fenced(kept, item):
@@ -191,10 +191,10 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
         else:
             draft.put(item.topic, bytes(item.topic_id), item.partition, state)
     does_list = document.api is Api.LEADER_AND_ISR
-    silence = Silence.NOTHING
+    absence_meaning = AbsenceMeaning.NOTHING
     if is_full:
         # A listing that contradicts itself proves nothing of what it leaves out.
-        silence = Silence.REMOVED if receipt.acts and not mute else Silence.ABSENT
+        absence_meaning = AbsenceMeaning.REMOVED if receipt.acts and not conflicting else AbsenceMeaning.ABSENT
     return Image(
         source=Source.REQUESTS,
         origin=document.path,
@@ -207,9 +207,9 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
         names=draft.names,
         without_id=draft.without_id,
         left=draft.left,
-        silence=silence,
+        absence_meaning=absence_meaning,
         listed=None if is_full else frozenset(listed),
-        mute=mute,
+        conflicting=conflicting,
         stages_mismatch=receipt.acts and document.type is not RequestType.UNKNOWN,
         assigns_ids=receipt.acts and does_list,
     )

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from logdir.cluster.image import Image, Partition, Silence, Source, Topic
+from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
 from logdir.errors import InvalidIdError, MalformedFileError, UnsupportedVersionError
 from logdir.formats.own import own_json
 from logdir.ids import TopicId
@@ -82,7 +82,7 @@ def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
         topics=topics,
         names=names,
         without_id=without_id,
-        silence=Silence.ABSENT,
+        absence_meaning=AbsenceMeaning.ABSENT,
     )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from logdir.clock import Instant
 from logdir.cluster.image import Image
 from logdir.decide.adopt import Adopt, AdoptPlan, AdoptRequest, StagedFiles, plan_adopt
-from logdir.decide.image.assignment import Assigned, ClusterState, assignment_of, remedy
+from logdir.decide.image.still_assigned import Assigned, ClusterState, assignment_of, remedy
 from logdir.decide.new_topic import NewTopic, image_naming, no_topic, topic_of
 from logdir.decide.refusal import (
     FINISH_MOVE,
@@ -27,8 +27,8 @@ from logdir.decide.refusal import (
     at,
     refuse,
     refuse_as,
-    refuse_closed,
     refuse_marker,
+    refuse_quarantined,
 )
 from logdir.decide.stage import Stage, StageRequest, stage_one
 from logdir.decide.staged.deadline import DelayPolicy
@@ -39,7 +39,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
-from logdir.observe.facts import Identity, Known, LogDirFacts, Replica, SetAside
+from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
 
 _LAYOUTS = frozenset(("topic-name", "empty"))
@@ -115,7 +115,7 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
         request: What is asked.
         facts: Of every log dir configured for the broker, seen under all locks; live replicas of the topic closely.
     """
-    staged = {(item.log_dir, item.path): (one, item) for one in facts for item in one.set_aside}
+    staged = {(item.log_dir, item.path): (one, item) for one in facts for item in one.staged}
     found = [(place, *staged[place]) for place in request.selected if place in staged]
     refusals = [_gone(place) for place in request.selected if place not in staged]
     problem = _against_disks(facts)
@@ -125,8 +125,8 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
         more = [Refusal(log_dir=item.log_dir, path=item.path, why=Why.NOT_THERE, problem=problem) for *_, item in found]
         return AdoptHerePlan(actions=(), refusals=(*refusals, *more), whole=None, topic=None)
     topic = topic_of(image, request.as_topic)
-    known = Known(facts)
-    ready: dict[Place, tuple[SetAside, ReplicaMarker, Stage | None]] = {}
+    known = ReplicaIndex(facts)
+    ready: dict[Place, tuple[StagedReplica, ReplicaMarker, Stage | None]] = {}
     fit: list[StagedFiles] = []
     for place, one, item in found:
         decided = _decide(request, topic, known, facts, one, item)
@@ -167,12 +167,14 @@ def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
             found = f"{one.problem.path}: {one.problem.found}"
             expected = "every configured log dir readable: one of them may hold a replica of the topic"
             return Problem("refused", one.log_dir, expected, found, "mount or repair it first")
-        if one.closed is not None:
-            return one.closed
+        if one.quarantined is not None:
+            return one.quarantined
     return None
 
 
-def _files(request: AdoptHereRequest, image: Image, place: Place, item: SetAside, marker: ReplicaMarker) -> StagedFiles:
+def _files(
+    request: AdoptHereRequest, image: Image, place: Place, item: StagedReplica, marker: ReplicaMarker
+) -> StagedFiles:
     return StagedFiles(
         node_id=request.node_id,
         log_dir=item.log_dir,
@@ -188,18 +190,18 @@ def _files(request: AdoptHereRequest, image: Image, place: Place, item: SetAside
 def _decide(
     request: AdoptHereRequest,
     topic: NewTopic,
-    known: Known,
+    known: ReplicaIndex,
     facts: Sequence[LogDirFacts],
     one: LogDirFacts,
-    item: SetAside,
+    item: StagedReplica,
 ) -> tuple[ReplicaMarker, Stage | None] | Refusal:
     """Return the marker of one staged replica, and how what the new topic has in its place is staged.
 
     The latter is ``None`` where the new topic has no place for it here: the rule over all brokers says why.
     """
     where = item.log_dir, f"deleting/{item.name}"
-    if (closed := refuse_closed(*where, one.closed)) is not None:
-        return closed
+    if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
+        return quarantined
     if item.kind is Kind.PURGING:
         return refuse(*where, Why.PURGING, "a staged replica", "its removal has begun: parts of it are gone")
     if item.is_partial:
@@ -220,7 +222,7 @@ def _decide(
     return present if isinstance(present, Refusal) else (marker, present)
 
 
-def _against_layout(one: LogDirFacts, item: SetAside) -> Refusal | None:
+def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
     if one.layout in _LAYOUTS:
         return None
     fix = "logdirctl layout rollback takes its replicas to topic names first"
@@ -228,7 +230,7 @@ def _against_layout(one: LogDirFacts, item: SetAside) -> Refusal | None:
     return refuse(*where, Why.OTHER_LAYOUT, "a log dir in the topic-name layout", one.layout, fix)
 
 
-def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
+def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
     """Return why the old id still has, or will have, a live replica here, or the new topic has a ``-future``."""
     where = item.log_dir, f"deleting/{item.name}"
     old = Identity(topic=None, topic_id=marker.topic_id, partition=marker.partition)
@@ -244,7 +246,7 @@ def _paths(replicas: Iterable[Replica]) -> str:
     return " and ".join(dict.fromkeys(f"{one.log_dir}/{one.path}" for one in replicas))
 
 
-def _against_old_id(request: AdoptHereRequest, item: SetAside) -> Refusal | None:
+def _against_old_id(request: AdoptHereRequest, item: StagedReplica) -> Refusal | None:
     """Return why the old id may live on: then its records are not lost, and nothing is to be adopted."""
     where = item.log_dir, f"deleting/{item.name}"
     expected = "a staged replica whose topic id is known to be gone"
@@ -271,7 +273,7 @@ def _unless_unknown(request: AdoptHereRequest, where: tuple[str, str], expected:
 
 
 def _present(
-    request: AdoptHereRequest, topic: NewTopic, known: Known, facts: Sequence[LogDirFacts], item: SetAside
+    request: AdoptHereRequest, topic: NewTopic, known: ReplicaIndex, facts: Sequence[LogDirFacts], item: StagedReplica
 ) -> Stage | Refusal | None:
     """Return how the replica is staged that the broker made for the new topic, or why it is not the one to replace."""
     where = item.log_dir, f"deleting/{item.name}"
@@ -306,7 +308,7 @@ def _present(
 def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], replica: Replica) -> Refusal | None:
     """Return why the new id may be gone by now, too: a broker would erase what is adopted, or call it stray."""
     expected = f"topic id {replica.topic_id}, known to be still assigned here"
-    asked = SetAside(
+    asked = StagedReplica(
         log_dir=replica.log_dir,
         name=replica.path,
         kind=Kind.STAGED,
@@ -335,7 +337,7 @@ def _action(
     request: AdoptHereRequest,
     topic: NewTopic,
     one: Adopt,
-    item: SetAside,
+    item: StagedReplica,
     marker: ReplicaMarker,
     present: Stage | None,
 ) -> AdoptHere:

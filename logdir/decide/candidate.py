@@ -1,6 +1,6 @@
-"""Which live replicas an image gives a reason to set aside, and what speaks against it.
+"""Which live replicas an image gives a reason to staged, and what speaks against it.
 
-Not here: what a replica itself forbids (``stage``), the brake and the order (``reconcile``).
+Not here: what a replica itself forbids (``stage``), the staging limit and the order (``reconcile``).
 
 Spec: design §2 law 1, §3.3 "Reasons", §4; KIP-516, "LeaderAndIsr", "DeleteTopics"; KIP-631, "Topic Identifiers";
 attacks A1, A3, A4, A25, A46.
@@ -12,51 +12,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from logdir.cluster.assignment import Claim, Says
+from logdir.cluster.assignment import Assignment, AssignmentState
 from logdir.cluster.image import Image, Partition, Source
 from logdir.decide.image.holders import holders_elsewhere
 from logdir.decide.image.trust import YOUNGER_BY_MS
 from logdir.decide.reconcile_action import Rule
-from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_quarantined
 from logdir.errors import ANOTHERS_DISK
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
-from logdir.observe.facts import Identity, Known, LogDirFacts, Replica
+from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex
 from logdir.reasons import Reason
 
 BROKEN_ID: Final = "partition-metadata-broken"
 _EXPECTED: Final = {
-    Says.IN_SYNC: "a replica that holds nothing committed",
-    Says.OTHER_NAME: "one name for a topic id",
-    Says.OTHER_ID: "proof that its topic id was removed",
-    Says.ELSEWHERE: "proof that it left this node",
-    Says.UNLISTED: "proof that it was removed",
+    AssignmentState.IN_SYNC: "a replica that holds nothing committed",
+    AssignmentState.OTHER_NAME: "one name for a topic id",
+    AssignmentState.OTHER_ID: "proof that its topic id was removed",
+    AssignmentState.ELSEWHERE: "proof that it left this node",
+    AssignmentState.UNLISTED: "proof that it was removed",
 }
 _FOUND: Final = {
-    Says.IN_SYNC: "it is named in the ISR, or as an eligible leader",
-    Says.OTHER_NAME: "the cluster has its id under another name",
-    Says.OTHER_ID: "its name has another id",
-    Says.ELSEWHERE: "its partition is given to other nodes",
-    Says.UNLISTED: "it is not named",
+    AssignmentState.IN_SYNC: "it is named in the ISR, or as an eligible leader",
+    AssignmentState.OTHER_NAME: "the cluster has its id under another name",
+    AssignmentState.OTHER_ID: "its name has another id",
+    AssignmentState.ELSEWHERE: "its partition is given to other nodes",
+    AssignmentState.UNLISTED: "it is not named",
 }
-_WHY: Final = {Says.IN_SYNC: Why.LAST_COPY, Says.OTHER_NAME: Why.CONFLICT}
+_WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAME: Why.CONFLICT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """A live replica that there is a reason to set aside."""
+class StagingCandidate:
+    """A live replica that there is a reason to staged."""
 
     one: LogDirFacts
     replica: Replica
-    said: Claim
+    said: Assignment
     reason: Reason
     rule: Rule
     is_held: bool = False
-    """Set aside without a deadline."""
+    """Staged without a deadline."""
 
 
-def wish_for(image: Image, one: LogDirFacts, replica: Replica, said: Claim) -> Wish | None:
+def candidate_for(image: Image, one: LogDirFacts, replica: Replica, said: Assignment) -> StagingCandidate | None:
     """Return the wish that follows from what is said of a replica, ``None`` if none does.
 
     Args:
@@ -66,13 +66,13 @@ def wish_for(image: Image, one: LogDirFacts, replica: Replica, said: Claim) -> W
         said: Of it.
     """
     evidence = said.evidence
-    if said.says is Says.OTHER_ID and image.stages_mismatch:
+    if said.says is AssignmentState.OTHER_ID and image.stages_mismatch:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_DIFFERS
-        return Wish(one=one, replica=replica, said=said, reason=reason, rule=rule, is_held=True)
+        return StagingCandidate(one=one, replica=replica, said=said, reason=reason, rule=rule, is_held=True)
     if not isinstance(evidence, Removed):
         return None  # mere absence stages nothing (A1)
-    if said.says is Says.UNLISTED:
-        return Wish(one=one, replica=replica, said=said, reason=Reason.ABSENT, rule=Rule.FULL_LEAVES_OUT)
+    if said.says is AssignmentState.UNLISTED:
+        return StagingCandidate(one=one, replica=replica, said=said, reason=Reason.ABSENT, rule=Rule.FULL_LEAVES_OUT)
     if evidence.proof is Proof.STOP_REPLICA:
         reason, rule = Reason.STOP_REPLICA, Rule.STOP_REPLICA
     elif said.other_id is not None:
@@ -81,10 +81,10 @@ def wish_for(image: Image, one: LogDirFacts, replica: Replica, said: Claim) -> W
         reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
     else:
         reason, rule = Reason.TOPIC_REMOVED, Rule.TOPIC_REMOVED
-    return Wish(one=one, replica=replica, said=said, reason=reason, rule=rule)
+    return StagingCandidate(one=one, replica=replica, said=said, reason=reason, rule=rule)
 
 
-def against_claim(replica: Replica, said: Claim) -> Refusal:
+def against_claim(replica: Replica, said: Assignment) -> Refusal:
     """Return why nothing follows from what is said of a replica."""
     why = _WHY.get(said.says, Why.NO_PROOF)
     return refuse(
@@ -100,8 +100,8 @@ def against_log_dir(image: Image, one: LogDirFacts) -> Refusal | None:
         one: The log dir, which could be read as far as it is told.
     """
     where = one.log_dir, ""
-    if (closed := refuse_closed(*where, one.closed)) is not None:
-        return closed
+    if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
+        return quarantined
     if (problem := not_formatted(one)) is not None:
         return Refusal(log_dir=one.log_dir, path="", why=Why.NOT_FORMATTED, problem=problem)
     if one.node_id != image.node_id:
@@ -125,30 +125,32 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
     return refuse(*where, Why.TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet")
 
 
-def against_wish(image: Image, wish: Wish, known: Known, *, is_ahead: bool) -> Refusal | None:
-    """Return what speaks against setting a replica aside, beside what it forbids itself.
+def against_candidate(
+    image: Image, candidate: StagingCandidate, known: ReplicaIndex, *, is_ahead: bool
+) -> Refusal | None:
+    """Return what speaks against staging a replica, beside what it forbids itself.
 
     Args:
         image: Any.
-        wish: What is wished.
+        candidate: What is wished.
         known: What lies on all disks, at least of this partition.
         is_ahead: Its log end or epoch is known to be beyond its other replicas' (A4).
     """
-    replica, said = wish.replica, wish.said
+    replica, said = candidate.replica, candidate.said
     where = replica.log_dir, replica.path
     if replica.topic_id is None and BROKEN_ID in replica.problems:
         return refuse(*where, Why.CONFLICT, "a topic id that can be read", "a broken one", "repair it first")
-    if wish.is_held and is_ahead:
+    if candidate.is_held and is_ahead:
         found = "its log is beyond its other replicas'"
         return refuse(*where, Why.CONFLICT, "a stale replica, where the name has another id", found, "look at both")
-    if wish.is_held and said.other_id is not None:
+    if candidate.is_held and said.other_id is not None:
         asked = Identity(topic=None, topic_id=TopicId(said.other_id), partition=replica.partition)
-        staged = known.set_aside(asked, Kind.STAGED, Kind.PURGING)
+        staged = known.staged(asked, Kind.STAGED, Kind.PURGING)
         if staged:
             found = " and ".join(one.place for one in staged)
-            expected = "an id that was not set aside here before"
+            expected = "an id that was not staged here before"
             return refuse(*where, Why.STALE, expected, found, "an old request, or the id is wanted again")
-    if wish.rule is Rule.MOVED_AWAY:
+    if candidate.rule is Rule.MOVED_AWAY:
         return _against_moving(image, replica, said.partition)
     return None
 

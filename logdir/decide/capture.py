@@ -20,7 +20,7 @@ from logdir.decide.refusal import (
     not_formatted,
     refuse,
     refuse_as,
-    refuse_closed,
+    refuse_quarantined,
     refuse_untouched,
 )
 from logdir.decide.staged.deadline import DelayPolicy
@@ -35,7 +35,7 @@ LEAST_FREE_PERCENT = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class CaptureRoom:
     """What a disk has left."""
 
     free_bytes: int
@@ -76,7 +76,9 @@ class CapturePlan:
     refusals: tuple[Refusal, ...]
 
 
-def plan_capture(request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: Mapping[str, Room]) -> CapturePlan:
+def plan_capture(
+    request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: Mapping[str, CaptureRoom]
+) -> CapturePlan:
     """Decide what to capture.
 
     Args:
@@ -102,24 +104,26 @@ def plan_capture(request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: M
     return CapturePlan(actions=tuple(actions), refusals=tuple(refusals))
 
 
-def _against(one: LogDirFacts, replica: Replica, room: Room | None) -> Refusal | None:
+def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Refusal | None:
     where = replica.log_dir, replica.path
     if replica.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
-    if (refusal := refuse_closed(*where, one.closed) or refuse_untouched(replica)) is not None:
+    if (refusal := refuse_quarantined(*where, one.quarantined) or refuse_untouched(replica)) is not None:
         return refusal
     if (problem := not_formatted(one)) is not None:
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NOT_FORMATTED, problem=problem)
-    if replica.strangers:
+    if replica.unexpected_entries:
         expected = "nothing in it but regular files"
-        return refuse(*where, Why.HELD, expected, ", ".join(replica.strangers), "look at what it is and move it away")
+        return refuse(
+            *where, Why.HELD, expected, ", ".join(replica.unexpected_entries), "look at what it is and move it away"
+        )
     if room is None:
         expected = "a log dir that answers, with a work root"
         return refuse(*where, Why.UNREADABLE_LOG_DIR, expected, "none", "logdirctl init, or mount it")
     return _against_room(replica, room)
 
 
-def _against_room(replica: Replica, room: Room) -> Refusal | None:
+def _against_room(replica: Replica, room: CaptureRoom) -> Refusal | None:
     for free, total, what in (
         (room.free_bytes, room.total_bytes, "bytes"),
         (room.free_inodes, room.total_inodes, "inodes"),

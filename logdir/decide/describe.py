@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
-from logdir.cluster.assignment import Says, claim
+from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Partition, Topic
 from logdir.decide.refusal import UNTOUCHED, untouched_problem
 from logdir.decide.selector import Reading, Selectable, Selector, select
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.ids import DirectoryId, TopicId
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 
 
 class State(Enum):
@@ -129,7 +129,7 @@ def describe(facts: Sequence[LogDirFacts], image: Image | None) -> tuple[Describ
         By topic (those without a name last), partition, then log dir and path.
     """
     found = [_replica(image, one, replica) for one in facts for replica in one.replicas]
-    found += [_aside(image, item) for one in facts for item in one.set_aside]
+    found += [_aside(image, item) for one in facts for item in one.staged]
     if image is not None:
         found += _missing(image, facts)
     return tuple(sorted(found, key=_order))
@@ -207,9 +207,9 @@ def _replica(image: Image | None, one: LogDirFacts, replica: Replica) -> Describ
     )
 
 
-def _aside(image: Image | None, item: SetAside) -> Described:
+def _aside(image: Image | None, item: StagedReplica) -> Described:
     marker = item.marker
-    said = None if image is None else claim(image, item.topic, item.topic_id, item.partition).partition
+    said = None if image is None else assignment_in(image, item.topic, item.topic_id, item.partition).partition
     return Described(
         topic=item.topic,
         topic_id=item.topic_id,
@@ -229,15 +229,15 @@ def _is_tiered(image: Image | None, topic: str | None) -> bool:
 
 
 def _state(image: Image | None, one: LogDirFacts, replica: Replica) -> tuple[State, Partition | None]:
-    said = None if image is None else claim(image, replica.topic, replica.topic_id, replica.partition)
+    said = None if image is None else assignment_in(image, replica.topic, replica.topic_id, replica.partition)
     partition = None if said is None else said.partition
     if replica.kind is not Kind.LIVE:
         return _OF_KIND[replica.kind], partition
     if not UNTOUCHED.isdisjoint(replica.problems):
         return State.UNUSABLE, partition
-    if image is None or said is None or said.says is Says.UNSPOKEN:
+    if image is None or said is None or said.says is AssignmentState.NOT_COVERED:
         return State.UNSAID, partition
-    if partition is None or said.says not in (Says.WANTED, Says.NO_ID, Says.ZERO_ID):
+    if partition is None or said.says not in (AssignmentState.WANTED, AssignmentState.NO_ID, AssignmentState.ZERO_ID):
         return State.UNCLAIMED, partition
     node = image.node_id
     directory = partition.directory(node)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logdir.cluster.image import Image
-from logdir.decide.image.assignment import ClusterState, remedy
+from logdir.decide.image.still_assigned import ClusterState, remedy
 from logdir.decide.refusal import Why
 from logdir.errors import Problem
 from logdir.ids import TopicId

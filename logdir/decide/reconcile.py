@@ -2,13 +2,13 @@
 
 Every live replica is compared with the image. Only a removal that is proven stages with a deadline; a name that has
 another id now stages without one; mere absence stages nothing. What is wanted, in the ISR, or perhaps the last copy
-is never staged. An image speaks only of directories it is surely younger than. What was set aside and is wanted again
+is never staged. An image speaks only of directories it is surely younger than. What was staged and is wanted again
 loses its deadline. What would go is braked all together.
 
 The order: ids are given and deadlines taken first, then replicas are staged, by log dir and path. Each action stands
 for itself: stopping after any of them leaves less done, never something half done, and deciding again yields the rest.
 
-Not here: whether the image may be used (``trust``), doing it (``disk``), the look before a purge (``second_look``).
+Not here: whether the image may be used (``trust``), doing it (``disk``), the look before a purge (``purge_recheck``).
 
 Spec: design §2 law 1, §4, §11; KIP-516, "LeaderAndIsr", "Deletion", "Migration"; KIP-631, "Topic Identifiers";
 attacks A1, A2, A4, A25, A27, A38, A42, A43, A46.
@@ -20,20 +20,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
-from logdir.cluster.assignment import Claim, Says, claim
+from logdir.cluster.assignment import Assignment, AssignmentState, assignment_in
 from logdir.cluster.image import Image
 from logdir.decide import staging_limit
 from logdir.decide.candidate import (
     BROKEN_ID,
-    Wish,
+    StagingCandidate,
     against_age,
+    against_candidate,
     against_claim,
     against_log_dir,
-    against_wish,
-    wish_for,
+    candidate_for,
 )
 from logdir.decide.image.position import after_image
-from logdir.decide.image.trust import Standing, check_image
+from logdir.decide.image.trust import HostContext, check_image
 from logdir.decide.reconcile_action import Action, GiveId, StageReplica
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_untouched
 from logdir.decide.stage import StageRequest, stage_one
@@ -46,9 +46,9 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
-from logdir.observe.facts import Known, LogDirFacts, Replica, SetAside, identity_of
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica, identity_of
 
-_QUIET = frozenset((Says.WANTED, Says.UNSPOKEN, Says.ZERO_ID))
+_QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """Nothing follows; a zero id changes nothing (design §4)."""
 
 
@@ -58,17 +58,17 @@ class ReconcileRequest:
 
     image: Image
     now: Instant
-    standing: Standing
+    host_context: HostContext
     births: Mapping[tuple[str, str], int]
     """Wall-clock birth of live replicas, by log dir and path; of one that is not here nothing is done."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     protected: tuple[str, ...] = ()
     """Topic globs."""
     record: tuple[Count, ...] | None = None
-    """Of ``brake.highest``; ``None`` holds."""
+    """Of ``staging limit.highest``; ``None`` holds."""
     percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
-    """An operator has seen what the brake said."""
+    """An operator has seen what the staging limit said."""
     ahead: frozenset[tuple[str, str]] = frozenset()
     """Replicas whose log end or epoch is known to be beyond their other replicas', by log dir and path (A4)."""
 
@@ -90,7 +90,7 @@ class ReconcilePlan:
     """What would be staged if an operator confirmed it."""
     unseen: tuple[Problem, ...] = ()
     """Log dirs that could not be read: what lies there is neither confirmed nor staged (A27)."""
-    used: ControllerFile | None = None
+    last_applied: ControllerFile | None = None
     """To be made durable once every action is done, of a request if ``is_whole``; ``None``: write nothing."""
 
     @property
@@ -104,7 +104,7 @@ class ReconcilePlan:
 
 
 _Key = tuple[str | TopicId, int]
-_Nameless = tuple[Replica, Claim]
+_Nameless = tuple[Replica, Assignment]
 
 
 def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> ReconcilePlan:
@@ -117,20 +117,20 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
     Returns:
         Actions in the order they are to be done. Empty if the image was refused.
     """
-    image, standing = request.image, request.standing
+    image, host_context = request.image, request.host_context
     unseen = tuple(one.problem for one in facts if one.problem is not None)
-    distrust = check_image(image, facts, standing, request.now.wall_ms)
-    if distrust is not None:
+    rejection = check_image(image, facts, host_context, request.now.wall_ms)
+    if rejection is not None:
         return ReconcilePlan(
-            actions=(), refusals=(), refused=distrust.problem, holds_purges=distrust.holds_purges, unseen=unseen
+            actions=(), refusals=(), refused=rejection.problem, holds_purges=rejection.holds_purges, unseen=unseen
         )
     refusals: list[Refusal] = []
     usable = _usable(request, facts, refusals)
-    wishes, nameless = _compare(image, usable, refusals)
-    known = _known(facts, [(wish.replica, wish.said) for wish in wishes] + nameless)
+    candidates, nameless = _compare(image, usable, refusals)
+    known = _known(facts, [(candidate.replica, candidate.said) for candidate in candidates] + nameless)
     gives = _give_ids(request, known, nameless, refusals)
     holds = hold_what_is_wanted(image, facts, usable, refusals)
-    stages = _stages(request, known, wishes, refusals)
+    stages = _stages(request, known, candidates, refusals)
     verdict = staging_limit.judge(
         _what_goes(facts, stages),
         request.record,
@@ -138,7 +138,7 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
         percent=request.percent,
         is_confirmed=request.is_confirmed,
     )
-    braked = verdict.problem if isinstance(verdict, staging_limit.Braked) else None
+    braked = verdict.problem if isinstance(verdict, staging_limit.LimitExceeded) else None
     return ReconcilePlan(
         actions=(*gives, *holds, *(() if braked else stages)),
         refusals=tuple(refusals),
@@ -146,11 +146,11 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
         braked=braked,
         waiting=stages if braked else (),
         unseen=unseen,
-        used=after_image(
+        last_applied=after_image(
             image,
-            standing.used,
-            is_confirmed=standing.is_position_confirmed,
-            is_broker_running=standing.is_broker_running,
+            host_context.last_applied,
+            is_confirmed=host_context.is_position_confirmed,
+            is_broker_running=host_context.is_broker_running,
         ),
     )
 
@@ -160,7 +160,7 @@ def _usable(
 ) -> tuple[LogDirFacts, ...]:
     found = []
     for one in facts:
-        if one.problem is not None and not one.replicas and not one.set_aside:
+        if one.problem is not None and not one.replicas and not one.staged:
             continue  # it could not be read; the plan names it as unseen
         refusal = against_log_dir(request.image, one)
         if refusal is None:
@@ -172,28 +172,28 @@ def _usable(
 
 def _compare(
     image: Image, usable: Sequence[LogDirFacts], refusals: list[Refusal]
-) -> tuple[list[Wish], list[_Nameless]]:
-    wishes: list[Wish] = []
+) -> tuple[list[StagingCandidate], list[_Nameless]]:
+    candidates: list[StagingCandidate] = []
     nameless: list[_Nameless] = []
     for one in usable:
         for replica in one.replicas:
             if replica.kind is not Kind.LIVE or replica.topic == METADATA_TOPIC:
                 continue
-            said = claim(image, replica.topic, replica.topic_id, replica.partition)
+            said = assignment_in(image, replica.topic, replica.topic_id, replica.partition)
             if said.says in _QUIET:
                 continue
-            if said.says is Says.NO_ID:
+            if said.says is AssignmentState.NO_ID:
                 nameless.append((replica, said))
                 continue
-            wish = wish_for(image, one, replica, said)
-            if wish is None:
+            candidate = candidate_for(image, one, replica, said)
+            if candidate is None:
                 refusals.append(against_claim(replica, said))
             else:
-                wishes.append(wish)
-    return wishes, nameless
+                candidates.append(candidate)
+    return candidates, nameless
 
 
-def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Claim]]) -> Known:
+def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Assignment]]) -> ReplicaIndex:
     """Return what lies on all disks of the partitions that matter: of hundreds of thousands, few do."""
     keys: set[_Key] = set()
     for replica, one in said:
@@ -201,23 +201,23 @@ def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Claim]]) 
         if one.other_id is not None:
             keys.add((TopicId(one.other_id), replica.partition))
     if not keys:
-        return Known(())
-    return Known(
+        return ReplicaIndex(())
+    return ReplicaIndex(
         replace(
             disk,
             replicas=tuple(replica for replica in disk.replicas if not keys.isdisjoint(_keys(replica))),
-            set_aside=tuple(item for item in disk.set_aside if not keys.isdisjoint(_keys(item))),
+            staged=tuple(item for item in disk.staged if not keys.isdisjoint(_keys(item))),
         )
         for disk in facts
     )
 
 
-def _keys(item: Replica | SetAside) -> tuple[_Key, ...]:
+def _keys(item: Replica | StagedReplica) -> tuple[_Key, ...]:
     return tuple((known, item.partition) for known in (item.topic, item.topic_id) if known is not None)
 
 
 def _give_ids(
-    request: ReconcileRequest, known: Known, nameless: Sequence[_Nameless], refusals: list[Refusal]
+    request: ReconcileRequest, known: ReplicaIndex, nameless: Sequence[_Nameless], refusals: list[Refusal]
 ) -> tuple[GiveId, ...]:
     found = []
     for replica, said in nameless:
@@ -237,7 +237,9 @@ def _give_ids(
     return tuple(found)
 
 
-def _against_giving(request: ReconcileRequest, known: Known, replica: Replica, said: Claim) -> Refusal | None:
+def _against_giving(
+    request: ReconcileRequest, known: ReplicaIndex, replica: Replica, said: Assignment
+) -> Refusal | None:
     where = replica.log_dir, replica.path
     expected = "a replica without partition.metadata, and a request that gives it an id"
     if not request.image.assigns_ids:
@@ -252,51 +254,51 @@ def _against_giving(request: ReconcileRequest, known: Known, replica: Replica, s
     if twins:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in twins)
         return refuse(*where, Why.LIVE_TWIN, "one replica of its name", f"also {found}", "look at both")
-    staged = [one for one in known.set_aside(wanted, Kind.STAGED, Kind.PURGING) if one.topic_id == wanted.topic_id]
+    staged = [one for one in known.staged(wanted, Kind.STAGED, Kind.PURGING) if one.topic_id == wanted.topic_id]
     if staged:
         found = " and ".join(one.place for one in staged)
-        return refuse(*where, Why.STALE, "an id that was not set aside here before", found, "look at both")
+        return refuse(*where, Why.STALE, "an id that was not staged here before", found, "look at both")
     return against_age(request.image, replica, request.births)
 
 
 def _stages(
-    request: ReconcileRequest, known: Known, wishes: Sequence[Wish], refusals: list[Refusal]
+    request: ReconcileRequest, known: ReplicaIndex, candidates: Sequence[StagingCandidate], refusals: list[Refusal]
 ) -> tuple[StageReplica, ...]:
     found = []
-    for wish in wishes:
-        replica = wish.replica
+    for candidate in candidates:
+        replica = candidate.replica
         is_ahead = (replica.log_dir, replica.path) in request.ahead
         decided = (
             against_age(request.image, replica, request.births)
-            or against_wish(request.image, wish, known, is_ahead=is_ahead)
-            or stage_one(_asked(request, wish), known, wish.one, replica)
+            or against_candidate(request.image, candidate, known, is_ahead=is_ahead)
+            or stage_one(_asked(request, candidate), known, candidate.one, replica)
         )
         if isinstance(decided, Refusal):
             refusals.append(decided)
         else:
-            found.append(StageReplica(stage=decided, rule=wish.rule))
-    order = {wish.one.log_dir: number for number, wish in enumerate(wishes)}
+            found.append(StageReplica(stage=decided, rule=candidate.rule))
+    order = {candidate.one.log_dir: number for number, candidate in enumerate(candidates)}
     return tuple(sorted(found, key=lambda action: (order[action.log_dir], action.path)))
 
 
-def _asked(request: ReconcileRequest, wish: Wish) -> StageRequest:
+def _asked(request: ReconcileRequest, candidate: StagingCandidate) -> StageRequest:
     # A clock that is behind the cluster's must not make the word that staged it look newer than the staging (A2, A24).
     staged_at_ms = max(request.now.wall_ms, request.image.as_of_ms)
     return StageRequest(
         selected=(),
-        reason=wish.reason,
+        reason=candidate.reason,
         # Of a name with another id: mere absence of the old one, which sets no deadline (A4).
-        evidence=wish.said.evidence,
+        evidence=candidate.said.evidence,
         now=request.now._replace(wall_ms=staged_at_ms),
         delays=request.delays,
-        is_held=wish.is_held,
+        is_held=candidate.is_held,
         protected=request.protected,
         tiered_topics=request.image.tiered,
     )
 
 
-def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> staging_limit.Wish:
-    """Return all stagings as one wish, so that no part of them slips by the brake (A38)."""
+def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> staging_limit.StagingVolume:
+    """Return all stagings as one wish, so that no part of them slips by the staging limit (A38)."""
     going = {(action.log_dir, action.path) for action in stages}
     topics = {action.stage.marker.topic for action in stages}
     weak = {action.stage.marker.topic for action in stages if not staging_limit.is_strong(action.evidence)}
@@ -308,7 +310,7 @@ def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> 
                 live += 1
                 if replica.topic in weak and (replica.log_dir, replica.path) not in going:
                     staying.add(replica.topic)
-    return staging_limit.Wish(
+    return staging_limit.StagingVolume(
         partitions=len(stages),
         topics=len(topics),
         live=live,

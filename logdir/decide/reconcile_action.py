@@ -96,7 +96,7 @@ class GiveId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldStaged:
-    """Take the deadline from something set aside: its id is wanted again."""
+    """Take the deadline from something staged: its id is wanted again."""
 
     log_dir: str
     name: str

@@ -53,7 +53,7 @@ class Why(Enum):
     CLOSED = "closed"
     """Its disk failed a sync in this boot, or was away while the others lived on (A25)."""
     NAME_TOO_LONG = "name-too-long"
-    """What it would be called when set aside is longer than a file system takes."""
+    """What it would be called when staged is longer than a file system takes."""
     PURGING = "purging"
     FOREIGN = "foreign"
     NOT_FORMATTED = "not-formatted"
@@ -85,7 +85,7 @@ class Why(Enum):
     LOW_SPACE = "low-space"
     """The disk is nearly full, and a capture keeps the space that the broker would free."""
     STALE = "stale"
-    """It was asked for by an id that was set aside here before (A3)."""
+    """It was asked for by an id that was staged here before (A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def at(place: str, refusal: Refusal) -> Refusal:
     """Return a refusal of something staged, with the path where it lies: its work root may be beside the log dir.
 
     Args:
-        place: ``SetAside.place``.
+        place: ``StagedReplica.place``.
         refusal: As ``refuse`` makes it of a log dir and a path; one whose line names another file stays as it is.
     """
     if refusal.problem.path != f"{refusal.log_dir}/{refusal.path}":
@@ -169,11 +169,13 @@ def refuse_as(log_dir: str, path: str, why: Why, expected: str, found: str, fix:
     )
 
 
-def refuse_closed(log_dir: str, path: str, closed: Problem | None) -> Refusal | None:
+def refuse_quarantined(log_dir: str, path: str, quarantined: Problem | None) -> Refusal | None:
     """Return the refusal of anything on a disk of which nothing may be changed; ``None`` if it may."""
-    if closed is None:
+    if quarantined is None:
         return None
-    return Refusal(log_dir=log_dir, path=path, why=Why.CLOSED, problem=closed._replace(path=_joined(log_dir, path)))
+    return Refusal(
+        log_dir=log_dir, path=path, why=Why.CLOSED, problem=quarantined._replace(path=_joined(log_dir, path))
+    )
 
 
 def not_formatted(one: LogDirFacts) -> Problem | None:

@@ -1,4 +1,4 @@
-"""What to set aside: from what lies on all disks and one request to ordered actions, or refusals.
+"""What to staged: from what lies on all disks and one request to ordered actions, or refusals.
 
 Only proof of removal sets a deadline; a topic-id mismatch needs the stronger proof for that, else it waits for an
 operator. What an operator stages although the cluster assigns it here, and no other broker is in its ISR, or nothing is
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
 from logdir.decide import staging_limit
-from logdir.decide.image.assignment import ClusterState, Shared, Sharing, evidence_of, remedy, sharing_of
+from logdir.decide.image.still_assigned import ClusterState, Shared, Sharing, evidence_of, remedy, sharing_of
 from logdir.decide.refusal import (
     FINISH_MOVE,
     Refusal,
@@ -25,8 +25,8 @@ from logdir.decide.refusal import (
     is_protected,
     refuse,
     refuse_as,
-    refuse_closed,
     refuse_protected,
+    refuse_quarantined,
     refuse_untouched,
 )
 from logdir.decide.staged.deadline import DelayPolicy
@@ -35,8 +35,8 @@ from logdir.evidence import Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.formats.own.staging_limit_file import Count
-from logdir.names import METADATA_TOPIC, fits_set_aside
-from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
+from logdir.names import METADATA_TOPIC, fits_staged
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
 from logdir.reasons import Reason
 
 LATER = {
@@ -61,16 +61,16 @@ class StageRequest:
     now: Instant
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     is_held: bool = False
-    """Set aside without a deadline."""
+    """Staged without a deadline."""
     protected: tuple[str, ...] = ()
     """Topic globs."""
     tiered_topics: frozenset[str] = frozenset()
     """Of which the cluster says that they have remote storage."""
     record: tuple[Count, ...] | None = None
-    """Of ``brake.highest``; ``None`` holds."""
+    """Of ``staging limit.highest``; ``None`` holds."""
     percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
-    """An operator has seen what the brake said."""
+    """An operator has seen what the staging limit said."""
     cluster: ClusterState = field(default_factory=ClusterState)
     """What the cluster says; asked where an operator stages, who may stage what is still assigned here."""
     births: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class StagePlan:
     record: tuple[Count, ...] | None
     """To be made durable in every work root before the first action; ``None``: write nothing."""
     braked: Problem | None = None
-    """What the brake says; an operator may confirm it."""
+    """What the staging limit says; an operator may confirm it."""
     waiting: tuple[Stage, ...] = ()
     """What would be done if it were confirmed."""
     unseen: tuple[Problem, ...] = ()
@@ -115,7 +115,7 @@ class StagePlan:
 
 
 def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan:
-    """Decide what to set aside.
+    """Decide what to staged.
 
     Args:
         request: What is asked.
@@ -124,7 +124,7 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
     Returns:
         Actions and refusals; each selected replica is in one of them once.
     """
-    known = Known(facts)
+    known = ReplicaIndex(facts)
     actions: list[Stage] = []
     refusals: list[Refusal] = []
     by_place = {(one.log_dir, replica.path): (one, replica) for one in facts for replica in one.replicas}
@@ -142,21 +142,21 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
             actions.append(decided)
     unseen = tuple(one.problem for one in facts if one.problem is not None)
     verdict = staging_limit.judge(
-        _wish(request, facts, actions),
+        _volume(request, facts, actions),
         request.record,
         request.now,
         percent=request.percent,
         is_confirmed=request.is_confirmed,
     )
     match verdict:
-        case staging_limit.Released():
+        case staging_limit.WithinLimit():
             return StagePlan(
                 actions=tuple(actions),
                 refusals=tuple(refusals),
                 record=verdict.record if actions else None,
                 unseen=unseen,
             )
-        case staging_limit.Braked():
+        case staging_limit.LimitExceeded():
             return StagePlan(
                 actions=(),
                 refusals=tuple(refusals),
@@ -167,12 +167,14 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
             )
 
 
-def _wish(request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence[Stage]) -> staging_limit.Wish:
+def _volume(
+    request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence[Stage]
+) -> staging_limit.StagingVolume:
     going = {(action.log_dir, action.path) for action in actions}
     live = [replica for one in facts for replica in one.replicas if replica.kind is Kind.LIVE]
     staying = {replica.topic for replica in live if (replica.log_dir, replica.path) not in going}
     topics = {action.marker.topic for action in actions}
-    return staging_limit.Wish(
+    return staging_limit.StagingVolume(
         partitions=len(actions),
         topics=len(topics),
         live=len(live),
@@ -181,8 +183,8 @@ def _wish(request: StageRequest, facts: Sequence[LogDirFacts], actions: Sequence
     )
 
 
-def stage_one(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Stage | Refusal:
-    """Decide about one replica; the brake is not asked.
+def stage_one(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, replica: Replica) -> Stage | Refusal:
+    """Decide about one replica; the staging limit is not asked.
 
     Args:
         request: What is asked; what it selects does not matter.
@@ -191,7 +193,7 @@ def stage_one(request: StageRequest, known: Known, one: LogDirFacts, replica: Re
         replica: In it.
     """
     refusal = (
-        refuse_closed(replica.log_dir, replica.path, one.closed)
+        refuse_quarantined(replica.log_dir, replica.path, one.quarantined)
         or _against_evidence(request, replica)
         or _against_replica(request, known, one, replica)
     )
@@ -243,11 +245,11 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
             return None
         case _:
             return refuse(
-                *where, Why.NO_PROOF, "proof of removal for a deadline", "mere absence", "set it aside without one"
+                *where, Why.NO_PROOF, "proof of removal for a deadline", "mere absence", "stage it without one"
             )
 
 
-def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Refusal | None:
+def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, replica: Replica) -> Refusal | None:
     where = replica.log_dir, replica.path
     if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
@@ -257,10 +259,10 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
         return untouched
     if replica.inode is None:
         return refuse(*where, Why.NOT_THERE, "a replica that was looked at", "it was not", "look again")
-    if replica.strangers:
+    if replica.unexpected_entries:
         problem = Problem(
             "refused",
-            f"{replica.log_dir}/{replica.path}/{replica.strangers[0]}",
+            f"{replica.log_dir}/{replica.path}/{replica.unexpected_entries[0]}",
             "only regular files in a partition directory",
             "something else",
             "look at it and take it away; the replica is held until then",
@@ -270,13 +272,13 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
         return refuse(
             *where, Why.NO_NAME, "a topic name in partition.metadata", "none", "write the true name back first"
         )
-    if not fits_set_aside(replica.topic_id, replica.topic, replica.partition):
+    if not fits_staged(replica.topic_id, replica.topic, replica.partition):
         problem = Problem(
             "name-too-long",
             f"{replica.log_dir}/{replica.path}",
             "a topic id to call it by, or a topic name that fits under deleting/",
             f"no id, and {len(replica.topic)} characters",
-            "its broker gives it an id from inter.broker.protocol.version 2.8 on; set it aside then",
+            "its broker gives it an id from inter.broker.protocol.version 2.8 on; stage it then",
         )
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NAME_TOO_LONG, problem=problem)
     if is_protected(replica.topic, request.protected):

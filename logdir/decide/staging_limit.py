@@ -1,4 +1,4 @@
-"""The brake: no more than a tenth of a broker's partitions is set aside within 24 hours unless a person says so.
+"""The staging limit: no more than a tenth of a broker's partitions is staged within 24 hours unless a person says so.
 
 Counted over all disks together. One topic may always go. A topic all of whose local replicas would go needs the
 stronger proof: that its id was removed, not only that something did not name it. What is a copy of something live
@@ -7,7 +7,7 @@ stronger proof: that its id was removed, not only that something did not name it
 The record of each work root is read, and the highest wins; one that is missing or unreadable holds. What was counted is
 forgotten after 24 hours by a clock the kernel calls synchronised, and by no other.
 
-Not here: the file (``formats.brake_file``), reading and writing it (``disk.brake``).
+Not here: the file (``formats.own.staging_limit_file``), reading and writing it (``disk.record.staging_limit``).
 
 Spec: design §2 law 1, §3.3; attacks A4, A38.
 """
@@ -34,8 +34,8 @@ STRONG = frozenset({
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What would be set aside in one decision."""
+class StagingVolume:
+    """What would be staged in one decision."""
 
     partitions: int
     topics: int
@@ -47,14 +47,14 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class WithinLimit:
     """It may go, once the record is durable in every work root."""
 
     record: tuple[Count, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Braked:
+class LimitExceeded:
     """It waits until an operator confirms it."""
 
     problem: Problem
@@ -62,7 +62,7 @@ class Braked:
     """To be written if it differs, so that what had no instant begins to age; ``None``: write nothing."""
 
 
-Verdict = Released | Braked
+Verdict = WithinLimit | LimitExceeded
 
 
 def is_strong(evidence: Evidence) -> bool:
@@ -71,7 +71,7 @@ def is_strong(evidence: Evidence) -> bool:
 
 
 def is_counted(evidence: Evidence) -> bool:
-    """Whether setting aside on this evidence takes anything from view."""
+    """Whether staging on this evidence takes anything from view."""
     return not (isinstance(evidence, Removed) and evidence.proof is Proof.PUBLISHED_COPY)
 
 
@@ -143,17 +143,17 @@ def _fitting(counts: Sequence[Count]) -> tuple[Count, ...]:
 
 
 def judge(
-    wish: Wish,
+    volume: StagingVolume,
     record: tuple[Count, ...] | None,
     now: Instant,
     *,
     percent: int = DEFAULT_PERCENT,
     is_confirmed: bool = False,
 ) -> Verdict:
-    """Say whether what would be set aside may be.
+    """Say whether what would be staged may be.
 
     Args:
-        wish: What would be.
+        volume: What would be.
         record: Of ``highest``.
         now: This moment.
         percent: ``reconcile.max.staged.percent``, 0 to 100.
@@ -163,38 +163,40 @@ def judge(
         The record to write first, or why it waits.
     """
     counted = () if record is None else recent(record, now)
-    if not is_counted(wish.evidence) or wish.partitions == 0:
-        return Released(record=_fitting(counted))
-    new = Count(instant_ms=now.wall_ms if _is_trusted(now) else 0, partitions=wish.partitions, topics=wish.topics)
+    if not is_counted(volume.evidence) or volume.partitions == 0:
+        return WithinLimit(record=_fitting(counted))
+    new = Count(instant_ms=now.wall_ms if _is_trusted(now) else 0, partitions=volume.partitions, topics=volume.topics)
     if not is_confirmed:
-        problem = _against(wish, record, counted, percent)
+        problem = _against(volume, record, counted, percent)
         if problem is not None:
-            return Braked(problem=problem, record=None if record is None else _fitting(counted))
-    return Released(record=_fitting(tuple(sorted((*counted, new)))))
+            return LimitExceeded(problem=problem, record=None if record is None else _fitting(counted))
+    return WithinLimit(record=_fitting(tuple(sorted((*counted, new)))))
 
 
-def _against(wish: Wish, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int) -> Problem | None:
+def _against(
+    volume: StagingVolume, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int
+) -> Problem | None:
     fix = "look at the plan, then say --even-over-limit"
     if record is None:
-        return Problem("refused", SETTING, "a brake.json in every work root", "one missing or unreadable", fix)
-    if wish.whole_topics and not is_strong(wish.evidence):
+        return Problem("refused", SETTING, "a staging-limit.json in every work root", "one missing or unreadable", fix)
+    if volume.whole_topics and not is_strong(volume.evidence):
         return Problem(
             "refused",
             SETTING,
             "proof that the topic id was removed, where all local replicas of a topic go",
-            f"none for {', '.join(wish.whole_topics)}",
+            f"none for {', '.join(volume.whole_topics)}",
             fix,
         )
     before = sum(count.partitions for count in counted)
     # What went within the window was live at its start; without it the share would shrink with each staging.
-    allowed = (wish.live + before) * percent // 100
-    is_one_topic = wish.topics + sum(count.topics for count in counted) <= 1
-    if before + wish.partitions > allowed and not is_one_topic:
+    allowed = (volume.live + before) * percent // 100
+    is_one_topic = volume.topics + sum(count.topics for count in counted) <= 1
+    if before + volume.partitions > allowed and not is_one_topic:
         return Problem(
             "refused",
             SETTING,
-            f"at most {allowed} partitions set aside within 24 hours ({percent} %), or one topic",
-            f"{wish.partitions} more after {before}",
+            f"at most {allowed} partitions staged within 24 hours ({percent} %), or one topic",
+            f"{volume.partitions} more after {before}",
             fix,
         )
     return None

@@ -1,11 +1,11 @@
 """Strays: what lies on the disks and the metadata does not claim, and what is missing for a proof that it may go.
 
 A view of ``reconcile``: of live replicas it says what reconciling would do and why not, and beside them it judges what
-brokers set aside themselves (``-stray``, ``-delete``) and ``-future`` directories of partitions that nobody wants.
+brokers staged themselves (``-stray``, ``-delete``) and ``-future`` directories of partitions that nobody wants.
 Silence proves nothing: what is merely not named is *unproven*, what nothing is said of is *unknown*, and neither ever
 carries a proof.
 
-Not here: doing anything about them (``reconcile``), what was set aside by us (``deadline``), unknown entries (law 7).
+Not here: doing anything about them (``reconcile``), what was staged by us (``deadline``), unknown entries (law 7).
 
 Spec: design §4, §6 ``strays``; kafka-behaviour §3.2, §3.3, §3.4; KIP-631, "Topic Identifiers"; attacks A1, A2, A4, A20,
 A27, A42, A43, A46.
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from logdir.cluster.assignment import Claim, Says, claim
+from logdir.cluster.assignment import Assignment, AssignmentState, assignment_in
 from logdir.cluster.image import Certainty, Image
-from logdir.decide.candidate import against_age, against_claim, against_log_dir, against_wish, wish_for
+from logdir.decide.candidate import against_age, against_candidate, against_claim, against_log_dir, candidate_for
 from logdir.decide.image.trust import check_image
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import Rule, StageReplica
@@ -30,7 +30,7 @@ from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
-from logdir.observe.facts import Known, LogDirFacts, Replica, identity_of
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
 from logdir.reasons import Reason
 
 
@@ -38,9 +38,9 @@ class State(Enum):
     """How far it is proven that something is not wanted."""
 
     PROVEN = "proven"
-    """Its removal was seen: of a live one, reconciling sets it aside with a deadline."""
+    """Its removal was seen: of a live one, reconciling stages it with a deadline."""
     HELD = "held"
-    """Its name has another id: reconciling sets it aside without a deadline."""
+    """Its name has another id: reconciling stages it without a deadline."""
     REFUSED = "refused"
     """Its removal was seen, and something else keeps us from touching it."""
     UNPROVEN = "unproven"
@@ -50,12 +50,12 @@ class State(Enum):
     LEAVING = "leaving"
     """A stock broker renamed it to ``-delete`` and removes it soon after its start."""
     WANTED = "wanted"
-    """A stock broker set it aside, the metadata claims it, and no live copy lies on the disks that answer."""
+    """A stock broker stage it, the metadata claims it, and no live copy lies on the disks that answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
-    """One directory that the metadata does not claim, or that a broker set aside though it does."""
+    """One directory that the metadata does not claim, or that a broker staged though it does."""
 
     log_dir: str
     path: str
@@ -69,17 +69,17 @@ class Stray:
     age_ms: int | None
     """Since the oldest of its files was written; ``None`` if that is not known."""
     state: State
-    says: Says
+    says: AssignmentState
     """What the image says of it."""
     evidence: Evidence
     """What that proves; ``Unknown`` where the image does not speak about this directory."""
     reason: Reason | None = None
-    """Why it would be set aside."""
+    """Why it would be staged."""
     rule: Rule | None = None
     missing: Problem | None = None
     """What is missing for a proof, or speaks against touching it."""
     undo_until_ms: int | None = None
-    """If reconciling set it aside now: until when that could surely be undone."""
+    """If reconciling stage it now: until when that could surely be undone."""
     is_tiered: bool = field(default=False, metadata={"json": "tiered"})
     """Its local log is not the whole topic (A33)."""
 
@@ -104,7 +104,7 @@ class StrayView:
     """Log dirs that were not compared."""
 
 
-_CLAIMED: Final = frozenset((Says.WANTED, Says.ZERO_ID, Says.NO_ID))
+_CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
 """Given to this node; what has no id to compare is not a stray for that reason alone (design §11)."""
 _IN_DOUBT: Final = frozenset(
     (Why.TOO_YOUNG, Why.LAST_COPY, Why.CONFLICT, Why.STALE, Why.NO_PROOF, Why.NO_EVIDENCE, Why.WANTED)
@@ -139,10 +139,10 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest:
         latest: Of a metadata log: to its end, which may not all be committed; ``None``: it is not known.
     """
     uncommitted = _uncommitted(request.image)
-    standing = request.standing
-    strict = check_image(request.image, facts, standing, request.now.wall_ms)
+    host_context = request.host_context
+    strict = check_image(request.image, facts, host_context, request.now.wall_ms)
     # An image that is old, or of which nothing is remembered, shows what is not claimed, and proves nothing.
-    asked = replace(request, standing=replace(standing, is_position_confirmed=True, max_age_ms=_ANY_AGE_MS))
+    asked = replace(request, host_context=replace(host_context, is_position_confirmed=True, max_age_ms=_ANY_AGE_MS))
     plan = plan_reconcile(asked, facts)
     if plan.refused is not None:
         return StrayView(refused=plan.refused, unseen=plan.unseen)
@@ -190,8 +190,8 @@ def _uncommitted(image: Image) -> Problem | None:
     return Problem("not-committed", image.origin, expected, found, _TELL_QUORUM)
 
 
-def _said(image: Image, replica: Replica) -> Claim:
-    return claim(image, _name(replica), replica.topic_id, replica.partition)
+def _said(image: Image, replica: Replica) -> Assignment:
+    return assignment_in(image, _name(replica), replica.topic_id, replica.partition)
 
 
 def _name(replica: Replica) -> str | None:
@@ -220,7 +220,7 @@ class _Judge:
         latest: Image | None,
     ) -> None:
         self._request, self._image, self._unplaced, self._latest = request, request.image, unplaced, latest
-        self._known = Known(facts)
+        self._known = ReplicaIndex(facts)
         self._unread = ", ".join(one.log_dir for one in facts if one.problem is not None)
         self._stages = {
             (action.log_dir, action.path): action
@@ -255,7 +255,7 @@ class _Judge:
             undo_until_ms=None,
         )
 
-    def _row(self, replica: Replica, said: Claim, state: State) -> Stray:
+    def _row(self, replica: Replica, said: Assignment, state: State) -> Stray:
         birth_ms = self._request.births.get((replica.log_dir, replica.path))
         topic = replica.topic
         start, first = replica.checkpoints.log_start, replica.first_offset
@@ -274,7 +274,7 @@ class _Judge:
             is_tiered=topic in self._image.tiered or (start is not None and first is not None and start < first),
         )
 
-    def _unknown(self, replica: Replica, said: Claim) -> Stray:
+    def _unknown(self, replica: Replica, said: Assignment) -> Stray:
         found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
         missing = refuse(replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "ask another source")
         return replace(self._row(replica, said, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
@@ -288,8 +288,8 @@ class _Judge:
         state = State.REFUSED if is_proven else State.UNPROVEN
         return replace(row, state=state, evidence=evidence, missing=refusal.problem)
 
-    def _live(self, replica: Replica, said: Claim) -> Stray:
-        if said.says is Says.UNSPOKEN:
+    def _live(self, replica: Replica, said: Assignment) -> Stray:
+        if said.says is AssignmentState.NOT_COVERED:
             return self._unknown(replica, said)
         row = self._row(replica, said, State.UNPROVEN)
         action = self._stages.get((replica.log_dir, replica.path))
@@ -307,12 +307,12 @@ class _Judge:
 
     def _refusal_of(self, replica: Replica) -> Refusal | None:
         found = self._refusals.get((replica.log_dir, replica.path))
-        if found is not None or not replica.strangers:
+        if found is not None or not replica.unexpected_entries:
             return found
-        return self._refusals.get((replica.log_dir, f"{replica.path}/{replica.strangers[0]}"))
+        return self._refusals.get((replica.log_dir, f"{replica.path}/{replica.unexpected_entries[0]}"))
 
-    def _future(self, replica: Replica, said: Claim) -> Stray:
-        if said.says is Says.UNSPOKEN:
+    def _future(self, replica: Replica, said: Assignment) -> Stray:
+        if said.says is AssignmentState.NOT_COVERED:
             return self._unknown(replica, said)
         expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
         missing = refuse(replica.log_dir, replica.path, Why.FUTURE, expected, found, FINISH_MOVE)
@@ -320,24 +320,24 @@ class _Judge:
         # Its partition may be gone, and a broker promotes the copy all the same (A13).
         return replace(row, missing=missing.problem, evidence=_without_proof(said.evidence))
 
-    def _leaving(self, replica: Replica, said: Claim) -> Stray:
+    def _leaving(self, replica: Replica, said: Assignment) -> Stray:
         if self._is_lost(replica, said):
             return self._wanted(replica, said)
         return replace(self._row(replica, said, State.LEAVING), evidence=_without_proof(said.evidence))
 
-    def _is_lost(self, replica: Replica, said: Claim) -> bool:
+    def _is_lost(self, replica: Replica, said: Assignment) -> bool:
         return isinstance(said.evidence, Present) and not self._live_of(replica)
 
     def _live_of(self, replica: Replica) -> tuple[Replica, ...]:
         return self._known.replicas(replace(identity_of(replica), topic=_name(replica)), Kind.LIVE)
 
-    def _wanted(self, replica: Replica, said: Claim) -> Stray:
+    def _wanted(self, replica: Replica, said: Assignment) -> Stray:
         later = None if self._latest is None else _said(self._latest, replica)
         if later is not None and not isinstance(later.evidence, Present):
             return self._not_known(replica, later)
         if self._image.certainty is Certainty.LOCAL:
             return replace(self._row(replica, said, _unsure(replica)), missing=self._unplaced)
-        expected, found = "a live replica of what the cluster wants here", "only what a broker set aside"
+        expected, found = "a live replica of what the cluster wants here", "only what a broker staged"
         fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"
@@ -345,7 +345,7 @@ class _Judge:
         missing = refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, fix)
         return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
 
-    def _not_known(self, replica: Replica, later: Claim) -> Stray:
+    def _not_known(self, replica: Replica, later: Assignment) -> Stray:
         """Say of what was wanted, and by the end of the local log is no more, that neither is known."""
         expected = "a word of the quorum on what the log holds"
         found = f"not known since offset {self._image.offset}: wanted by then, and behind it {later.says.value}"
@@ -353,9 +353,9 @@ class _Judge:
         row = self._row(replica, later, _unsure(replica))
         return replace(row, evidence=_without_proof(later.evidence), missing=missing)
 
-    def _stray(self, one: LogDirFacts, replica: Replica, said: Claim) -> Stray:
+    def _stray(self, one: LogDirFacts, replica: Replica, said: Assignment) -> Stray:
         """Judge what a broker called stray by what is known now; it may have been wrong (A1)."""
-        if said.says is Says.UNSPOKEN:
+        if said.says is AssignmentState.NOT_COVERED:
             return self._unknown(replica, said)
         if self._is_lost(replica, said):
             return self._wanted(replica, said)
@@ -367,17 +367,17 @@ class _Judge:
             return self._refused(
                 row, refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, "compare both")
             )
-        wish = wish_for(self._image, one, replica, said)
-        if wish is None or wish.is_held:
+        candidate = candidate_for(self._image, one, replica, said)
+        if candidate is None or candidate.is_held:
             return self._refused(row, against_claim(replica, said))
-        refusal = against_age(self._image, replica, self._request.births) or against_wish(
-            self._image, wish, self._known, is_ahead=False
+        refusal = against_age(self._image, replica, self._request.births) or against_candidate(
+            self._image, candidate, self._known, is_ahead=False
         )
         if refusal is None and replica.topic is not None and is_protected(replica.topic, self._request.protected):
             refusal = refuse_protected(replica.log_dir, replica.path, replica.topic, self._request.protected)
         if refusal is not None:
             return self._refused(row, refusal)
-        return replace(row, reason=Reason.STRAY, rule=wish.rule)
+        return replace(row, reason=Reason.STRAY, rule=candidate.rule)
 
 
 def _unsure(replica: Replica) -> State:

@@ -10,7 +10,7 @@ begins with all of it. The ``.tmp`` of a file that is Kafka's may be Kafka's, an
 Repeatable; a second run changes nothing, and what the first removed need not be durable: the next removes it again.
 
 Not here: the one way in, which looks at adoptions first (``recovery``); layouts half changed (``relayout``) and disks
-half barred (``bar``), which know their own way on and back.
+half blocked (``start_block``), which know their own way on and back.
 
 Spec: design §2 laws 2, 3, §3.3; attacks A8, A11, A17.
 """
@@ -26,7 +26,7 @@ from logdir.disk.kernel.small_file import TEMPORARY
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.relayout_metadata import NEW_METADATA
 from logdir.disk.replica.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, LogDirError, Problem
 from logdir.formats.own import (
     controller_file,
@@ -45,7 +45,7 @@ _BEGUN = tuple(
     file.FILE_NAME + TEMPORARY
     for file in (start_block_file, staging_limit_file, controller_file, heartbeat_file, layout_file, quarantine_file)
 )
-"""What ``small_file`` and ``bar`` write before it gets its name, of files that are ours alone."""
+"""What ``small_file`` and ``start_block`` write before it gets its name, of files that are ours alone."""
 _NEVER_STAGED = frozenset((Kind.LIVE, Kind.DELETE, Kind.STRAY))
 """What lies in a log dir: a marker there is of a stage that was cut off before its rename."""
 
@@ -62,7 +62,7 @@ class Recovered:
     """What could not be looked at or held something unexpected, by its absolute path; it is as it was."""
 
 
-def recover(site: Site) -> Recovered:
+def recover(open_dir: OpenLogDir) -> Recovered:
     """Finish or undo what an interruption left in one log dir; the owner lock and every lock of the broker are held.
 
     Returns:
@@ -75,57 +75,57 @@ def recover(site: Site) -> Recovered:
     unmarked: list[str] = []
     dropped: list[str] = []
     troubled: list[Problem] = []
-    with calling(site.top):
+    with calling(open_dir.top):
         # What a killed process had renamed is seen, but may not be durable; what is decided on it here, and by all who
         # come after, may be before it is.
-        with syncing(site.top):
-            site.top.sync_disk()
-        for directory in (site.top, site.work):
+        with syncing(open_dir.top):
+            open_dir.top.sync_disk()
+        for directory in (open_dir.top, open_dir.work):
             _clear_begun(directory, _BEGUN)
-        for path, parent, name in _never_staged(site, lambda path, error: _note(site, troubled, path, error)):
+        for path, parent, name in _never_staged(open_dir, lambda path, error: _note(open_dir, troubled, path, error)):
             try:
                 if _unmark(parent, name):
                     unmarked.append(path)
             except (LogDirError, OSError) as error:
-                _note(site, troubled, path, error)
-        for name in site.incoming.names():
+                _note(open_dir, troubled, path, error)
+        for name in open_dir.incoming.names():
             try:
-                if _drop_unfinished(site, name):
+                if _drop_unfinished(open_dir, name):
                     dropped.append(f"incoming/{name}")
             except (LogDirError, OSError) as error:
-                _note(site, troubled, f"incoming/{name}", error)
-        for name in site.deleting.names():
+                _note(open_dir, troubled, f"incoming/{name}", error)
+        for name in open_dir.deleting.names():
             try:
-                _forget_new_marker(site.deleting, name)
+                _forget_new_marker(open_dir.deleting, name)
             except (LogDirError, OSError) as error:
-                _note(site, troubled, f"deleting/{name}", error)
+                _note(open_dir, troubled, f"deleting/{name}", error)
     return Recovered(unmarked=tuple(unmarked), dropped=tuple(dropped), troubled=tuple(troubled))
 
 
-def _never_staged(site: Site, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
+def _never_staged(open_dir: OpenLogDir, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
     """Yield (path, its parent, its name) of every directory a stage may have begun with, in both layouts.
 
     Args:
-        site: The log dir.
+        open_dir: The log dir.
         note: Told of an entry of it that cannot be looked at; the others are yielded all the same.
 
     Raises:
         OSError: the log dir cannot be listed.
     """
-    for name in site.top.names():
+    for name in open_dir.top.names():
         try:
-            yield from _never_staged_at(site, name)
+            yield from _never_staged_at(open_dir, name)
         except OSError as error:
             note(name, error)
 
 
-def _never_staged_at(site: Site, name: str) -> Iterator[tuple[str, Directory, str]]:
+def _never_staged_at(open_dir: OpenLogDir, name: str) -> Iterator[tuple[str, Directory, str]]:
     found = classify(name, Type.DIRECTORY, Place.TOP)
     if isinstance(found, Named):
-        if found.kind in _NEVER_STAGED and site.top.stat(name).type is Type.DIRECTORY:
-            yield name, site.top, name
-    elif found is Inside.PREFIX and site.top.stat(name).type is Type.DIRECTORY:
-        with site.top.open(name) as prefix:
+        if found.kind in _NEVER_STAGED and open_dir.top.stat(name).type is Type.DIRECTORY:
+            yield name, open_dir.top, name
+    elif found is Inside.PREFIX and open_dir.top.stat(name).type is Type.DIRECTORY:
+        with open_dir.top.open(name) as prefix:
             for inner in prefix.names():
                 within = classify(inner, Type.DIRECTORY, Place.PREFIX, name)
                 is_meant = isinstance(within, Named) and within.kind in _NEVER_STAGED
@@ -133,8 +133,8 @@ def _never_staged_at(site: Site, name: str) -> Iterator[tuple[str, Directory, st
                     yield f"{name}/{inner}", prefix, inner
 
 
-def _note(site: Site, troubled: list[Problem], path: str, error: LogDirError | OSError) -> None:
-    troubled.append(trouble(site.path_of(path), error))
+def _note(open_dir: OpenLogDir, troubled: list[Problem], path: str, error: LogDirError | OSError) -> None:
+    troubled.append(trouble(open_dir.path_of(path), error))
 
 
 def _clear_begun(directory: Directory, names: Iterable[str]) -> None:
@@ -165,11 +165,11 @@ def _forget_new_marker(deleting: Directory, name: str) -> None:
             directory.unlink(NEW_MARKER)
 
 
-def _drop_unfinished(site: Site, name: str) -> bool:
+def _drop_unfinished(open_dir: OpenLogDir, name: str) -> bool:
     parts = parse_work_dir(name)
-    if parts is None or parts.mark == "ready" or site.incoming.stat(name).type is not Type.DIRECTORY:
+    if parts is None or parts.mark == "ready" or open_dir.incoming.stat(name).type is not Type.DIRECTORY:
         return False
-    with site.incoming.open(name) as directory:
+    with open_dir.incoming.open(name) as directory:
         try:
             marker = read_marker(directory)
         except FormatError:
@@ -191,5 +191,5 @@ def _drop_unfinished(site: Site, name: str) -> bool:
                 directory.sync()
         if FILE_NAME in names:
             directory.unlink(FILE_NAME)
-    site.incoming.remove(name)
+    open_dir.incoming.remove(name)
     return True

@@ -60,7 +60,7 @@ class StockForm(Enum):
     OF_4_1 = "4.1"
     """What it says."""
     OF_4_3 = "4.3"
-    """And without the metadata of a record a bar in front of its payload all the same."""
+    """And without the metadata of a record a start block in front of its payload all the same."""
 
 
 _BEFORE_3_8: Final = frozenset((StockForm.OF_3_6, StockForm.OF_3_7))

@@ -4,7 +4,7 @@ The oldest modification time of the files in a directory: Kafka writes ``partiti
 it makes one. The kernel's own birth time is not to be had with the standard library; a directory without files counts
 from its own last change.
 
-Not here: what follows from an age (``decide.wish``).
+Not here: what follows from an age (``decide.candidate``).
 
 Spec: attacks A1.
 """

@@ -48,12 +48,12 @@ _OURS = (
     WORK_ROOT_FILE,
     "layout.json",
     "heartbeat.json",
-    "bar.json",
-    "suspect.json",
+    "start-block.json",
+    "quarantine.json",
     "controller.json",
-    "brake.json",
+    "staging-limit.json",
     "history.jsonl",
-    "logdird-bar.txt",
+    "logdird-start-block.txt",
 )
 KNOWN_FILES = frozenset(name + tail for name in _KAFKA + _OURS for tail in ("", ".tmp"))
 """Plain files at the top of a log dir or work root that Kafka or we keep there."""

@@ -39,12 +39,12 @@ class Replica:
     checkpoints: Checkpoints
     problems: tuple[str, ...] = ()
     """As in an inventory."""
-    strangers: tuple[str, ...] = ()
+    unexpected_entries: tuple[str, ...] = ()
     """What in it is no regular file: it is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class StagedReplica:
     """A directory under ``deleting/`` or ``incoming/``."""
 
     log_dir: str
@@ -99,10 +99,10 @@ class LogDirFacts:
     """Kafka's ``.kafka_cleanshutdown``: all its logs were cleanly closed, and a broker will trust their indexes."""
     checkpoint_problem: Problem | None = None
     """A checkpoint file that is not in its form."""
-    closed: Problem | None = None
+    quarantined: Problem | None = None
     """Why nothing of it may be changed, though it can be read: it failed a sync in this boot, or it was away."""
     replicas: tuple[Replica, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    staged: tuple[StagedReplica, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +114,12 @@ class Identity:
     partition: int
 
 
-def identity_of(replica: Replica | SetAside) -> Identity:
+def identity_of(replica: Replica | StagedReplica) -> Identity:
     """Return by what a replica is known."""
     return Identity(topic=replica.topic, topic_id=replica.topic_id, partition=replica.partition)
 
 
-class Known:
+class ReplicaIndex:
     """What lies on all disks, found by name or id; thousands are asked for at once."""
 
     def __init__(self, facts: Iterable[LogDirFacts]) -> None:
@@ -129,26 +129,26 @@ class Known:
             facts: Of every log dir; what is found comes in their order.
         """
         self._replicas: dict[_Key, list[tuple[int, Replica]]] = {}
-        self._set_aside: dict[_Key, list[tuple[int, SetAside]]] = {}
+        self._staged: dict[_Key, list[tuple[int, StagedReplica]]] = {}
         number = 0
         for one in facts:
             for replica in one.replicas:
                 number += 1
                 for key in _keys(identity_of(replica)):
                     self._replicas.setdefault(key, []).append((number, replica))
-            for item in one.set_aside:
+            for item in one.staged:
                 number += 1
                 for key in _keys(identity_of(item)):
-                    self._set_aside.setdefault(key, []).append((number, item))
+                    self._staged.setdefault(key, []).append((number, item))
 
     def replicas(self, identity: Identity, *kinds: Kind) -> tuple[Replica, ...]:
         """Return the replicas of a partition on all disks, of these kinds."""
         found = dict(pair for key in _keys(identity) for pair in self._replicas.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
 
-    def set_aside(self, identity: Identity, *kinds: Kind) -> tuple[SetAside, ...]:
-        """Return what is set aside, or on its way in, of a partition on all disks."""
-        found = dict(pair for key in _keys(identity) for pair in self._set_aside.get(key, ()))
+    def staged(self, identity: Identity, *kinds: Kind) -> tuple[StagedReplica, ...]:
+        """Return what is staged, or on its way in, of a partition on all disks."""
+        found = dict(pair for key in _keys(identity) for pair in self._staged.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
 
 

@@ -24,7 +24,7 @@ from logdir.ids import TopicId
 from logdir.names import HIDDEN_WORK_ROOT, DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
 from logdir.observe import replica as contents
 from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE, META_PROPERTIES
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.observe.outside import BESIDE
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
@@ -36,7 +36,7 @@ NO_PERMISSION = "no-permission"
 """As in an inventory."""
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _IN_LOG_DIR = frozenset(kind.value for kind in (Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
-_SET_ASIDE = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
+_STAGED = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
 _UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 _Offsets = Mapping[str, Mapping[TopicPartition, int]]
 
@@ -99,7 +99,7 @@ def _look(
         has_clean_marker=_is_there(CLEAN_MARKER, top),
         checkpoint_problem=checkpoint_problem,
         replicas=replicas,
-        set_aside=tuple(_set_aside(log_dir, top, entry) for entry in entries if entry.kind in _SET_ASIDE),
+        staged=tuple(_staged_replica(log_dir, top, entry) for entry in entries if entry.kind in _STAGED),
     )
 
 
@@ -192,14 +192,14 @@ def _strangers(directory: int) -> tuple[str, ...]:
 
 def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_opened: bool) -> Replica:
     inode: int | None = None
-    strangers: tuple[str, ...] = ()
+    unexpected_entries: tuple[str, ...] = ()
     problems = entry.problems
     if is_opened and _UNTOUCHED.isdisjoint(problems):
         try:
             with ExitStack() as stack:
                 directory = _open(entry.name, top, stack)
                 inode = os.fstat(directory).st_ino
-                strangers = _strangers(directory)
+                unexpected_entries = _strangers(directory)
         except OSError:
             # Its name stays taken, whether it just went away or cannot be opened.
             problems = tuple(sorted({*problems, "unreadable"}))
@@ -221,7 +221,7 @@ def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_open
         first_offset=entry.first_offset,
         checkpoints=Checkpoints(**said),
         problems=problems,
-        strangers=strangers,
+        unexpected_entries=unexpected_entries,
     )
 
 
@@ -237,7 +237,7 @@ def _id(text: str | None) -> TopicId | None:
     return None if text is None else TopicId.parse_any(text)
 
 
-def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
+def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
     name = entry.name.rpartition("/")[2]
     inode: int | None = None
     marker: ReplicaMarker | None = None
@@ -254,8 +254,10 @@ def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
                 directory = _open_in_work_root(roots, top, entry.name, stack)
             inode = os.fstat(directory).st_ino
             marker = _marker(directory, path)
-            if strangers := _strangers(directory):
-                problem = _held(f"{path}/{strangers[0]}", "only regular files", "something else", "held: take it away")
+            if unexpected_entries := _strangers(directory):
+                problem = _held(
+                    f"{path}/{unexpected_entries[0]}", "only regular files", "something else", "held: take it away"
+                )
     except FormatError as error:
         problem = error.problem()
         problem = problem._replace(fix=problem.fix or BY_HAND)
@@ -265,7 +267,7 @@ def _set_aside(log_dir: str, top: int, entry: Entry) -> SetAside:
         problem = _held(path, "a directory that can be read", error.strerror or str(error), "held: look at it")
     if marker is not None and inode != marker.birth_inode:
         problem = _held(path, f"a marker of inode {inode}", f"{marker.birth_inode}: a copy, or of another disk")
-    return SetAside(
+    return StagedReplica(
         log_dir=log_dir,
         name=name,
         kind=Kind(entry.kind),

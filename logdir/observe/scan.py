@@ -100,18 +100,18 @@ def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tu
 
 
 def _true_identity(
-    barred: meta_properties.MetaProperties, directory: int
+    blocked: meta_properties.MetaProperties, directory: int
 ) -> tuple[meta_properties.MetaProperties, tuple[str, ...]]:
-    """Return the identity of a log dir as it is without its bar; without node id where that cannot be told."""
+    """Return the identity of a log dir as it is without its start block; without node id where that cannot be told."""
     from logdir.formats.own import start_block_file
 
     try:
         file = start_block_file.parse(replica.read_small(start_block_file.FILE_NAME, directory))
-        if start_block_file.barred(file.original) == replica.read_small(META_PROPERTIES, directory):
+        if start_block_file.blocked(file.original) == replica.read_small(META_PROPERTIES, directory):
             return meta_properties.parse(file.original), ()
     except (OSError, FormatError):
         pass
-    return barred._replace(node_id=None), ("meta-properties-malformed",)
+    return blocked._replace(node_id=None), ("meta-properties-malformed",)
 
 
 def _utf8(text: str | None) -> str | None:

@@ -240,9 +240,9 @@ class _Adopting:
         row = _row(action, ItemState.UNDONE)
         # One disk that gave up may hold a replica that speaks against the next adoption.
         if not self.sick:
-            site = self.broker.site_of(action.log_dir)
-            with sick_disks(self.problems, self.sick, site):
-                row = after(row, disk_adopt.adopt(site, self._item(action), self.broker.sites))
+            open_dir = self.broker.site_of(action.log_dir)
+            with sick_disks(self.problems, self.sick, open_dir):
+                row = after(row, disk_adopt.adopt(open_dir, self._item(action), self.broker.open_dirs))
         return {action.place: row}
 
     def _item(self, action: AdoptHere) -> AdoptItem:

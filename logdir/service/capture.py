@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from logdir.decide import capture as rule
-from logdir.decide.capture import CAPTURABLE, Capture, CapturePlan, Room, plan_capture
+from logdir.decide.capture import CAPTURABLE, Capture, CapturePlan, CaptureRoom, plan_capture
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -24,11 +24,11 @@ from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.service.batch.unlocked import each
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, refused
 from logdir.service.report.selection import nothing_selected
-from logdir.service.report.staged import set_aside
+from logdir.service.report.staged import staged_replicas
 from logdir.worker import operations
 from logdir.worker.look import NOTHING, Deep
 from logdir.worker.port import Port
@@ -119,16 +119,16 @@ def _there(facts: tuple[LogDirFacts, ...]) -> tuple[Replica, ...]:
     return tuple(replica for one in facts for replica in one.replicas if replica.kind in CAPTURABLE)
 
 
-def _rooms(broker: OpenBroker) -> Mapping[str, Room]:
+def _rooms(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
     rooms = {}
-    for site in broker.sites:
+    for open_dir in broker.open_dirs:
         try:
-            with told(site.log_dir):
-                space = site.top.space()
+            with map_os_errors(open_dir.log_dir):
+                space = open_dir.top.space()
         except LogDirSuspectError as error:
             broker.ports.note(error)
             continue
-        rooms[site.log_dir] = Room(
+        rooms[open_dir.log_dir] = CaptureRoom(
             free_bytes=space.free_bytes,
             total_bytes=space.total_bytes,
             free_inodes=space.free_inodes,
@@ -140,7 +140,7 @@ def _rooms(broker: OpenBroker) -> Mapping[str, Room]:
 def _deadlines(broker: OpenBroker) -> Mapping[tuple[str, str | None], int]:
     """Return until when everything staged may be had back, by log dir and path: of an earlier capture it is earlier."""
     found: dict[tuple[str, str | None], int] = {}
-    for item in set_aside(broker.look(NOTHING), None, Kind.STAGED):
+    for item in staged_replicas(broker.look(NOTHING), None, Kind.STAGED):
         if item.marker is not None and item.marker.delay_ms is not None:
             found[item.log_dir, item.path] = item.marker.staged_at_ms + item.marker.delay_ms
     return found

@@ -209,7 +209,7 @@ def _image(
             source,
             named,
             host.facts,
-            host.used,
+            host.last_applied,
             now_ms=now_ms,
             is_broker_running=True,
         )
@@ -219,11 +219,11 @@ def _image(
                 raise ConfigError((blank,))
             notes.append(blank)  # of a young cluster: nothing is wrong with that
             return None
-        standing = desired.standing(max_age_ms=ANY_AGE_MS, is_position_confirmed=True)
-        distrust = check_image(desired.image, host.facts, standing, now_ms)
-        if distrust is not None:
+        host_context = desired.host_context(max_age_ms=ANY_AGE_MS, is_position_confirmed=True)
+        rejection = check_image(desired.image, host.facts, host_context, now_ms)
+        if rejection is not None:
             source_read(desired.image)
-            raise refused_by(distrust.problem)
+            raise refused_by(rejection.problem)
     except LogDirError as error:
         if is_asked:
             raise

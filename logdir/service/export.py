@@ -17,7 +17,7 @@ from logdir.disk.replica.outcome import Outcome
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import BY_HAND
-from logdir.observe.facts import SetAside
+from logdir.observe.facts import StagedReplica
 from logdir.service.batch.unlocked import each
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import Reporter
@@ -52,7 +52,7 @@ class ExportPlanned:
     items: tuple[ItemResult, ...]
     """Those that would be copied, with whether their places do; then those that are refused."""
     problems: tuple[Problem, ...]
-    staged: tuple[SetAside, ...]
+    staged: tuple[StagedReplica, ...]
     """Of the items that would be copied."""
     into: str
     is_empty: bool = False
@@ -99,12 +99,12 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
     return [*rows, *shown.items[len(shown.staged) :]], [*shown.problems, *problems]
 
 
-def _item(into: str, item: SetAside) -> ItemResult:
+def _item(into: str, item: StagedReplica) -> ItemResult:
     says = f"copy at {_destination(into, item)}, {item.log_bytes} bytes in its segments"
     return item_of(item, ItemState.PLANNED, says)
 
 
-def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[ItemResult]]:
+def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], list[ItemResult]]:
     """Return what has one name of its own there, and refusals of the rest."""
     taken = Counter((item.topic, item.partition) for item in items)
     good, refusals = [], []
@@ -122,22 +122,22 @@ def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[ItemRes
     return good, refused(refusals)
 
 
-def _destination(into: str, item: SetAside) -> str:
+def _destination(into: str, item: StagedReplica) -> str:
     return os.path.join(into, f"{item.topic}-{item.partition}")
 
 
 def _forbidden(broker: OpenBroker) -> tuple[str, ...]:
     named = broker.named
     own_log = () if named.metadata_log_dir is None else (named.metadata_log_dir,)
-    return (*named.log_dirs, *own_log, *(one.work.path for one in broker.sites))
+    return (*named.log_dirs, *own_log, *(one.work.path for one in broker.open_dirs))
 
 
-def _placed(broker: OpenBroker, into: str, item: SetAside, row: ItemResult) -> ItemResult:
+def _placed(broker: OpenBroker, into: str, item: StagedReplica, row: ItemResult) -> ItemResult:
     """Return a planned row, refused where no copy can be made at its place."""
     problem = place_problem(_destination(into, item), _forbidden(broker))
     return row if problem is None else replace(row, state=ItemState.REFUSED, says=_UNDONE, problem=problem)
 
 
-def _exporting(broker: OpenBroker, into: str, item: SetAside) -> Callable[[Port], Outcome]:
+def _exporting(broker: OpenBroker, into: str, item: StagedReplica) -> Callable[[Port], Outcome]:
     destination, forbidden = _destination(into, item), _forbidden(broker)
     return lambda port: port.run_at(export_copy, item.path, destination, forbidden)

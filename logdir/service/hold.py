@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from logdir.decide.refusal import Refusal, at, refuse_closed
+from logdir.decide.refusal import Refusal, at, refuse_quarantined
 from logdir.disk.replica import staging
 from logdir.disk.replica.outcome import Outcome
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import SetAside
+from logdir.observe.facts import StagedReplica
 from logdir.service.batch.unlocked import each
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import Reporter
@@ -32,7 +32,7 @@ class HoldPlanned:
     items: tuple[ItemResult, ...]
     """Those that are held, then those that are refused."""
     problems: tuple[Problem, ...]
-    staged: tuple[SetAside, ...]
+    staged: tuple[StagedReplica, ...]
     """Of the items that are held."""
     is_empty: bool = False
     """Nothing was selected."""
@@ -73,10 +73,10 @@ def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[l
     return [*rows, *shown.items[count:]], problems
 
 
-def _closed(broker: OpenBroker, item: SetAside) -> Refusal | None:
-    closed = refuse_closed(item.log_dir, f"deleting/{item.name}", broker.closed.get(item.log_dir))
-    return None if closed is None else at(item.place, closed)
+def _closed(broker: OpenBroker, item: StagedReplica) -> Refusal | None:
+    quarantined = refuse_quarantined(item.log_dir, f"deleting/{item.name}", broker.quarantined.get(item.log_dir))
+    return None if quarantined is None else at(item.place, quarantined)
 
 
-def _holding(item: SetAside) -> Callable[[Port], Outcome]:
+def _holding(item: StagedReplica) -> Callable[[Port], Outcome]:
     return lambda port: port.run_at(staging.hold, item.name)

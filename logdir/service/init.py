@@ -22,7 +22,7 @@ from logdir.disk.kernel.small_file import read_file
 from logdir.disk.locks import OwnerLock, hold_all
 from logdir.disk.record import controller, heartbeat, staging_limit
 from logdir.disk.root import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import Candidate, InitPlan, plan_init, require_no_stock_broker
 from logdir.disk.root.reserve import RESERVE_BYTES
 from logdir.disk.root.work_root import open_log_dir, open_root, open_work_root
@@ -33,8 +33,8 @@ from logdir.observe.classify import OWNER_LOCK
 from logdir.observe.mounts import identity_at
 from logdir.service.log_dirs.config import require_distinct, require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
-from logdir.service.log_dirs.os_errors import told, told_or_closed
-from logdir.service.log_dirs.quarantine import closed_of, keep_in_mind, require_none_closed
+from logdir.service.log_dirs.os_errors import map_os_errors, map_os_errors_or_quarantine
+from logdir.service.log_dirs.quarantine import keep_in_mind, quarantine_of, require_none_quarantined
 from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest, accepted_of, skipped_of
 from logdir.service.report.json_form import HIDDEN
@@ -150,7 +150,7 @@ def plan(asked: InitRequest) -> InitPlanned:
     errors: list[LogDirError] = []
     for log_dir in named.log_dirs:
         try:
-            with told(log_dir):
+            with map_os_errors(log_dir):
                 one = plan_init(
                     disk,
                     log_dir,
@@ -189,49 +189,49 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, 
         LockHeldError: a broker runs, where an ``owner.lock`` is to be put back.
         LogDirError: a log dir does not take it, and none was made by then.
     """
-    owned: dict[str, Site] = {}
-    closed: dict[str, Problem] = {}
+    owned: dict[str, OpenLogDir] = {}
+    quarantined: dict[str, Problem] = {}
     spent: list[Problem] = []
-    lockless: dict[str, Site] = {}
+    lockless: dict[str, OpenLogDir] = {}
     disk = HostDisk()
 
     def close_returned() -> None:
-        with told(shown.plans[0].log_dir):
-            found = closed_of(tuple((lockless | owned).values()), shown.accepted)
-        require_none_closed({log_dir: why for log_dir, why in found.items() if log_dir not in shown.without})
-        closed.update(found)
+        with map_os_errors(shown.plans[0].log_dir):
+            found = quarantine_of(tuple((lockless | owned).values()), shown.accepted)
+        require_none_quarantined({log_dir: why for log_dir, why in found.items() if log_dir not in shown.without})
+        quarantined.update(found)
 
     with ExitStack() as stack:
         for one in shown.plans:
-            with told_or_closed(one.log_dir, shown.without, closed.__setitem__):
+            with map_os_errors_or_quarantine(one.log_dir, shown.without, quarantined.__setitem__):
                 if one.is_whole and not one.lacks:  # somebody may be working there
                     owned[one.log_dir] = _own(stack, disk, one.log_dir)
                 elif one.lacks == (OWNER_LOCK,):  # nothing is put back on a disk whose sync failed
-                    lockless[one.log_dir] = stack.enter_context(open_root(disk, one.log_dir)).site
+                    lockless[one.log_dir] = stack.enter_context(open_root(disk, one.log_dir)).open_dir
         close_returned()
         for one in shown.plans:
-            if one.lacks and one.log_dir not in closed:
-                with told_or_closed(one.log_dir, shown.without, closed.__setitem__):
+            if one.lacks and one.log_dir not in quarantined:
+                with map_os_errors_or_quarantine(one.log_dir, shown.without, quarantined.__setitem__):
                     owned[one.log_dir] = _put_back(stack, disk, one)
                 close_returned()
         made: dict[str, WorkRootItem] = {}
         try:
             for one in shown.plans:
-                if one.log_dir not in closed:
-                    with told_or_closed(one.log_dir, shown.without, closed.__setitem__):
+                if one.log_dir not in quarantined:
+                    with map_os_errors_or_quarantine(one.log_dir, shown.without, quarantined.__setitem__):
                         made[one.log_dir] = _make(stack, disk, one, owned)
-            refill([site for log_dir, site in owned.items() if log_dir not in closed], spent)
+            refill([open_dir for log_dir, open_dir in owned.items() if log_dir not in quarantined], spent)
         except LogDirError as error:
             if all(one.is_whole for one in made.values()):
                 raise
             spent.append(error.problem())  # beside it stands what was made by then
         finally:
-            keep_in_mind(disk.failed, tuple(owned.values()), closed)
+            keep_in_mind(disk.failed, tuple(owned.values()), quarantined)
     work_roots = tuple(made.get(one.log_dir) or _planned(one, ItemState.UNDONE) for one in shown.plans)
-    return work_roots, (*shown.problems, *closed.values(), *spent)
+    return work_roots, (*shown.problems, *quarantined.values(), *spent)
 
 
-def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, Site]) -> WorkRootItem:
+def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, OpenLogDir]) -> WorkRootItem:
     done = init.init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
     if plan.log_dir not in owned:
         owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
@@ -244,15 +244,15 @@ def _planned(plan: InitPlan, state: ItemState) -> WorkRootItem:
     return WorkRootItem.of(plan, state, first.kind, first.path, plan.passed)
 
 
-def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> Site:
-    site = stack.enter_context(open_root(disk, log_dir)).site
-    if not isinstance(site.work, HostDirectory):
-        raise TypeError(f"no directory of this host: {site.work!r}")
-    stack.enter_context(OwnerLock.take(site.work))
-    return site
+def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> OpenLogDir:
+    open_dir = stack.enter_context(open_root(disk, log_dir)).open_dir
+    if not isinstance(open_dir.work, HostDirectory):
+        raise TypeError(f"no directory of this host: {open_dir.work!r}")
+    stack.enter_context(OwnerLock.take(open_dir.work))
+    return open_dir
 
 
-def _put_back(stack: ExitStack, disk: HostDisk, plan: InitPlan) -> Site:
+def _put_back(stack: ExitStack, disk: HostDisk, plan: InitPlan) -> OpenLogDir:
     """Put back what a whole work root lacks, and own it.
 
     A process of ours may still hold an ``owner.lock`` that was removed. It changes nothing any more once its batch is
@@ -267,18 +267,18 @@ def _put_back(stack: ExitStack, disk: HostDisk, plan: InitPlan) -> Site:
         work = held.enter_context(open_work_root(disk, plan.candidates[0].kind, plan.log_dir, top))
         works = {plan.log_dir: work}
         held.enter_context(hold_all(disk, [plan.log_dir], works=works, now_boottime_ms=clock.boottime_ms()))
-        with told(work.path):
+        with map_os_errors(work.path):
             init.put_back_missing(work, top.own_stat().owner)
         return _own(stack, disk, plan.log_dir)
 
 
-def _begin(site: Site) -> None:
-    """Write what is first of each file, or fold the heartbeat forward; that comes last, and the brake before it."""
-    has_counted = read_file(site.work, staging_limit_file.FILE_NAME) is not None
-    has_lived = read_file(site.work, heartbeat_file.FILE_NAME) is not None
+def _begin(open_dir: OpenLogDir) -> None:
+    """Write each file's first content, or fold the heartbeat forward, which comes last."""
+    has_counted = read_file(open_dir.work, staging_limit_file.FILE_NAME) is not None
+    has_lived = read_file(open_dir.work, heartbeat_file.FILE_NAME) is not None
     # What is lost from a root that has been used stays lost: it holds until an operator confirms.
-    if not has_counted and not has_lived and not site.deleting.names():
-        if read_file(site.work, controller_file.FILE_NAME) is None:
-            controller.begin(site)
-        staging_limit.begin(site)
-    heartbeat.begin(site, read_instant())
+    if not has_counted and not has_lived and not open_dir.deleting.names():
+        if read_file(open_dir.work, controller_file.FILE_NAME) is None:
+            controller.begin(open_dir)
+        staging_limit.begin(open_dir)
+    heartbeat.begin(open_dir, read_instant())

@@ -17,26 +17,27 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from logdir.decide.layout import relayout as rule
-from logdir.decide.layout.action import Decision, Seen, TakeToNames
+from logdir.decide.layout.action import Decision, LayoutView, MoveToTopicNames
 from logdir.disk.batch_loop import Held
 from logdir.disk.record import start_block
-from logdir.disk.record.start_block import BarState
+from logdir.disk.record.start_block import StartBlockState
 from logdir.errors import RefusedError
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
 from logdir.observe.named_file import read_named
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import told
-from logdir.service.log_dirs.quarantine import require_none_closed
+from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.quarantine import require_none_quarantined
 from logdir.service.report.layout_result import LayoutResult, LayoutVerb, result_of
 from logdir.service.report.reporter import Reporter
 
 KEPT: Final = """\
 What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
-  in each log dir: bar.json (the true meta.properties), logdird-bar.txt (the same for people), layout.json (how far)
+  in each log dir: layout.json (how far), start-block.json (the true meta.properties), logdird-start-block.txt (the same
+  for people)
   in a replica whose partition.metadata was missing or strange: relayout.json (what it was)
-  once the log dirs are barred no broker can start until logdirctl layout rollback"""
+  once the log dirs are blocked no broker can start until logdirctl layout rollback"""
 """For the operator, before the first change."""
 _MAX_PLAN_BYTES: Final = 1 << 32
 """A step takes some 300."""
@@ -101,7 +102,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
             found="no answer",
             fix="mend it, or take the others back with logdirctl layout rollback",
         )
-    seen = look_all(broker.sites, broker.run_at)
+    seen = look_all(broker.open_dirs, broker.run_at)
     decision = _decide(asked, seen)
     is_first = all(one.file is None for one in seen)
     is_idle = asked.verb is LayoutVerb.ROLLBACK and is_first and _is_untouched(broker, decision)
@@ -117,7 +118,7 @@ def prepare(broker: OpenBroker) -> None:
         RefusedError: one may not be changed; nothing was.
         LogDirError: as ``OpenBroker.recover``: a broker runs, for one.
     """
-    require_none_closed(broker.closed)
+    require_none_quarantined(broker.quarantined)
     broker.recover()
 
 
@@ -137,11 +138,11 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
     @contextmanager
     def hold() -> Iterator[Held]:
         with broker.batch() as held:
-            require_none_closed(broker.closed)  # one may have failed meanwhile
+            require_none_quarantined(broker.quarantined)  # one may have failed meanwhile
             yield held
 
-    decision = _decide(shown.request, look_all(broker.sites, broker.run_at))
-    report = carry_out(broker.sites, decision, hold, reporter=reporter, run_at=broker.run_at)
+    decision = _decide(shown.request, look_all(broker.open_dirs, broker.run_at))
+    report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, run_at=broker.run_at)
     return result_of(
         shown.request.verb,
         decision,
@@ -152,7 +153,7 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
     )
 
 
-def _decide(asked: LayoutRequest, seen: Sequence[Seen]) -> Decision:
+def _decide(asked: LayoutRequest, seen: Sequence[LayoutView]) -> Decision:
     confirmed = asked.is_even_if_file_missing
     match asked.verb:
         case LayoutVerb.CHECK:
@@ -177,7 +178,7 @@ def _given(asked: LayoutRequest) -> PlanDocument:
 
 def _is_untouched(broker: OpenBroker, decision: Decision) -> bool:
     """Whether no log dir says that a change of layout ever began."""
-    if any(isinstance(action, TakeToNames) for action in decision.actions):
+    if any(isinstance(action, MoveToTopicNames) for action in decision.actions):
         return False
-    with told(broker.named.log_dirs[0]):
-        return start_block.state(broker.sites) is BarState.OPEN
+    with map_os_errors(broker.named.log_dirs[0]):
+        return start_block.state(broker.open_dirs) is StartBlockState.NONE

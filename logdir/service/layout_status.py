@@ -13,16 +13,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
-from logdir.decide.layout.action import Seen
+from logdir.decide.layout.action import LayoutView
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.record import start_block
-from logdir.disk.record.start_block import BarState
+from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.layout_view import look
 from logdir.disk.root.open_log_dir import OpenTop
 from logdir.disk.root.work_root import open_log_dir
 from logdir.errors import LayoutFileMissingError, LogDirError, Problem, WorkRootInsideError
 from logdir.formats.own.layout_file import LayoutState
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import connected
 from logdir.service.log_dirs.request import BrokerRequest
 
@@ -35,9 +35,9 @@ class LogDirLayout:
     """One log dir."""
 
     log_dir: str
-    seen: Seen | None = None
+    seen: LayoutView | None = None
     """``None``: it cannot be looked at."""
-    bar: BarState | None = None
+    start_block: StartBlockState | None = None
     problem: Problem | None = None
 
     @property
@@ -97,7 +97,7 @@ class StatusNext(Enum):
 class BrokerStart(Enum):
     """Whether a broker can start on the log dirs."""
 
-    BARRED = "barred"
+    SET = "blocked"
     """A start block keeps every broker out."""
     UNKNOWN = "unknown"
     """Not every log dir can be looked at."""
@@ -152,7 +152,7 @@ class LayoutStatus:
             return StatusNext.UNINSTALL
         states = {one.state for one in found}
         is_lost = any(one.seen is not None and one.seen.is_under_ids and one.state is None for one in found)
-        if is_lost or states != {None} or any(one.bar is not BarState.OPEN for one in found):
+        if is_lost or states != {None} or any(one.start_block is not StartBlockState.NONE for one in found):
             return StatusNext.ROLLBACK
         return StatusNext.INVENTORY
 
@@ -160,10 +160,10 @@ class LayoutStatus:
     def start(self) -> BrokerStart:
         """Whether a broker can start."""
         found = self.log_dirs
-        # A bar.json alone keeps no broker out: the node id in meta.properties does.
-        if any(one.bar is BarState.BARRED for one in found):
-            return BrokerStart.BARRED
-        if not found or any(one.bar is None for one in found):
+        # A start-block.json alone keeps no broker out: the node id in meta.properties does.
+        if any(one.start_block is StartBlockState.SET for one in found):
+            return BrokerStart.SET
+        if not found or any(one.start_block is None for one in found):
             return BrokerStart.UNKNOWN
         if any(one.layout in ("mixed", "topic-id") for one in found):
             return BrokerStart.UNDER_IDS
@@ -190,28 +190,36 @@ def look_at(log_dir: str) -> LogDirLayout:
     """Look at one log dir."""
     with ExitStack() as stack:
         try:
-            with told(log_dir):
+            with map_os_errors(log_dir):
                 one = OpenTop(log_dir, stack.enter_context(open_log_dir(HostDisk(), log_dir)))
-                return LogDirLayout(log_dir=log_dir, seen=look(one), bar=start_block.state([one]))
+                return LogDirLayout(log_dir=log_dir, seen=look(one), start_block=start_block.state([one]))
         except LogDirError as error:
             return LogDirLayout(log_dir=log_dir, problem=error.problem())
 
 
 def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
     """Return what is wrong with the start block of these log dirs, and with what is to stop no broker."""
-    barred = [one.log_dir for one in known if one.bar is BarState.BARRED]
-    if barred:
-        if len(barred) == len(known):
+    blocked = [one.log_dir for one in known if one.start_block is StartBlockState.SET]
+    if blocked:
+        if len(blocked) == len(known):
             return []
         fix = "go on with what was cut off, or logdirctl layout rollback"
-        return [Problem("half-barred", ", ".join(barred), "a bar in every log dir, or in none", "one in these", fix)]
+        return [
+            Problem(
+                "start-block-partial",
+                ", ".join(blocked),
+                "a start block in every log dir, or in none",
+                "one in these",
+                fix,
+            )
+        ]
     problems = []
-    # Of one log dir alone, half a bar is a bar.json beside a meta.properties that is true.
-    if begun := [one.log_dir for one in known if one.bar is BarState.HALF]:
-        expected = "a bar in every log dir, or no bar.json"
-        found = "bar.json in these, and no meta.properties that is barred: they keep no broker out"
+    # Of one log dir alone, half a start block is a start-block.json beside a meta.properties that is true.
+    if begun := [one.log_dir for one in known if one.start_block is StartBlockState.PARTIAL]:
+        expected = "a start block in every log dir, or no start-block.json"
+        found = "start-block.json in these, and no meta.properties that is blocked: they keep no broker out"
         fix = "go on with what was cut off, or logdirctl layout rollback"
-        problems.append(Problem("bar-begun", ", ".join(begun), expected, found, fix))
+        problems.append(Problem("start-block-begun", ", ".join(begun), expected, found, fix))
     for one in known:
         if one.seen is not None and one.seen.inside and one.state not in _NOT_READ:
             expected = "no part of a work root in a log dir on which a stock broker is to start"

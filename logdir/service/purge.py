@@ -19,13 +19,13 @@ from logdir.disk.record import heartbeat
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import SetAside
+from logdir.observe.facts import StagedReplica
 from logdir.service.batch.purge_batches import purge_all
-from logdir.service.batch.purge_recheck import NO_OVERRIDES, Looking, PurgeOverrides
+from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, refused
 from logdir.service.report.staged import ALL, Selection, item_of, nothing_staged, selected
@@ -84,7 +84,7 @@ class PurgePlanned:
     problems: tuple[Problem, ...]
     plan: PurgePlan | None
     """``None``: the selector found nothing."""
-    looking: Looking | None
+    looking: Rechecking | None
     asked: PurgeRequest
     has_staged: bool
     """Something is staged."""
@@ -118,7 +118,7 @@ def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
             has_staged=False,
             is_whole=all(one.problem is None for one in facts),
         )
-    looking = Looking(asked.source, asked.overrides, broker, facts)
+    looking = Rechecking(asked.source, asked.overrides, broker, facts)
     unread = [one.problem for one in facts if one.problem is not None]
     made = plan_purge(_request(asked, broker, now, looking), staged)
     # What is not due was not asked for, unless it was named.
@@ -159,12 +159,12 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
     return purge_all(broker, planned, rates, reporter, against=shown.looking.against)
 
 
-def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Looking) -> rule.PurgeRequest:
+def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rechecking) -> rule.PurgeRequest:
     beats = {}
-    for site in broker.sites:
+    for open_dir in broker.open_dirs:
         try:
-            with told(site.work.path):
-                beats[site.log_dir] = heartbeat.read(site)
+            with map_os_errors(open_dir.work.path):
+                beats[open_dir.log_dir] = heartbeat.read(open_dir)
         except LogDirSuspectError as error:
             broker.ports.note(error)
     return rule.PurgeRequest(
@@ -172,13 +172,13 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Loo
         heartbeats=beats,
         is_early=asked.overrides.is_even_if_early,
         includes_held=asked.includes_held,
-        closed=broker.closed,
+        quarantined=broker.quarantined,
         look=looking.look,
         facts=looking.facts,
     )
 
 
-def _kept(plan: PurgePlan, items: Sequence[SetAside]) -> list[ItemResult]:
+def _kept(plan: PurgePlan, items: Sequence[StagedReplica]) -> list[ItemResult]:
     """Say of each replica that is left why."""
     by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
     rows = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logdir.decide import staging_limit as brake_rule
+from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.document import DocumentPlan, plan_document
 from logdir.decide.image.position import highest
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
@@ -77,7 +77,7 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         LogDirError: the source cannot be read.
     """
     running = False if is_stopped else broker.ports.is_running()
-    used = highest(broker.on_all(controller.read_records))
+    last_applied = highest(broker.on_all(controller.read_records))
     facts = broker.look(NOTHING)
     now_ms = max(0, read_instant().wall_ms)
     desired = broker.ports.apart(
@@ -86,7 +86,7 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         source,
         broker.named,
         facts,
-        used,
+        last_applied,
         now_ms=now_ms,
         is_broker_running=running,
     )
@@ -114,16 +114,18 @@ def decide(
         desired: What its cluster says.
         policy: What the operator said.
         facts: Of every log dir, those in doubt opened.
-        is_counted: The brake spoke, and counted, of all of this before.
+        is_counted: The staging limit spoke, and counted, of all of this before.
     """
     request = ReconcileRequest(
         image=desired.image,
         now=read_instant(),
-        standing=desired.standing(max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed),
+        host_context=desired.host_context(
+            max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed
+        ),
         births=broker.ports.births_of(in_doubt(desired.image, facts)),
         delays=policy.delays,
         protected=policy.protected,
-        record=brake_rule.highest(broker.on_all(staging_limit.read_records)),
+        record=limit_rule.highest(broker.on_all(staging_limit.read_records)),
         percent=policy.percent,
         is_confirmed=policy.is_confirmed or is_counted,
     )

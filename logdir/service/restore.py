@@ -188,8 +188,8 @@ class _Restoring:
     def _restore(self, action: Restore) -> Mapping[_Place, ItemResult]:
         row = _restored(action, ItemState.UNDONE)
         if action.log_dir not in self.sick:
-            site = self.broker.site_of(action.log_dir)
-            with sick_disks(self.problems, self.sick, site):
+            open_dir = self.broker.site_of(action.log_dir)
+            with sick_disks(self.problems, self.sick, open_dir):
                 row = after(row, self.broker.ports.port(action.log_dir).run_at(staging.restore, _item(action)))
         return {(action.log_dir, action.name): row}
 

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Final
 
 from logdir.decide import stage as rule
-from logdir.decide import staging_limit as brake_rule
+from logdir.decide import staging_limit as limit_rule
 from logdir.decide.selector import Selector, parse, select
 from logdir.decide.stage import Stage, StagePlan, plan_stage
 from logdir.decide.staged.deadline import DelayPolicy
@@ -35,7 +35,7 @@ from logdir.reasons import Reason
 from logdir.service.cluster.cluster_state import cluster_with_own_logs, require_source
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import sick_disks, told
+from logdir.service.log_dirs.os_errors import map_os_errors, sick_disks
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, after, refused
 from logdir.service.report.selection import nothing_selected
@@ -106,7 +106,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
         delays=asked.delays,
         is_held=asked.is_held,
         protected=asked.protected,
-        record=brake_rule.highest(broker.on_all(staging_limit.read_records)),
+        record=limit_rule.highest(broker.on_all(staging_limit.read_records)),
         is_confirmed=asked.is_even_over_limit,
         cluster=cluster_with_own_logs(asked.source, broker, facts),
         births=broker.ports.births_of(chosen),
@@ -166,20 +166,20 @@ class _Work:
     sick: set[str] = field(default_factory=set)
     batches: Batches = field(default_factory=staging.batches)
     is_counted: bool = False
-    """The brake has counted all of them."""
+    """The staging limit has counted all of them."""
     braked: StagePlan | None = None
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
-        """Look and decide again about what is left; the brake's record is made durable first."""
+        """Look and decide again about what is left; the staging limit's record is made durable first."""
         facts = self.broker.look(Deep(selector=self.selector.text))
         again = replace(self.request, selected=tuple(left), now=read_instant())
         if self.is_counted:
-            # The brake spoke, and counted, of all of them before the first.
+            # The staging limit spoke, and counted, of all of them before the first.
             again = replace(again, is_confirmed=True)
         plan = plan_stage(again, facts)
         if not self.is_counted:
             if plan.record is not None:
-                with told("brake.json of every work root"):
+                with map_os_errors("staging-limit.json of every work root"):
                     self.broker.write_all(partial(staging_limit.write_record, record=plan.record))
             if plan.braked is not None:
                 self.braked = plan
@@ -246,10 +246,10 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
 def _stage(
     broker: OpenBroker, log_dir: str, actions: Sequence[Stage], problems: list[Problem], sick: set[str]
 ) -> list[ItemResult]:
-    site = broker.site_of(log_dir)
+    open_dir = broker.site_of(log_dir)
     items = [staging.StageItem(path=action.path, marker=action.marker) for action in actions]
     outcomes: tuple[Outcome, ...] = ()
-    with sick_disks(problems, sick, site):
+    with sick_disks(problems, sick, open_dir):
         outcomes = broker.ports.port(log_dir).run_at(staging.stage, items)
     if len(outcomes) < len(actions):
         # Of a disk that gave up in the middle nobody knows what was done: the next look tells.

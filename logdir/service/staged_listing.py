@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from logdir.clock import Instant
-from logdir.decide.image.assignment import Assigned, assignment_of
 from logdir.decide.image.position import highest
+from logdir.decide.image.still_assigned import Assigned, assignment_of
 from logdir.decide.refusal import refuse_marker
 from logdir.decide.selector import Selector, parse
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
@@ -20,7 +20,7 @@ from logdir.decide.staged.purge_recheck import against_purge
 from logdir.decide.staged.restore import class_of
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import controller, heartbeat
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import ForeignLogDirError, LogDirError, NoWorkRootError, Problem
 from logdir.evidence import Evidence
 from logdir.formats.own.controller_file import ControllerFile
@@ -28,19 +28,19 @@ from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.classify import WORK_ROOT_FILE
-from logdir.observe.facts import Known, SetAside
+from logdir.observe.facts import ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
 from logdir.service.batch.purge_recheck import Looked, recheck
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.host import unformatted
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import BrokerPorts, connected
-from logdir.service.log_dirs.quarantine import closed_of
+from logdir.service.log_dirs.quarantine import quarantine_of
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.selection import nothing_selected
-from logdir.service.report.staged import set_aside
+from logdir.service.report.staged import staged_replicas
 from logdir.worker.look import NOTHING
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
@@ -77,7 +77,7 @@ class StagedItem:
     @classmethod
     def of(
         cls,
-        item: SetAside,
+        item: StagedReplica,
         state: str,
         why: str,
         undo_until_ms: int | None = None,
@@ -130,7 +130,7 @@ class StagedListing:
     """Every log dir and every work root was read."""
     is_root_missing: bool = field(metadata=HIDDEN)
     """A log dir has no work root that is whole."""
-    restorable: SetAside | None = field(metadata=HIDDEN)
+    restorable: StagedReplica | None = field(metadata=HIDDEN)
     """The first replica that a restore takes back without an override."""
     cluster_id: str | None
     """Of the log dirs; ``None`` where they do not all name one."""
@@ -158,12 +158,12 @@ def list_staged(asked: StagedListingRequest) -> StagedListing:
 
 def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerPorts) -> StagedListing:
     facts = ports.look(NOTHING)
-    items = set_aside(facts, selector, *_KINDS)
+    items = staged_replicas(facts, selector, *_KINDS)
     unread = [one.log_dir for one in facts if one.problem is not None]
     roots, now = read_roots(ports, unread), read_instant()
     # Nothing staged asks nothing of the cluster.
-    looked = recheck(asked.source, ports, facts, roots.used, is_past_needed=True) if items else None
-    known = Known(facts)
+    looked = recheck(asked.source, ports, facts, roots.last_applied, is_past_needed=True) if items else None
+    known = ReplicaIndex(facts)
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, known) for one in items]
     if asked.are_ends_wanted:
         lines = [replace(line, log_end=log_end_of(ports, item)) for line, item in zip(lines, items, strict=False)]
@@ -174,8 +174,8 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     # Of one whose removal was cut off the marker may be gone already.
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     if selector is not None and not items:
-        problems.append(nothing_selected(selector.text, "staged ls", set_aside(facts, None, *_KINDS)))
-    facts = tuple(replace(one, closed=roots.closed.get(one.log_dir)) for one in facts)
+        problems.append(nothing_selected(selector.text, "staged ls", staged_replicas(facts, None, *_KINDS)))
+    facts = tuple(replace(one, quarantined=roots.quarantined.get(one.log_dir)) for one in facts)
     return StagedListing(
         items=tuple(lines),
         problems=tuple(problems),
@@ -204,7 +204,7 @@ def _is_running(ports: BrokerPorts) -> bool | None:
     return None if isinstance(found, Problem) else found
 
 
-def log_end_of(ports: BrokerPorts, item: SetAside) -> int | None:
+def log_end_of(ports: BrokerPorts, item: StagedReplica) -> int | None:
     """Return the offset after the last record of a staged replica; ``None`` if it cannot be read."""
     if item.kind is Kind.PURGING:
         return None
@@ -216,11 +216,11 @@ class Roots(NamedTuple):
 
     beats: dict[str, Heartbeat | None]
     """By log dir; ``None`` where there is none to read."""
-    used: ControllerFile | None
+    last_applied: ControllerFile | None
     """How far the cluster was followed."""
     problems: list[Problem]
     """Which work roots are missing, and which log dirs may not be changed."""
-    closed: dict[str, Problem]
+    quarantined: dict[str, Problem]
     """By log dir: why it may not be changed."""
     is_whole: bool
     """Whether every work root was read."""
@@ -235,32 +235,34 @@ def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
     """
     beats: dict[str, Heartbeat | None] = {}
     problems: list[Problem] = []
-    closed: dict[str, Problem] = {}
-    sites: dict[str, Site] = {}
-    used: list[ControllerFile | None] = []
+    quarantined: dict[str, Problem] = {}
+    open_dirs: dict[str, OpenLogDir] = {}
+    last_applied: list[ControllerFile | None] = []
     for log_dir, pending in ports.begin_roots(is_start_block_allowed=True):
         beats[log_dir] = None
         try:
-            with told(log_dir):
-                site = pending.result().site
-                beats[log_dir] = heartbeat.read(site)
-                used += controller.read_records([site])
-                sites[log_dir] = site
+            with map_os_errors(log_dir):
+                open_dir = pending.result().open_dir
+                beats[log_dir] = heartbeat.read(open_dir)
+                last_applied += controller.read_records([open_dir])
+                open_dirs[log_dir] = open_dir
         except LogDirError as error:
             if log_dir not in unread:
                 problems.append(error.problem())
     try:
-        with told(ports.named.log_dirs[0]):
-            closed = ports.on_all(sites, closed_of)
-            problems += closed.values()
+        with map_os_errors(ports.named.log_dirs[0]):
+            quarantined = ports.on_all(open_dirs, quarantine_of)
+            problems += quarantined.values()
     except LogDirError as error:
         problems.append(error.problem())
     named = ports.named
-    whole = used if len(used) == len(named.log_dirs) else [None]
-    return Roots(beats, highest(whole), problems, closed, len(sites) == len(named.log_dirs))
+    whole = last_applied if len(last_applied) == len(named.log_dirs) else [None]
+    return Roots(beats, highest(whole), problems, quarantined, len(open_dirs) == len(named.log_dirs))
 
 
-def listed(item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked, known: Known) -> StagedItem:
+def listed(
+    item: StagedReplica, beat: Heartbeat | None, now: Instant, looked: Looked, known: ReplicaIndex
+) -> StagedItem:
     """Say of one staged replica until when it can be undone, and what keeps it from being purged.
 
     Args:

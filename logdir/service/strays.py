@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from logdir.clock import Instant
-from logdir.cluster.image import Certainty, Image, Silence, Source
+from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
 from logdir.decide.image.document import plan_document
-from logdir.decide.image.trust import Standing
+from logdir.decide.image.trust import HostContext
 from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.selector import EVERYTHING, parse, select
 from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays, view_unsaid
@@ -36,7 +36,7 @@ _UNREAD: Final = Image(
     origin="",
     node_id=-1,
     cluster_id=None,
-    silence=Silence.NOTHING,
+    absence_meaning=AbsenceMeaning.NOTHING,
     listed=frozenset(),
 )
 """Says nothing of any replica."""
@@ -134,13 +134,15 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
             asked.source,
             ports.named,
             host.facts,
-            host.used,
+            host.last_applied,
             now_ms=now.wall_ms,
             is_broker_running=running,
             is_end_needed=True,
         )
     except (MetadataLogUnreadError, LogDirOfflineError) as error:
-        request = _request(asked, host, now, _UNREAD, Standing(used=host.used, is_broker_running=False))
+        request = _request(
+            asked, host, now, _UNREAD, HostContext(last_applied=host.last_applied, is_broker_running=False)
+        )
         request = replace(request, births=ports.births_of(unclaimed(_UNREAD, host.facts)))
         view = view_unsaid(request, host.facts)
         return _Found(view=view, problems=list(dict.fromkeys((*view.unseen, error.problem()))))
@@ -150,8 +152,8 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
         if desired.latest is None or against_blank(desired.latest) is not None:
             raise ConfigError((blank,))
         desired = replace(desired, image=replace(desired.latest, certainty=Certainty.LOCAL))
-    standing = replace(desired.standing(), has_work_roots=not host.rootless)
-    request = _request(asked, host, now, desired.image, standing)
+    host_context = replace(desired.host_context(), has_work_roots=not host.rootless)
+    request = _request(asked, host, now, desired.image, host_context)
     try:
         request = replace(request, image=_followed(desired, request, host.facts))
     except RefusedError:
@@ -167,13 +169,15 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
         problems=_problems_of(view, request.image),
         uri=str(desired.uri),
         image=request.image,
-        has_work_roots=standing.has_work_roots,
+        has_work_roots=host_context.has_work_roots,
     )
 
 
-def _request(asked: StraysRequest, host: Host, now: Instant, image: Image, standing: Standing) -> ReconcileRequest:
+def _request(
+    asked: StraysRequest, host: Host, now: Instant, image: Image, host_context: HostContext
+) -> ReconcileRequest:
     return ReconcileRequest(
-        image=image, now=now, standing=standing, births={}, protected=asked.protected, record=host.record
+        image=image, now=now, host_context=host_context, births={}, protected=asked.protected, record=host.record
     )
 
 

@@ -1,8 +1,8 @@
 """Take everything of ours back from the log dirs of one broker, so that a stock broker starts on what is left.
 
 What is staged is listed, or restored where that is asked. Work roots are removed only if all of them can be; else none
-is, so that what is staged can still be restored, purged and exported. A bar is lifted last of what keeps a broker out:
-after the directories of a work root inside a log dir are gone. Nothing that is not ours is touched.
+is, so that what is staged can still be restored, purged and exported. A start block is lifted after the directories of
+a work root inside a log dir are gone, which keep a broker out, too. Nothing that is not ours is touched.
 
 Spec: design §2 laws 1, 7, §6, §8.
 """
@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from logdir.decide import staging_limit as brake_rule
+from logdir.decide import staging_limit as limit_rule
 from logdir.decide.layout.relayout import rollback
 from logdir.decide.staged.restore import RestorePlan, RestoreRequest, plan_restore
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.record import layout, staging_limit, start_block
-from logdir.disk.record.start_block import BarState
+from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.layout_view import inside
 from logdir.disk.root.open_log_dir import LogDirTop, OpenTop
 from logdir.disk.root.removal import remove_root, require_ours, require_removable, require_rights
@@ -30,16 +30,16 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.layout_file import LayoutState
 from logdir.formats.own.replica_marker import BY_HAND
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import LogDirFacts, StagedReplica
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.cluster.cluster_state import Stamp, cluster_with_own_logs, stamp_of
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import told
-from logdir.service.log_dirs.quarantine import require_none_closed
+from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.quarantine import require_none_quarantined
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, refused
-from logdir.service.report.staged import set_aside
+from logdir.service.report.staged import staged_replicas
 from logdir.service.restore import planned_restore, restore_all, warn_of_kinds
 from logdir.worker.look import NOTHING
 
@@ -64,15 +64,15 @@ class UninstallPlanned:
     """What would be done."""
 
     items: tuple[ItemResult, ...]
-    """What is set aside, then one per work root."""
+    """What is staged, then one per work root."""
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
-    staying: tuple[SetAside, ...]
+    staying: tuple[StagedReplica, ...]
     """What keeps a work root."""
-    barred: BarState
+    found_block: StartBlockState
     facts: tuple[LogDirFacts, ...]
     listed: tuple[ItemResult, ...]
-    """What is set aside and not restored."""
+    """What is staged and not restored."""
     restoring: tuple[RestoreRequest, RestorePlan, Stamp | None] | None = None
 
 
@@ -82,33 +82,33 @@ class UninstallDone:
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
-    staying: tuple[SetAside, ...]
+    staying: tuple[StagedReplica, ...]
 
 
 def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
     """Look at a broker and decide; changes nothing.
 
     Args:
-        broker: Opened behind a bar, too, and where log dirs have no work root.
+        broker: Opened behind a start block, too, and where log dirs have no work root.
         asked: What is asked.
 
     Raises:
-        RefusedError: a stock broker could not start on what would be left; a bar cannot be lifted everywhere.
+        RefusedError: a stock broker could not start on what would be left; a start block cannot be lifted everywhere.
         LogDirError: a source that was named, or a log dir, cannot be read.
     """
     facts = broker.look(NOTHING)
     with _seen(broker) as tops:
         _require_names(facts, tops)
-        with told(broker.named.log_dirs[0]):
-            barred = start_block.state(tops) if tops else BarState.OPEN
-    if barred is not BarState.OPEN and (broker.missing or broker.rootless):
+        with map_os_errors(broker.named.log_dirs[0]):
+            found_block = start_block.state(tops) if tops else StartBlockState.NONE
+    if found_block is not StartBlockState.NONE and (broker.missing or broker.rootless):
         raise RefusedError(
             ", ".join((*broker.missing, *broker.rootless)),
-            expected="every log dir, to lift the bar in all or in none",
+            expected="every log dir, to lift the start block in all or in none",
             found="no work root, or no answer",
             fix="logdirctl init, or mend it first",
         )
-    items = set_aside(facts, None, *_KINDS)
+    items = staged_replicas(facts, None, *_KINDS)
     restoring = None
     returning: set[tuple[str, str]] = set()
     rows: list[ItemResult] = []
@@ -131,7 +131,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
         problems=tuple(one.problem for one in facts if one.problem is not None),
         warnings=() if blocked else _forgotten(broker),
         staying=staying,
-        barred=barred,
+        found_block=found_block,
         facts=facts,
         listed=listed,
         restoring=restoring,
@@ -139,7 +139,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
 
 
 def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> UninstallDone:
-    """Restore what was shown, lift the bar, and remove the work roots if all of them can go.
+    """Restore what was shown, lift the start block, and remove the work roots if all of them can go.
 
     Args:
         broker: Opened for changes, and recovered.
@@ -157,26 +157,26 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
         rows += done
         problems += more
     _finish_rollback(broker)
-    items = set_aside(broker.look(NOTHING), None, *_KINDS)
+    items = staged_replicas(broker.look(NOTHING), None, *_KINDS)
     with broker.batch():
-        require_none_closed(broker.closed)  # one may have failed meanwhile
+        require_none_quarantined(broker.quarantined)  # one may have failed meanwhile
         blocked = _blocked(broker, items, is_planned=False, is_restore=shown.restoring is not None)
         if not blocked:
             for line in _forgotten(broker):
                 reporter.warn(line)
-        rows += _take_back(broker, blocked, shown.barred)
+        rows += _take_back(broker, blocked, shown.found_block)
     return UninstallDone(items=tuple(rows), problems=tuple(problems), staying=items)
 
 
 @contextmanager
 def _seen(broker: OpenBroker) -> Iterator[tuple[LogDirTop, ...]]:
-    """Open the log dirs without a work root beside those that have one: they may be barred, too."""
+    """Open the log dirs without a work root beside those that have one: they may be blocked, too."""
     with ExitStack() as stack:
         rootless = []
         for log_dir in broker.rootless:
-            with told(log_dir):
+            with map_os_errors(log_dir):
                 rootless.append(OpenTop(log_dir, stack.enter_context(open_log_dir(broker.disk_of(log_dir), log_dir))))
-        yield (*broker.sites, *rootless)
+        yield (*broker.open_dirs, *rootless)
 
 
 def _require_names(facts: Sequence[LogDirFacts], tops: Sequence[LogDirTop]) -> None:
@@ -192,13 +192,13 @@ def _require_names(facts: Sequence[LogDirFacts], tops: Sequence[LogDirTop]) -> N
 
 
 def _layout_state(one: LogDirTop) -> LayoutState | None:
-    with told(one.log_dir):
+    with map_os_errors(one.log_dir):
         data = read_file(one.top, layout_file.FILE_NAME)
         return None if data is None else layout_file.parse(data, f"{one.log_dir}/{layout_file.FILE_NAME}").state
 
 
 def _inside(one: LogDirTop) -> tuple[str, ...]:
-    with told(one.log_dir):
+    with map_os_errors(one.log_dir):
         return inside(one.top.types())
 
 
@@ -206,7 +206,7 @@ def _in_layout(path: str, found: str) -> RefusedError:
     return RefusedError(path, expected="the topic-name layout", found=found, fix="logdirctl layout rollback first")
 
 
-def _listed(item: SetAside) -> ItemResult:
+def _listed(item: StagedReplica) -> ItemResult:
     return ItemResult(
         log_dir=item.log_dir,
         path=item.path,
@@ -218,7 +218,7 @@ def _listed(item: SetAside) -> ItemResult:
     )
 
 
-def _way_out(item: SetAside, *, is_restore: bool) -> str:
+def _way_out(item: StagedReplica, *, is_restore: bool) -> str:
     """Return what takes something out of a work root."""
     if item.kind is Kind.PURGING:
         return "its removal has begun: logdirctl staged purge finishes it"
@@ -230,7 +230,7 @@ def _way_out(item: SetAside, *, is_restore: bool) -> str:
 
 
 def _blocked(
-    broker: OpenBroker, staying: Sequence[SetAside], *, is_planned: bool, is_restore: bool
+    broker: OpenBroker, staying: Sequence[StagedReplica], *, is_planned: bool, is_restore: bool
 ) -> dict[str, Problem]:
     """Return why work roots cannot be removed, by log dir.
 
@@ -248,14 +248,14 @@ def _blocked(
             root = item.root or item.log_dir
             way_out = _way_out(item, is_restore=is_restore)
             blocked[item.log_dir] = Problem("work-root-conflict", root, "an empty work root", found, way_out)
-    roots = {root.site.log_dir: root for root in broker.roots}
+    roots = {root.open_dir.log_dir: root for root in broker.roots}
     for log_dir in (*roots, *broker.rootless):
         if log_dir in blocked:
             continue
         try:
-            with told(log_dir):
+            with map_os_errors(log_dir):
                 if is_planned and log_dir in roots:
-                    require_ours(roots[log_dir].site.work, roots[log_dir].kind)
+                    require_ours(roots[log_dir].open_dir.work, roots[log_dir].kind)
                     require_rights(broker.disk_of(log_dir), log_dir)
                 else:
                     require_removable(broker.disk_of(log_dir), log_dir)
@@ -268,15 +268,17 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
     """Return one row per work root, as planned or as kept."""
     rows = []
     for root in broker.roots:
-        site = root.site
-        problem = blocked.get(site.log_dir)
+        open_dir = root.open_dir
+        problem = blocked.get(open_dir.log_dir)
         if not blocked:
             state, says = ItemState.PLANNED, _GOES
         elif problem is None:
             state, says = ItemState.WAITING, f"{_STAYS}: all go together or none"
         else:
             state, says = ItemState.REFUSED, _STAYS
-        rows.append(ItemResult(log_dir=site.log_dir, path=site.work.path, state=state, says=says, problem=problem))
+        rows.append(
+            ItemResult(log_dir=open_dir.log_dir, path=open_dir.work.path, state=state, says=says, problem=problem)
+        )
     rows += [
         ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, says=_STAYS, problem=blocked[log_dir])
         for log_dir in broker.rootless
@@ -287,8 +289,8 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
 
 def _forgotten(broker: OpenBroker) -> tuple[str, ...]:
     """Return that what the staging limit counted goes with the work roots, if it counted anything."""
-    record = brake_rule.highest(broker.on_all(staging_limit.read_records))
-    counted = sum(count.partitions for count in brake_rule.recent(record or (), read_instant()))
+    record = limit_rule.highest(broker.on_all(staging_limit.read_records))
+    counted = sum(count.partitions for count in limit_rule.recent(record or (), read_instant()))
     if not counted:
         return ()
     what = f"{counted} partition{'s were' if counted > 1 else ' was'} staged within 24 hours"
@@ -301,43 +303,48 @@ def _finish_rollback(broker: OpenBroker) -> None:
     Raises:
         RefusedError: not all came back to their names.
     """
-    if not any(_layout_state(site) is not None for site in broker.sites):
+    if not any(_layout_state(open_dir) is not None for open_dir in broker.open_dirs):
         return
-    decision = rollback(look_all(broker.sites, broker.run_at))
-    report = carry_out(broker.sites, decision, broker.batch, run_at=broker.run_at)
+    decision = rollback(look_all(broker.open_dirs, broker.run_at))
+    report = carry_out(broker.open_dirs, decision, broker.batch, run_at=broker.run_at)
     for error in (*report.failed.values(), *report.refused):
         if not isinstance(error, WorkRootInsideError):
             raise RefusedError.of(error.problem())
 
 
-def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarState) -> list[ItemResult]:
-    """Lift the bar and remove the work roots, under every lock."""
-    within = [site.log_dir for site in broker.sites if _inside(site)]
+def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], found_block: StartBlockState) -> list[ItemResult]:
+    """Lift the start block and remove the work roots, under every lock."""
+    within = [open_dir.log_dir for open_dir in broker.open_dirs if _inside(open_dir)]
     if blocked:
-        if barred is BarState.OPEN or within:
+        if found_block is StartBlockState.NONE or within:
             return _root_rows(broker, blocked)
-        start_block.unbar(broker.sites)
+        start_block.lift_block(broker.open_dirs)
         lifted = [
-            ItemResult(log_dir=site.log_dir, path=start_block_file.FILE_NAME, state=ItemState.DONE, says="bar, lifted")
-            for site in broker.sites
+            ItemResult(
+                log_dir=open_dir.log_dir,
+                path=start_block_file.FILE_NAME,
+                state=ItemState.DONE,
+                says="start block, lifted",
+            )
+            for open_dir in broker.open_dirs
         ]
         return [*lifted, *_root_rows(broker, blocked)]
     rows = _removed(broker, within)
     if any(row.state is not ItemState.DONE for row in rows):
-        return rows  # the bar stays: a stock broker would stop over what is left
-    if barred is not BarState.OPEN:
-        start_block.unbar(broker.sites)
-    for site in broker.sites:
-        with told(site.log_dir):
-            layout.remove_state(site)
-    left = [site.log_dir for site in broker.sites if site.log_dir not in within]
+        return rows  # the start block stays: a stock broker would stop over what is left
+    if found_block is not StartBlockState.NONE:
+        start_block.lift_block(broker.open_dirs)
+    for open_dir in broker.open_dirs:
+        with map_os_errors(open_dir.log_dir):
+            layout.remove_state(open_dir)
+    left = [open_dir.log_dir for open_dir in broker.open_dirs if open_dir.log_dir not in within]
     # Of those without a work root: what a removal that was cut off left, if anything.
     return [*rows, *_removed(broker, left), *_removed(broker, broker.rootless)]
 
 
 def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
     rows: list[ItemResult] = []
-    works = {site.log_dir: site.work.path for site in broker.sites}
+    works = {open_dir.log_dir: open_dir.work.path for open_dir in broker.open_dirs}
     for log_dir in log_dirs:
         kinds: Sequence[WorkRootKind] = ()
         problem = None

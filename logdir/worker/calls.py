@@ -14,9 +14,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NewType, get_type_hints
 
-from logdir.disk.root.open_log_dir import LogDirTop, Site
+from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.worker import codec
-from logdir.worker.open_log_dir import OpenedLogDir
+from logdir.worker.state import WorkerState
 
 Descriptor = NewType("Descriptor", int)
 """An open file of the starter, of which the worker gets one of its own for the length of the call."""
@@ -51,7 +51,7 @@ CALLS: Final = frozenset(
         "logdir.service.batch.purge_recheck:look_again",
         "logdir.worker.look:look_deep",
         *(
-            f"logdir.worker.open_log_dir:{name}"
+            f"logdir.worker.state:{name}"
             for name in (
                 "failed_syncs",
                 "open_root",
@@ -121,7 +121,7 @@ def called(name: str) -> Callable[..., Any]:
     return found
 
 
-_OWN: Final[Mapping[object, type]] = {Site: Site, LogDirTop: Site, OpenedLogDir: OpenedLogDir}
+_OWN: Final[Mapping[object, type]] = {OpenLogDir: OpenLogDir, LogDirTop: OpenLogDir, WorkerState: WorkerState}
 """What a worker gives of its own, by the type of a first parameter: an open log dir is more than its top."""
 
 

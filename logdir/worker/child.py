@@ -26,7 +26,7 @@ from logdir.observe.awaited import is_getting_on
 from logdir.worker import codec
 from logdir.worker.calls import Signature, called
 from logdir.worker.channel import Inbox, frame, receive
-from logdir.worker.open_log_dir import OpenedLogDir
+from logdir.worker.state import WorkerState
 
 ALIVE_S = 0.2
 """Between two signs of life."""
@@ -35,7 +35,7 @@ ALIVE_S = 0.2
 class _Life:
     """Signs of life while a call goes on."""
 
-    def __init__(self, connection: socket.socket, opened: OpenedLogDir) -> None:
+    def __init__(self, connection: socket.socket, opened: WorkerState) -> None:
         self._connection, self._opened = connection, opened
         signal.signal(signal.SIGALRM, self._tick)
         # A call of the kernel goes on after the signal: most are not made again by themselves.
@@ -74,7 +74,7 @@ def serve(connection: socket.socket) -> None:
     """Answer calls until the other end closes; releases every lock and closes every directory then."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this decides what ends
     inbox = Inbox()
-    opened = OpenedLogDir()
+    opened = WorkerState()
     life = _Life(connection, opened)
     try:
         while (values := receive(connection, inbox, opened.received)) is not None:
@@ -92,12 +92,12 @@ def answer_one(connection: socket.socket, call: Callable[[], object], signature:
     """Make one call in a copy of the process that wants its result, and answer it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
-        with _Life(connection, OpenedLogDir()):
+        with _Life(connection, WorkerState()):
             answer = frame(_answered(lambda: signature.encode_result(call())))
         connection.sendall(answer)
 
 
-def _answer(opened: OpenedLogDir, value: list[Any]) -> list[object]:
+def _answer(opened: WorkerState, value: list[Any]) -> list[object]:
     name, arguments = value
 
     def make() -> object:

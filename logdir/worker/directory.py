@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from logdir.disk.kernel.calls import Directory, Identity, Owner, Space, Stat
 from logdir.observe.classify import Type
-from logdir.worker.open_log_dir import Handle, OpenedLogDir
+from logdir.worker.state import Handle, WorkerState
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,121 +27,121 @@ class Caller(Protocol):
     def is_suspect(self) -> bool:
         """As ``Port.is_suspect``."""
 
-    def run_opened(self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """As ``Port.run_opened``."""
 
 
-def open_top(opened: OpenedLogDir, path: str) -> Handle:
+def open_top(opened: WorkerState, path: str) -> Handle:
     """As ``Disk.open_top``."""
     return opened.handle(opened.disk.open_top(path))
 
 
-def close(opened: OpenedLogDir, at: int) -> None:
+def close(opened: WorkerState, at: int) -> None:
     """As ``Directory.close``."""
     opened.close_handle(at)
 
 
-def names(opened: OpenedLogDir, at: int) -> list[str]:
+def names(opened: WorkerState, at: int) -> list[str]:
     """As ``Directory.names``."""
     return opened.directory(at).names()
 
 
-def types(opened: OpenedLogDir, at: int) -> Mapping[str, Type]:
+def types(opened: WorkerState, at: int) -> Mapping[str, Type]:
     """As ``Directory.types``."""
     return opened.directory(at).types()
 
 
-def stat(opened: OpenedLogDir, at: int, name: str) -> Stat:
+def stat(opened: WorkerState, at: int, name: str) -> Stat:
     """As ``Directory.stat``."""
     return opened.directory(at).stat(name)
 
 
-def own_stat(opened: OpenedLogDir, at: int) -> Stat:
+def own_stat(opened: WorkerState, at: int) -> Stat:
     """As ``Directory.own_stat``."""
     return opened.directory(at).own_stat()
 
 
-def identity(opened: OpenedLogDir, at: int) -> Identity:
+def identity(opened: WorkerState, at: int) -> Identity:
     """As ``Directory.identity``."""
     return opened.directory(at).identity()
 
 
-def space(opened: OpenedLogDir, at: int) -> Space:
+def space(opened: WorkerState, at: int) -> Space:
     """As ``Directory.space``."""
     return opened.directory(at).space()
 
 
-def require_changeable(opened: OpenedLogDir, at: int) -> None:
+def require_changeable(opened: WorkerState, at: int) -> None:
     """As ``Directory.require_changeable``."""
     opened.directory(at).require_changeable()
 
 
-def read(opened: OpenedLogDir, at: int, name: str, limit: int) -> bytes:
+def read(opened: WorkerState, at: int, name: str, limit: int) -> bytes:
     """As ``Directory.read``."""
     return opened.directory(at).read(name, limit)
 
 
-def open_in(opened: OpenedLogDir, at: int, name: str) -> Handle:
+def open_in(opened: WorkerState, at: int, name: str) -> Handle:
     """As ``Directory.open``."""
     return opened.handle(opened.directory(at).open(name))
 
 
-def make(opened: OpenedLogDir, at: int, name: str, owner: Owner) -> None:
+def make(opened: WorkerState, at: int, name: str, owner: Owner) -> None:
     """As ``Directory.make``."""
     opened.directory(at).make(name, owner)
 
 
-def write(opened: OpenedLogDir, at: int, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
+def write(opened: WorkerState, at: int, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
     """As ``Directory.write``."""
     opened.directory(at).write(name, data, owner, mtime_ns)
 
 
-def rename(opened: OpenedLogDir, at: int, name: str, to: int, new_name: str) -> None:
+def rename(opened: WorkerState, at: int, name: str, to: int, new_name: str) -> None:
     """As ``Directory.rename``."""
     opened.directory(at).rename(name, opened.directory(to), new_name)
 
 
-def replace(opened: OpenedLogDir, at: int, name: str, new_name: str) -> None:
+def replace(opened: WorkerState, at: int, name: str, new_name: str) -> None:
     """As ``Directory.replace``."""
     opened.directory(at).replace(name, new_name)
 
 
-def link(opened: OpenedLogDir, at: int, name: str, to: int, new_name: str) -> None:
+def link(opened: WorkerState, at: int, name: str, to: int, new_name: str) -> None:
     """As ``Directory.link``."""
     opened.directory(at).link(name, opened.directory(to), new_name)
 
 
-def unlink(opened: OpenedLogDir, at: int, name: str) -> None:
+def unlink(opened: WorkerState, at: int, name: str) -> None:
     """As ``Directory.unlink``."""
     opened.directory(at).unlink(name)
 
 
-def remove(opened: OpenedLogDir, at: int, name: str) -> None:
+def remove(opened: WorkerState, at: int, name: str) -> None:
     """As ``Directory.remove``."""
     opened.directory(at).remove(name)
 
 
-def truncate(opened: OpenedLogDir, at: int, name: str, size_bytes: int) -> None:
+def truncate(opened: WorkerState, at: int, name: str, size_bytes: int) -> None:
     """As ``Directory.truncate``."""
     opened.directory(at).truncate(name, size_bytes)
 
 
-def adopt(opened: OpenedLogDir, at: int, name: str, owner: Owner) -> None:
+def adopt(opened: WorkerState, at: int, name: str, owner: Owner) -> None:
     """As ``Directory.adopt``."""
     opened.directory(at).adopt(name, owner)
 
 
-def sync_file(opened: OpenedLogDir, at: int, name: str) -> None:
+def sync_file(opened: WorkerState, at: int, name: str) -> None:
     """As ``Directory.sync_file``."""
     opened.directory(at).sync_file(name)
 
 
-def sync(opened: OpenedLogDir, at: int) -> None:
+def sync(opened: WorkerState, at: int) -> None:
     """As ``Directory.sync``."""
     opened.directory(at).sync()
 
 
-def sync_disk(opened: OpenedLogDir, at: int) -> None:
+def sync_disk(opened: WorkerState, at: int) -> None:
     """As ``Directory.sync_disk``."""
     opened.directory(at).sync_disk()
 

@@ -16,7 +16,7 @@ from logdir.formats.own.inventory import Disk, render
 from logdir.observe.scan import Scanned, configured, scan_log_dir, unread
 from logdir.observe.share import send
 from logdir.worker.calls import Descriptor
-from logdir.worker.open_log_dir import OpenedLogDir
+from logdir.worker.state import WorkerState
 
 
 class Scan(NamedTuple):
@@ -55,7 +55,7 @@ class Summary(NamedTuple):
     """Problem of entries to their number, sorted."""
 
 
-def write_inventory(opened: OpenedLogDir, scan: Scan, file: Descriptor) -> Summary:
+def write_inventory(opened: WorkerState, scan: Scan, file: Descriptor) -> Summary:
     """Scan a log dir and write its inventory.
 
     Args:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from logdir.decide.staged.purge import Room, room_of
+from logdir.decide.staged.purge import ClaimLimit, claim_limit_of
 from logdir.disk.kernel.atomic_directory import require_place
 from logdir.disk.kernel.failure import disk_error
 from logdir.disk.kernel.in_use import in_use
@@ -21,8 +21,8 @@ from logdir.disk.replica.capture import CaptureItem
 from logdir.disk.replica.export import export
 from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.purge import Listing, claim_all, remove_all
-from logdir.disk.replica.rate_limiter import Pace
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.replica.rate_limiter import RateLimiter
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.replica_marker import ReplicaMarker
 
@@ -39,9 +39,9 @@ class PurgeBatch(NamedTuple):
     files_per_second: int
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ClaimLimit:
         """Return how much may be claimed at a time."""
-        return room_of(self.bytes_per_second, self.files_per_second)
+        return claim_limit_of(self.bytes_per_second, self.files_per_second)
 
 
 class PurgedBatch(NamedTuple):
@@ -53,47 +53,47 @@ class PurgedBatch(NamedTuple):
     """Why the disk takes no more changes."""
 
 
-def purge(site: Site, batch: PurgeBatch) -> PurgedBatch:
+def purge(open_dir: OpenLogDir, batch: PurgeBatch) -> PurgedBatch:
     """Finish those that were claimed before, else claim as many as there is room for, and remove them."""
     outcomes: dict[str, Outcome] = {}
     try:
-        _purge(site, batch, outcomes)
+        _purge(open_dir, batch, outcomes)
     except ReadOnlyDiskError as error:
         return PurgedBatch(outcomes, error)
     except OSError as error:
-        return PurgedBatch(outcomes, disk_error(site.top, site.log_dir, error))
+        return PurgedBatch(outcomes, disk_error(open_dir.top, open_dir.log_dir, error))
     return PurgedBatch(outcomes, None)
 
 
-def _purge(site: Site, batch: PurgeBatch, outcomes: dict[str, Outcome]) -> None:
+def _purge(open_dir: OpenLogDir, batch: PurgeBatch, outcomes: dict[str, Outcome]) -> None:
     seen: dict[str, Listing] = {}
     claimed = {name: name for name in batch.claimed}
     if not claimed:
-        found = claim_all(site, batch.markers, room=batch.room, seen=seen)
+        found = claim_all(open_dir, batch.markers, room=batch.room, seen=seen)
         for name, outcome in zip(batch.markers, found, strict=False):
             if outcome.place is None:
                 outcomes[name] = outcome
             else:
                 claimed[name] = os.path.basename(outcome.place)
-    pace = Pace(batch.bytes_per_second, batch.files_per_second)
-    removed = remove_all(site, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
+    pace = RateLimiter(batch.bytes_per_second, batch.files_per_second)
+    removed = remove_all(open_dir, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
     outcomes |= dict(zip(claimed, removed, strict=True))
 
 
-def capture(site: Site, item: CaptureItem) -> Outcome:
+def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
     """As ``disk.capture.capture``, of one directory and by the clocks of now."""
-    (outcome,) = disk_capture.capture(site, [item], read_instant)
+    (outcome,) = disk_capture.capture(open_dir, [item], read_instant)
     return outcome
 
 
-def export_copy(site: Site, place: str, destination: str, forbidden: tuple[str, ...]) -> Outcome:
+def export_copy(open_dir: OpenLogDir, place: str, destination: str, forbidden: tuple[str, ...]) -> Outcome:
     """As ``disk.export.export``; what was not copied is undone.
 
     Raises:
         ReadOnlyDiskError: the disk cannot be read.
     """
     try:
-        export(site, place, destination, forbidden)
+        export(open_dir, place, destination, forbidden)
     except ReadOnlyDiskError:
         raise
     except LogDirError as error:

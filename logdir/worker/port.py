@@ -12,10 +12,10 @@ from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.host import HostDisk
-from logdir.disk.root.open_log_dir import LogDirTop, Site
+from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
-from logdir.worker import open_log_dir
-from logdir.worker.open_log_dir import OpenedLogDir
+from logdir.worker import state
+from logdir.worker.state import WorkerState
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,13 +26,13 @@ R_co = TypeVar("R_co", covariant=True)
 class RunAt(Protocol):
     """Makes a call of one log dir, here or in its worker."""
 
-    def __call__(self, call: Callable[Concatenate[S, P], R], site: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Make it and return its result."""
 
 
-def run_here(call: Callable[Concatenate[S, P], R], site: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+def run_here(call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
     """Make a call of one log dir in this process."""
-    return call(site, *args, **kwargs)
+    return call(open_dir, *args, **kwargs)
 
 
 class Pending(Protocol[R_co]):
@@ -63,14 +63,14 @@ class Port(Protocol):
     def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call of values and return its result."""
 
-    def run_at(self, call: Callable[Concatenate[Site, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call whose first argument is the open log dir."""
 
-    def run_opened(self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call whose first argument is the state of the worker."""
 
     def begin_opened(
-        self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs
+        self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Pending[R]:
         """Begin a call as ``run_opened``."""
 
@@ -107,7 +107,7 @@ class LocalPort:
 
     def __init__(self, log_dir: str) -> None:
         self.log_dir = log_dir
-        self._opened = OpenedLogDir()
+        self._opened = WorkerState()
 
     @property
     def disk(self) -> HostDisk:
@@ -122,16 +122,16 @@ class LocalPort:
         """As ``Port.run``."""
         return call(*args, **kwargs)
 
-    def run_at(self, call: Callable[Concatenate[Site, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """As ``Port.run_at``."""
-        return call(self._opened.site, *args, **kwargs)
+        return call(self._opened.open_dir, *args, **kwargs)
 
-    def run_opened(self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """As ``Port.run_opened``."""
         return call(self._opened, *args, **kwargs)
 
     def begin_opened(
-        self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs
+        self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Pending[R]:
         """As ``Port.begin_opened``."""
         return _Done(lambda: call(self._opened, *args, **kwargs))
@@ -141,7 +141,7 @@ class LocalPort:
         return _Done(lambda: self._open_root(is_start_block_allowed=is_start_block_allowed))
 
     def _open_root(self, *, is_start_block_allowed: bool) -> WorkRoot:
-        open_log_dir.open_root(self._opened, self.log_dir, is_start_block_allowed=is_start_block_allowed)
+        state.open_root(self._opened, self.log_dir, is_start_block_allowed=is_start_block_allowed)
         if self._opened.root is None:
             raise ValueError("no work root is open")
         return self._opened.root

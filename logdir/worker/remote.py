@@ -23,15 +23,15 @@ from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, Type
 
 from logdir import clock
 from logdir.disk.kernel.calls import Disk
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
-from logdir.worker import codec, open_log_dir
+from logdir.worker import codec, state
 from logdir.worker.calls import Signature, name_of
 from logdir.worker.channel import Inbox, frame
 from logdir.worker.directory import RemoteDirectory, RemoteDisk
-from logdir.worker.open_log_dir import OpenedLogDir, RootView
 from logdir.worker.port import Pending, Port
+from logdir.worker.state import RootView, WorkerState
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -176,16 +176,16 @@ class RemotePort:
         """As ``Port.run``."""
         return cast(R, self._send(call, args, kwargs).result())
 
-    def run_at(self, call: Callable[Concatenate[Site, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """As ``Port.run_at``."""
         return cast(R, self._send(call, args, kwargs).result())
 
-    def run_opened(self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """As ``Port.run_opened``."""
         return cast(R, self._send(call, args, kwargs).result())
 
     def begin_opened(
-        self, call: Callable[Concatenate[OpenedLogDir, P], R], *args: P.args, **kwargs: P.kwargs
+        self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Pending[R]:
         """As ``Port.begin_opened``."""
         return self._send(call, args, kwargs)
@@ -278,10 +278,10 @@ class RemotePort:
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
         """As ``Port.begin_root``."""
         arguments = {"is_start_block_allowed": is_start_block_allowed}
-        return self._send(open_log_dir.open_root, (self.log_dir,), arguments, self._root_of)
+        return self._send(state.open_root, (self.log_dir,), arguments, self._root_of)
 
     def _root_of(self, view: RootView) -> WorkRoot:
-        site = Site(
+        open_dir = OpenLogDir(
             log_dir=self.log_dir,
             top=RemoteDirectory(self, view.top),
             work=RemoteDirectory(self, view.work),
@@ -293,7 +293,9 @@ class RemotePort:
             owner=view.owner,
         )
         allowed = view.is_unsupported_fs_allowed
-        return WorkRoot(kind=view.kind, site=site, belongs=view.belongs, opened=ExitStack(), unsupported_fs=allowed)
+        return WorkRoot(
+            kind=view.kind, open_dir=open_dir, belongs=view.belongs, opened=ExitStack(), unsupported_fs=allowed
+        )
 
     def end(self) -> None:
         """As ``Port.end``; a worker that still makes a call is left to ``close``."""

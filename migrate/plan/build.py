@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from logdir.errors import Problem, shown
-from migrate.background_jobs import Beside
+from migrate.background_jobs import BackgroundJobs
 from migrate.plan import conflicts, steps
 from migrate.plan.census import BrokerFacts, ClusterFacts
 from migrate.plan.documents import Document, write_documents
 from migrate.plan.entry_counts import disks_document
-from migrate.plan.findings import Findings, Kept, find
+from migrate.plan.findings import Findings, PersistedFrames, find
 from migrate.plan.mint import read_former
 from migrate.plan.publish import new_directory
 from migrate.plan.readiness import Readiness
@@ -150,11 +150,11 @@ def plan_fleet(
     Spec: design §7.7.
     """
     earlier = {} if former is None else read_former(former)
-    with new_directory(out) as directory, Kept() as kept:
+    with new_directory(out) as directory, PersistedFrames() as kept:
         findings = find(spark, frame, fleet, earlier, kept, progress)
         for problem in _unmatched_globs(findings):
             warn(problem)
-        with Beside(spark) as beside:
+        with BackgroundJobs(spark) as beside:
             beside.begin(lambda: _write_conflicts(spark, findings, directory))
             progress("making waves")
             waves = _make_waves(findings, fleet, kept, groups_limit)
@@ -195,7 +195,7 @@ def _is_clean(findings: Findings, broker: BrokerFacts) -> bool:
     return findings.verdicts[broker.broker].readiness is Readiness.CLEAN
 
 
-def _make_waves(findings: Findings, fleet: Fleet, kept: Kept, limit: int) -> tuple[ClusterWaves, ...]:
+def _make_waves(findings: Findings, fleet: Fleet, kept: PersistedFrames, limit: int) -> tuple[ClusterWaves, ...]:
     brokers = findings.census.brokers
     clean = [_is_clean(findings, broker) for broker in brokers]
     bounds = {}
@@ -261,8 +261,8 @@ def _write_steps(
     findings: Findings,
     waves: tuple[ClusterWaves, ...],
     directory: Path,
-    kept: Kept,
-    beside: Beside,
+    kept: PersistedFrames,
+    beside: BackgroundJobs,
 ) -> list[Document]:
     census = findings.census
     clean = [broker for broker in census.brokers if _is_clean(findings, broker)]

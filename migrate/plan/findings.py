@@ -32,7 +32,7 @@ from migrate.waves import groups
 _GIVEN_SCHEMA = "cluster_no int, topic string, given_id string, id_from string"
 
 
-class Kept:
+class PersistedFrames:
     """Frames kept in memory (or on disk beside it) until the body is left."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def find(
     frame: DataFrame,
     fleet: Fleet,
     former: Mapping[tuple[str, str], str],
-    kept: Kept,
+    kept: PersistedFrames,
     progress: Callable[[str], None],
 ) -> Findings:
     """Look through a fleet.
@@ -197,7 +197,12 @@ def _facts(frame: DataFrame, **conditions: Column) -> DataFrame:
 
 
 def _contradictions(
-    live: DataFrame, topics: DataFrame, names: DataFrame, sets: DataFrame, facts: Mapping[str, int], kept: Kept
+    live: DataFrame,
+    topics: DataFrame,
+    names: DataFrame,
+    sets: DataFrame,
+    facts: Mapping[str, int],
+    kept: PersistedFrames,
 ) -> DataFrame | None:
     found: list[DataFrame] = []
     if facts["two_ids"]:

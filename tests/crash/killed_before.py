@@ -24,15 +24,15 @@ def purge_after_a_killed_claim(name: str, *, is_recovered: bool) -> Operation:
     """The successor of a process killed between its claim and the sync sees what is claimed, and removes it."""
 
     def do(steps: Steps) -> None:
-        site = steps.sites.of(A)
+        open_dir = steps.open_dirs.of(A)
         claimed = f"{A.place}.purging"
         with suppress(OSError):
-            site.deleting.rename(A.place, site.deleting, claimed)
+            open_dir.deleting.rename(A.place, open_dir.deleting, claimed)
             if is_recovered:
-                recover(site)
-                remove(site, claimed, in_use=nobody)
+                recover(open_dir)
+                remove(open_dir, claimed, in_use=nobody)
             else:
-                (outcome,) = remove_all(site, [claimed], in_use=nobody)
+                (outcome,) = remove_all(open_dir, [claimed], in_use=nobody)
                 if outcome.error is not None:
                     # What is claimed stays claimed then, nothing is acknowledged. A kernel's calls are not recorded.
                     records = getattr(steps.host, "records", None)
@@ -50,14 +50,14 @@ def hold_after_a_killed_stage(name: str) -> Operation:
     """The successor of a process killed between its rename and the sync sees what is staged, and holds it."""
 
     def do(steps: Steps) -> None:
-        site = steps.sites.of(B)
+        open_dir = steps.open_dirs.of(B)
         with suppress(OSError):
-            marker = marker_for(site, B)
-            with site.top.open(B.path) as directory:
+            marker = marker_for(open_dir, B)
+            with open_dir.top.open(B.path) as directory:
                 directory.write("replica.json", replica_marker.render(marker), FILE)
-            site.top.sync_disk()
-            site.top.rename(B.path, site.deleting, B.place)
-            recover(site)
+            open_dir.top.sync_disk()
+            open_dir.top.rename(B.path, open_dir.deleting, B.place)
+            recover(open_dir)
             steps.say(B, True)
             steps.hold(B)
 
@@ -69,8 +69,8 @@ def hold_after_a_killed_hold(name: str) -> Operation:
 
     def do(steps: Steps) -> None:
         with suppress(OSError):
-            with steps.sites.of(A).deleting.open(A.place) as directory:
-                marker = replace(steps.sites.marker(A), delay_ms=None)
+            with steps.open_dirs.of(A).deleting.open(A.place) as directory:
+                marker = replace(steps.open_dirs.marker(A), delay_ms=None)
                 directory.write(NEW_MARKER, replica_marker.render(marker), FILE)
                 directory.sync_file(NEW_MARKER)
                 directory.replace(NEW_MARKER, replica_marker.FILE_NAME)

@@ -21,7 +21,7 @@ from logdir.disk.recover_log_dir import recover
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.purge import claim
 from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import RefusedError
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
@@ -85,7 +85,7 @@ def _restore(name: str, part: Part, *, made: bool = False, points: Checkpoints =
         if made:
             # By a process that was stopped before it could make it durable.
             with suppress(OSError):
-                steps.sites.of(part).top.make(prefix, OWNER)
+                steps.open_dirs.of(part).top.make(prefix, OWNER)
         steps.restore(part, drop=True)
 
     return operation_of(
@@ -115,7 +115,7 @@ def _purge_together(name: str, parts: tuple[Part, ...]) -> Operation:
     """Their claims share a sync, and their removals."""
 
     def do(steps: Steps) -> None:
-        steps.purge_judged({part: steps.sites.marker(part) for part in parts})
+        steps.purge_judged({part: steps.open_dirs.marker(part) for part in parts})
 
     replicas = (replica_of(part, "staged", "claimed", "gone", is_staged=True) for part in parts)
     return operation_of(name, staged(*parts, files=ONE), do, *replicas)
@@ -123,12 +123,14 @@ def _purge_together(name: str, parts: tuple[Part, ...]) -> Operation:
 
 def _replace(name: str, file: str, before: bytes | None, after: bytes | None) -> Operation:
     def do(steps: Steps) -> None:
-        site = steps.sites.at("/d0/kafka")
+        open_dir = steps.open_dirs.at("/d0/kafka")
         with suppress(OSError):
             if after is None:
-                remove_file(site.top, file)
+                remove_file(open_dir.top, file)
             else:
-                replace_file(site.top, file, after, before=before, owner=site.owner.for_file(), work=site.work)
+                replace_file(
+                    open_dir.top, file, after, before=before, owner=open_dir.owner.for_file(), work=open_dir.work
+                )
             steps.acks.ack("file reached 1")
 
     files = {f"/d0/kafka/{file}": (before, after, "file reached 1")}
@@ -159,7 +161,7 @@ def _stage_again(name: str) -> Operation:
     """A batch after one that was stopped: its markers are there, half or whole, and not durable."""
 
     def do(steps: Steps) -> None:
-        with suppress(OSError), steps.sites.of(A).top.open(A.path) as directory:
+        with suppress(OSError), steps.open_dirs.of(A).top.open(A.path) as directory:
             directory.write("replica.json", b"half", FILE)
         steps.stage(A)
 
@@ -180,9 +182,9 @@ def _recover(name: str) -> Operation:
         host.plant(f"/d0/{path}", data, owner=FILE)
     copy = f"/d0/kafka.logdird/incoming/{C.place}"
     host.plant(f"{copy}/00000000000000000000.log", b"half a cop", owner=FILE)
-    with Sites(host) as sites, sites.of(A).incoming.open(C.place) as directory:
+    with Sites(host) as open_dirs, open_dirs.of(A).incoming.open(C.place) as directory:
         marker = replace(
-            marker_for(sites.of(B), A), intent=Intent.INCOMING, topic="c", topic_id=TopicId.parse(OTHER_ID)
+            marker_for(open_dirs.of(B), A), intent=Intent.INCOMING, topic="c", topic_id=TopicId.parse(OTHER_ID)
         )
         marker = replace(marker, partition=2, birth_inode=directory.own_stat().inode)
         directory.write("replica.json", replica_marker.render(marker), FILE)
@@ -190,7 +192,7 @@ def _recover(name: str) -> Operation:
     return operation_of(
         name,
         settled(host),
-        lambda s: _recover_quietly(s.sites.at("/d0/kafka")),
+        lambda s: _recover_quietly(s.open_dirs.at("/d0/kafka")),
         replica_of(A._replace(topic_id=None), "live"),
         replica_of(B, "staged", is_staged=True),
         replace(replica_of(Part(0, "d"), "live"), start=f"/d0/kafka/{stray}", live=f"/d0/kafka/{stray}"),
@@ -198,8 +200,8 @@ def _recover(name: str) -> Operation:
     )
 
 
-def _recover_quietly(site: Site) -> None:
-    recover(site)
+def _recover_quietly(open_dir: OpenLogDir) -> None:
+    recover(open_dir)
 
 
 def _interleavings(*actors: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -222,10 +224,10 @@ def _race(name: str, order: tuple[str, ...]) -> Operation:
         for step in order:
             if step in ("R sees", "P sees"):
                 with suppress(FileNotFoundError):
-                    seen[step[0]] = steps.sites.marker(A)
+                    seen[step[0]] = steps.open_dirs.marker(A)
             elif step == "restore" and "R" in seen and (wins == "restore" or claimed):
                 item = RestoreItem(name=A.place, marker=seen["R"], path=A.path, drop_last_indexes=False)
-                outcome = restore(steps.sites.of(A), item)
+                outcome = restore(steps.open_dirs.of(A), item)
                 if wins == "restore":
                     steps.say(A, outcome.result is Result.DONE)
                 else:
@@ -235,7 +237,7 @@ def _race(name: str, order: tuple[str, ...]) -> Operation:
                     claimed = steps.claim(A, seen["P"])
                 elif A.key in steps.reached:
                     try:
-                        claim(steps.sites.of(A), A.place, seen["P"])
+                        claim(steps.open_dirs.of(A), A.place, seen["P"])
                     except FileNotFoundError:
                         continue
                     raise AssertionError("claimed what is live")
@@ -250,11 +252,11 @@ def _hold_before_claim(name: str) -> Operation:
     """The purge was decided before the operator held it."""
 
     def do(steps: Steps) -> None:
-        marker = steps.sites.marker(A)
+        marker = steps.open_dirs.marker(A)
         steps.hold(A)
         if steps.reached:
             with suppress(RefusedError):
-                claim(steps.sites.of(A), A.place, marker)
+                claim(steps.open_dirs.of(A), A.place, marker)
 
     return operation_of(name, staged(A), do, replica_of(A, "staged", "held", is_staged=True))
 
@@ -267,7 +269,7 @@ def _claim_taken(name: str) -> Operation:
     taken = replace(replica_of(A, "claimed"), key="taken", start=path, live="/nowhere")
 
     def do(steps: Steps) -> None:
-        assert steps.claim(A, steps.sites.marker(A)) is None
+        assert steps.claim(A, steps.open_dirs.marker(A)) is None
         steps.purge(B)
 
     gone = replica_of(B, "staged", "claimed", "gone", is_staged=True)
@@ -281,8 +283,8 @@ def _restore_taken(name: str) -> Operation:
 
     def do(steps: Steps) -> None:
         outcome = restore(
-            steps.sites.of(A),
-            RestoreItem(name=A.place, marker=steps.sites.marker(A), path=A.path, drop_last_indexes=True),
+            steps.open_dirs.of(A),
+            RestoreItem(name=A.place, marker=steps.open_dirs.marker(A), path=A.path, drop_last_indexes=True),
         )
         assert outcome.result is Result.UNDONE
         steps.restore(B)
@@ -298,16 +300,16 @@ def _restore_taken(name: str) -> Operation:
 def _foreign(name: str) -> Operation:
     """The marker is whole, and of another log dir of the host; one of this log dir is held."""
     host = start(A, B)
-    with Sites(host) as sites:
+    with Sites(host) as open_dirs:
         for part, directory_id in ((A, DIRECTORIES[1]), (B, DIRECTORIES[0])):
-            marker = replace(marker_for(sites.of(part), part), directory_id=directory_id)
-            assert stage(sites.of(part), [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
+            marker = replace(marker_for(open_dirs.of(part), part), directory_id=directory_id)
+            assert stage(open_dirs.of(part), [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
 
     def do(steps: Steps) -> None:
-        assert steps.claim(A, steps.sites.marker(A)) is None
-        item = RestoreItem(name=A.place, marker=steps.sites.marker(A), path=A.path, drop_last_indexes=False)
-        assert isinstance(restore(steps.sites.of(A), item).error, RefusedError)
-        assert isinstance(hold(steps.sites.of(A), A.place).error, RefusedError)
+        assert steps.claim(A, steps.open_dirs.marker(A)) is None
+        item = RestoreItem(name=A.place, marker=steps.open_dirs.marker(A), path=A.path, drop_last_indexes=False)
+        assert isinstance(restore(steps.open_dirs.of(A), item).error, RefusedError)
+        assert isinstance(hold(steps.open_dirs.of(A), A.place).error, RefusedError)
         steps.hold(B)
 
     held = replica_of(B, "staged", "held", is_staged=True)

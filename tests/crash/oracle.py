@@ -13,7 +13,7 @@ step to it was refused and undone. Then, after recovery:
   staged it wrote: what is left counts never earlier than that, and nothing here has a reason to count later; what is
   held has no delay, and all else as before.
 - *doubled*: it has two names, or two live directories on any disks have the name of one partition.
-- *stuck*: what is set aside has no whole marker of its own and so can neither come back nor go; a live one still has a
+- *stuck*: what is staged has no whole marker of its own and so can neither come back nor go; a live one still has a
   marker; what is claimed cannot be removed, or what is staged not be restored (``operations.rollback`` tries).
 - *trap*: live again, not cleanly closed, with the index files of its last segment (kafka-behaviour §10.6).
 - *foreign*: what we made does not belong to whom the log dir belongs, or is something nobody asked for.
@@ -66,7 +66,7 @@ class Replica:
     is_claimed_before: bool = False
     """By a process that was killed, and said nothing: it may be gone or not, but what is staged is whole."""
     deadline: tuple[int, int | None, str, int] = (1_600_000_000_000, 14_400_000, "boot", 600_000)
-    """What its marker says whenever it is set aside: ``staged_at_ms``, ``delay_ms``, ``boot_id``, ``boottime_ms``."""
+    """What its marker says whenever it is staged: ``staged_at_ms``, ``delay_ms``, ``boot_id``, ``boottime_ms``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ def _replica(
 
 
 def _early(replica: Replica, after: Mapping[str, Node], path: str, seen: str) -> Iterator[str]:
-    """Yield what is wrong with the deadline of what is set aside; what is claimed has none any more."""
+    """Yield what is wrong with the deadline of what is staged; what is claimed has none any more."""
     if seen in ("staged", "held"):
         staged_at_ms, delay_ms, *boot = replica.deadline
         wanted = (staged_at_ms, None if seen == "held" else delay_ms, *boot)
@@ -316,7 +316,7 @@ def _rest(
             yield f"lost: {path}"
         elif _facts(old) != _facts(new):
             yield f"lost: {path} is not as it was"
-    # Under a live name it is on its way out or in, and recovery takes it away; of what is set aside it is the word.
+    # Under a live name it is on its way out or in, and recovery takes it away; of what is staged it is the word.
     for path, node in after.items():
         if path.endswith(f"/{MARKER}") and "/deleting/" in path and node.owner != (uid, gid, mode & 0o666):
             yield f"foreign: {path} belongs to {node.owner}"

@@ -20,7 +20,7 @@ from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.replica.staging import StageItem, stage
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
@@ -131,24 +131,24 @@ def settled(host: ModelHost) -> ModelHost:
 def staged(
     *parts: Part, files: tuple[str, ...] = FEW, points: Checkpoints = NO_POINTS, clean: bool = True
 ) -> ModelHost:
-    """Return a host with these partitions set aside."""
+    """Return a host with these partitions staged."""
     host = start(*parts, files=files)
-    with Sites(host) as sites:
+    with Sites(host) as open_dirs:
         for part in parts:
-            marker = replace(marker_for(sites.of(part), part), checkpoints=points, clean=clean)
-            assert stage(sites.of(part), [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
+            marker = replace(marker_for(open_dirs.of(part), part), checkpoints=points, clean=clean)
+            assert stage(open_dirs.of(part), [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
     return settled(host)
 
 
-def marker_for(site: Site, part: Part) -> ReplicaMarker:
+def marker_for(open_dir: OpenLogDir, part: Part) -> ReplicaMarker:
     """Return the marker of a live partition: cleanly closed, of which no checkpoint said anything."""
-    with site.parent_of(part.path) as (parent, name), calling(parent):
+    with open_dir.parent_of(part.path) as (parent, name), calling(parent):
         inode = parent.stat(name).inode
     return ReplicaMarker(
         intent=Intent.STAGED,
-        cluster_id=site.cluster_id,
-        node_id=site.node_id,
-        directory_id=site.directory_id,
+        cluster_id=open_dir.cluster_id,
+        node_id=open_dir.node_id,
+        directory_id=open_dir.directory_id,
         topic=part.topic,
         topic_id=None if part.topic_id is None else TopicId.parse(part.topic_id),
         partition=part.partition,
@@ -170,7 +170,7 @@ class Sites:
     def __init__(self, host: ModelHost) -> None:
         self._host = host
         self._stack = ExitStack()
-        self._open: dict[str, Site] = {}
+        self._open: dict[str, OpenLogDir] = {}
 
     def __enter__(self) -> Sites:
         return self
@@ -178,15 +178,15 @@ class Sites:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def of(self, part: Part) -> Site:
+    def of(self, part: Part) -> OpenLogDir:
         """Return that of a partition's disk."""
         return self.at(part.log_dir)
 
-    def at(self, log_dir: str) -> Site:
+    def at(self, log_dir: str) -> OpenLogDir:
         """Return that of a log dir."""
         if log_dir not in self._open:
             root = self._stack.enter_context(open_root(self._host, log_dir, cluster_id=CLUSTER, node_id=1))
-            self._open[log_dir] = root.site
+            self._open[log_dir] = root.open_dir
         return self._open[log_dir]
 
     def marker(self, part: Part, name: str | None = None) -> ReplicaMarker:

@@ -37,7 +37,7 @@ def recover_all(host: ModelHost) -> None:
     for system in host.systems:
         try:
             with open_root(host, f"{system.mount}/kafka") as root:
-                assert not recover(root.site).troubled
+                assert not recover(root.open_dir).troubled
         except (LogDirOfflineError, NotFormattedError):
             if system.status not in ("absent", "empty"):
                 raise
@@ -47,21 +47,21 @@ def recover_all(host: ModelHost) -> None:
 
 
 def rollback(expected: Expected, start: World, world: World) -> list[str]:
-    """Purge what is claimed, restore what is set aside; return what is then not as it was at the start."""
+    """Purge what is claimed, restore what is staged; return what is then not as it was at the start."""
     host = ModelHost(world._replace(generation=world.generation + 1, rebooted=False))
     wrong = []
-    with Sites(host) as sites:
+    with Sites(host) as open_dirs:
         for system in host.systems:
-            site = sites.at(f"{system.mount}/kafka")
-            for name in site.deleting.names():
+            open_dir = open_dirs.at(f"{system.mount}/kafka")
+            for name in open_dir.deleting.names():
                 if name.endswith(".purging"):
-                    remove(site, name, in_use=nobody)
+                    remove(open_dir, name, in_use=nobody)
                     continue
-                with site.deleting.open(name) as directory:
+                with open_dir.deleting.open(name) as directory:
                     marker = read_marker(directory)
                 assert marker is not None
                 item = RestoreItem(name=name, marker=marker, path=marker.path, drop_last_indexes=not marker.clean)
-                outcome = restore(site, item)
+                outcome = restore(open_dir, item)
                 if outcome.error:
                     wrong.append(f"stuck: {outcome.error}")
     if wrong:
@@ -88,10 +88,10 @@ def nobody(directory: Directory, name: str) -> bool:
 class Steps:
     """One process's steps; they say what they did."""
 
-    def __init__(self, host: ModelHost, acks: Acks, sites: Sites) -> None:
+    def __init__(self, host: ModelHost, acks: Acks, open_dirs: Sites) -> None:
         self.host = host
         self.acks = acks
-        self.sites = sites
+        self.open_dirs = open_dirs
         self.reached: dict[str, int] = {}
         self.places: dict[str, str] = {}
 
@@ -116,10 +116,10 @@ class Steps:
         failed = None
         for _, batch in itertools.groupby(parts, key=lambda part: part.disk):
             batched = list(batch)
-            site = self.sites.of(batched[0])
-            items = [StageItem(path=part.path, marker=marker_for(site, part)) for part in batched]
+            open_dir = self.open_dirs.of(batched[0])
+            items = [StageItem(path=part.path, marker=marker_for(open_dir, part)) for part in batched]
             try:
-                for part, outcome in zip(batched, stage(site, items), strict=True):
+                for part, outcome in zip(batched, stage(open_dir, items), strict=True):
                     self._outcome(part, outcome)
             except ReadOnlyDiskError as error:
                 failed = error
@@ -128,39 +128,39 @@ class Steps:
 
     def restore(self, part: Part, *, drop: bool = False) -> None:
         """Restore."""
-        marker = self.sites.marker(part, self.place(part))
+        marker = self.open_dirs.marker(part, self.place(part))
         item = RestoreItem(name=self.place(part), marker=marker, path=part.path, drop_last_indexes=drop)
-        self._outcome(part, restore(self.sites.of(part), item))
+        self._outcome(part, restore(self.open_dirs.of(part), item))
 
     def hold(self, part: Part) -> None:
         """Hold."""
-        self._outcome(part, hold(self.sites.of(part), self.place(part)))
+        self._outcome(part, hold(self.open_dirs.of(part), self.place(part)))
 
     def purge(self, part: Part) -> None:
         """Claim, and remove."""
-        name = self.claim(part, self.sites.marker(part, self.place(part)))
+        name = self.claim(part, self.open_dirs.marker(part, self.place(part)))
         if name:
             self.remove(part, name)
 
     def purge_judged(self, judged: Mapping[Part, ReplicaMarker]) -> None:
         """Claim and remove several of one disk, on markers that were read before; as ``logdirctl`` does."""
         parts = tuple(judged)
-        site = self.sites.of(parts[0])
+        open_dir = self.open_dirs.of(parts[0])
         while parts:
             seen: dict[str, Listing] = {}
-            claims = claim_all(site, {self.place(part): judged[part] for part in parts}, seen=seen)
+            claims = claim_all(open_dir, {self.place(part): judged[part] for part in parts}, seen=seen)
             some, parts = parts[: len(claims)], parts[len(claims) :]  # where the disk is full, a few at a time
             for part, outcome in zip(some, claims, strict=True):
                 self.say(part, outcome.result is Result.DONE)
             places = {part: one.place for part, one in zip(some, claims, strict=True) if one.place is not None}
             names = [place.removeprefix("deleting/") for place in places.values()]
-            for part, outcome in zip(places, remove_all(site, names, in_use=nobody, seen=seen), strict=True):
+            for part, outcome in zip(places, remove_all(open_dir, names, in_use=nobody, seen=seen), strict=True):
                 self.say(part, outcome.result is Result.DONE)
 
     def claim(self, part: Part, marker: ReplicaMarker) -> str | None:
         """Claim."""
         try:
-            name = claim(self.sites.of(part), self.place(part), marker)
+            name = claim(self.open_dirs.of(part), self.place(part), marker)
         except ReadOnlyDiskError:
             raise
         except (RefusedError, OSError):
@@ -172,7 +172,7 @@ class Steps:
     def remove(self, part: Part, name: str) -> None:
         """Remove what is claimed."""
         try:
-            remove(self.sites.of(part), name, in_use=nobody)
+            remove(self.open_dirs.of(part), name, in_use=nobody)
         except ReadOnlyDiskError:
             raise
         except OSError:
@@ -188,7 +188,7 @@ class Operation(NamedTuple):
     run: Callable[[ModelHost, Acks], None]
     expected: Expected
     has_way_back: bool = True
-    """Whether what is set aside can be restored: not where its name is taken, or it is foreign."""
+    """Whether what is staged can be restored: not where its name is taken, or it is foreign."""
 
     @property
     def reaches(self) -> frozenset[str]:
@@ -215,8 +215,8 @@ class Operation(NamedTuple):
 
 def _running(do: Callable[[Steps], None], step_bytes: int) -> Callable[[ModelHost, Acks], None]:
     def run(host: ModelHost, acks: Acks) -> None:
-        with Sites(host) as sites, mock.patch.object(purge, "STEP_BYTES", step_bytes):
-            do(Steps(host, acks, sites))
+        with Sites(host) as open_dirs, mock.patch.object(purge, "STEP_BYTES", step_bytes):
+            do(Steps(host, acks, open_dirs))
 
     return run
 

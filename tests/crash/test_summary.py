@@ -45,7 +45,7 @@ def test_an_operation_that_shows_something_is_none_that_is_worthless() -> None:
 def test_an_operation_that_always_refuses_does_not_pass(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(site: object, items: list[StageItem]) -> tuple[object, ...]:
+    def refuse(open_dir: object, items: list[StageItem]) -> tuple[object, ...]:
         return tuple(
             undone(item.path, RefusedError(item.path, expected="something else", found="this")) for item in items
         )
@@ -69,10 +69,10 @@ def _altered(alter: Callable[[ReplicaMarker], ReplicaMarker]) -> list[str]:
     """Return what the judge says of a recovery, or an operation, that writes the marker of what is staged anew."""
 
     def run(host: ModelHost, acks: Acks) -> None:
-        with Sites(host) as sites:
-            site = sites.of(A)
-            stage(site, [StageItem(path=A.path, marker=marker_for(site, A))])
-            with site.deleting.open(A.place) as directory:
+        with Sites(host) as open_dirs:
+            open_dir = open_dirs.of(A)
+            stage(open_dir, [StageItem(path=A.path, marker=marker_for(open_dir, A))])
+            with open_dir.deleting.open(A.place) as directory:
                 marker = read_marker(directory)
                 assert marker is not None
                 directory.write("replica.new.json", replica_marker.render(alter(marker)), FILE)
@@ -125,6 +125,6 @@ def test_a_missing_disk_may_not_be_made_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_figures_of_a_deadline_are_those_of_the_design() -> None:
-    with Sites(operation("stage 1").start) as sites:
-        marker = json.loads(replica_marker.render(marker_for(sites.of(A), A)))
+    with Sites(operation("stage 1").start) as open_dirs:
+        marker = json.loads(replica_marker.render(marker_for(open_dirs.of(A), A)))
     assert marker["delay_ms"] == 4 * 60 * 60 * 1000

@@ -70,8 +70,8 @@ def words(rig: Rig, broker: Broker) -> list[str]:
     return ["reconcile", "--log-dirs", dirs_of(broker), *at, "--max-staged-percent", "100", "--even-if-older-metadata"]
 
 
-def set_aside(rig: Rig, broker: Broker) -> set[Key] | None:
-    """Return what would be set aside; ``None`` where the node was killed a moment ago and still counts as running.
+def staged_replicas(rig: Rig, broker: Broker) -> set[Key] | None:
+    """Return what would be staged; ``None`` where the node was killed a moment ago and still counts as running.
 
     It might be, with a copy of the disks: then nothing is said.
     """
@@ -87,4 +87,4 @@ def set_aside(rig: Rig, broker: Broker) -> set[Key] | None:
 
 def await_fenced(rig: Rig, broker: Broker) -> None:
     """Wait until the controller knows that a node is down. Blocks."""
-    await_true("the controller knows that it is down", lambda: set_aside(rig, broker) is not None)
+    await_true("the controller knows that it is down", lambda: staged_replicas(rig, broker) is not None)

@@ -17,7 +17,7 @@ from logdir.disk.replica.capture import CaptureItem, capture
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
@@ -95,8 +95,8 @@ def lose(rig: Rig, topic: str, replicas: list[int]) -> Lost:
     for broker, log_dir, name in where():
         with open_root(HostDisk(), str(log_dir)) as root:
             item = CaptureItem(name=name, delay_ms=DELAY_MS, log_start=TRIMMED)
-            (outcome,) = capture(root.site, [item], instant)
-            (again,) = capture(root.site, [item], instant)
+            (outcome,) = capture(root.open_dir, [item], instant)
+            (again,) = capture(root.open_dir, [item], instant)
         assert (outcome.result, outcome.place) == (Result.DONE, again.place), outcome.error
         assert outcome.place is not None
         places[broker.node_id, log_dir] = outcome.place.removeprefix("deleting/")
@@ -109,11 +109,11 @@ def adopt_on(broker: Broker, lost: Lost, topic_id: TopicId, *, keep: bool = Fals
     """Adopt what was captured on a stopped broker."""
     assert not broker.is_running
     with ExitStack() as stack:
-        sites = {d: stack.enter_context(open_root(HostDisk(), str(d))).site for d in broker.log_dirs}
+        open_dirs = {d: stack.enter_context(open_root(HostDisk(), str(d))).open_dir for d in broker.log_dirs}
         (present,) = (d for d in broker.log_dirs if (d / f"{lost.topic}-0").exists())
         ((log_dir, name),) = ((d, name) for (node_id, d), name in lost.places.items() if node_id == broker.node_id)
-        site = sites[log_dir]
-        with site.deleting.open(name) as directory:
+        open_dir = open_dirs[log_dir]
+        with open_dir.deleting.open(name) as directory:
             marker = read_marker(directory)
         assert marker is not None
         item = AdoptItem(
@@ -121,21 +121,23 @@ def adopt_on(broker: Broker, lost: Lost, topic_id: TopicId, *, keep: bool = Fals
             marker=marker,
             topic=lost.topic,
             topic_id=topic_id,
-            present=sites[present],
-            present_marker=marker_of(sites[present], lost.topic, topic_id, (present / f"{lost.topic}-0").stat().st_ino),
+            present=open_dirs[present],
+            present_marker=marker_of(
+                open_dirs[present], lost.topic, topic_id, (present / f"{lost.topic}-0").stat().st_ino
+            ),
             keep=keep,
         )
-        outcome = adopt(site, item, list(sites.values()))
+        outcome = adopt(open_dir, item, list(open_dirs.values()))
         assert outcome.result is Result.DONE, outcome.error
 
 
-def marker_of(site: Site, topic: str, topic_id: TopicId, inode: int) -> ReplicaMarker:
+def marker_of(open_dir: OpenLogDir, topic: str, topic_id: TopicId, inode: int) -> ReplicaMarker:
     now = instant()
     return ReplicaMarker(
         intent=Intent.STAGED,
-        cluster_id=site.cluster_id,
-        node_id=site.node_id,
-        directory_id=site.directory_id,
+        cluster_id=open_dir.cluster_id,
+        node_id=open_dir.node_id,
+        directory_id=open_dir.directory_id,
         topic=topic,
         topic_id=topic_id,
         partition=0,

@@ -1,7 +1,7 @@
 """One node of a real cluster is judged at random instants while topics are made, deleted and reassigned.
 
 What the test itself asked the cluster for is the measure. While the node is down its disks are judged by the log of the
-controller, up to the high watermark; while it runs, by its own. Never is anything to be set aside that it may be wanted
+controller, up to the high watermark; while it runs, by its own. Never is anything to be staged that it may be wanted
 for; and what belongs to a topic that was deleted is found by the first look after the deletion was committed.
 
 Spec: design §4, §9; KIP-631, "Broker State Machine"; attacks A1, A2, A4, A27, A42.
@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from tests.kafka.fetch import RELEASES
-from tests.kafka.judging import Key, await_fenced, begin, held, set_aside, words
+from tests.kafka.judging import Key, await_fenced, begin, held, staged_replicas, words
 from tests.kafka.rig import CLEAN_EXIT, Broker, Rig, await_true
 from tests.kafka.workload import TOPICS, Workload
 from tests.proof.metadata_claims import CLUSTER_JUDGED
@@ -47,8 +47,8 @@ class Judged:
     wrong: list[str] = field(default_factory=list)
 
     def look(self) -> set[Key]:
-        """Judge it now; return what of it would be set aside."""
-        aside = set_aside(self.rig, self.broker)
+        """Judge it now; return what of it would be staged."""
+        aside = staged_replicas(self.rig, self.broker)
         if aside is None:
             return set()
         self.looks += 1
@@ -60,7 +60,7 @@ class Judged:
         return aside
 
     def expect_strays(self) -> None:
-        """Look once, and expect every replica of a deleted topic among what would be set aside."""
+        """Look once, and expect every replica of a deleted topic among what would be staged."""
         await_fenced(self.rig, self.broker)
         gone = {life.topic_id for life in self.work.deleted}
         strays = {key for key in held(self.broker) if key[0] in gone}
@@ -129,7 +129,7 @@ def changes(work: Workload, draw: random.Random, most: int) -> None:
 
 
 def apply(judged: Judged) -> None:
-    """Set aside what is to be: the node starts on the rest."""
+    """Staged what is to be: the node starts on the rest."""
     before, aside = held(judged.broker).keys(), judged.look()
     said = ctl(*words(judged.rig, judged.broker), "--apply")
     assert said.status in (Exit.DONE, Exit.PROBLEMS), said

@@ -51,7 +51,7 @@ def cut_at(call: Callable[[Call], bool], broker: Planned, monkeypatch: pytest.Mo
             raise _CutError
 
     with monkeypatch.context() as patched:
-        patched.setattr("logdir.worker.open_log_dir.HostDisk", lambda: HostDisk(tell))
+        patched.setattr("logdir.worker.state.HostDisk", lambda: HostDisk(tell))
         with pytest.raises(_CutError):
             apply(broker)
 
@@ -96,13 +96,13 @@ def test_a37_a_stock_broker_is_kept_out_until_the_rollback_and_then_serves_every
         broker = planned(rig, tmp_path)
         first = tree(*broker.log_dirs)
 
-        # Half a bar, then half the replicas, then all of them.
-        barred: list[str] = []
+        # Half a start block, then half the replicas, then all of them.
+        blocked: list[str] = []
 
         def is_second_bar(told: Call) -> bool:
             if told.name == "replace" and told.to.endswith("/meta.properties"):
-                barred.append(told.to)
-            return len(barred) == 2
+                blocked.append(told.to)
+            return len(blocked) == 2
 
         cut_at(is_second_bar, broker, monkeypatch)
         assert_kept_out(rig, broker)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.kafka.client import Client, ClientError
-from tests.kafka.judging import await_fenced, begin, held, set_aside
+from tests.kafka.judging import await_fenced, begin, held, staged_replicas
 from tests.kafka.rig import CLEAN_EXIT, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.proof.metadata_claims import RECOVERY_COMPARED
@@ -44,39 +44,39 @@ def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(
         for topic in TOPICS:
             client.produce(topic, records=5)
         await_true("all of it is there", lambda: {topic for topic, _ in held(broker)} == set(ids.values()))
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
         assert second.stop() == CLEAN_EXIT
         assert broker.stop() == CLEAN_EXIT
         await_fenced(rig, broker)
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
 
         # The topic deleted while the broker was down.
         client.delete("gone")
         aside = {(ids["gone"], 0)}
-        assert set_aside(rig, broker) == aside
+        assert staged_replicas(rig, broker) == aside
 
         # Re-created under the same name: what lies here is of the former one.
         client.delete("again")
         aside |= {(ids["again"], 0)}
-        assert set_aside(rig, broker) == aside
+        assert staged_replicas(rig, broker) == aside
         former, ids["again"] = ids["again"], client.create_on("again", [[1, 3]])
         assert former != ids["again"]
-        assert set_aside(rig, broker) == aside
+        assert staged_replicas(rig, broker) == aside
 
         # In flight: the new node is down, so that the old one is still counted on.
         for topic in ("away", "cancelled"):
             client.reassign(topic, 0, [1, 2])
             assert sorted(client.replicas(topic, 0)) == [1, 2, 3]
-            assert set_aside(rig, broker) == aside
+            assert staged_replicas(rig, broker) == aside
         client.reassign("cancelled", 0, None)
         assert sorted(client.replicas("cancelled", 0)) == [1, 3]
-        assert set_aside(rig, broker) == aside
+        assert staged_replicas(rig, broker) == aside
 
         # Come to its end: reassigned away.
         second.start()
         _await_replicas(client, "away", [1, 2])
         aside |= {(ids["away"], 0)}
-        assert set_aside(rig, broker) == aside
+        assert staged_replicas(rig, broker) == aside
 
         kept = held(broker).keys() - aside
         assert kept == {(ids["kept"], 0), (ids["cancelled"], 0)}
@@ -86,7 +86,7 @@ def test_what_a_broker_keeps_at_its_start_is_what_we_would_keep(
             lambda: held(broker).keys() == {*kept, (ids["again"], 0)},
             timeout_seconds=60,
         )
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
         assert broker.stop() == CLEAN_EXIT
     record_proof(RECOVERY_COMPARED, {"releases": 1})
 
@@ -120,32 +120,32 @@ def test_a_reassignment_cancelled_at_each_point(
         await_true("all of it is there", lambda: held(broker).keys() == everything)
         # In flight, this node is one that comes and is in sync: while it runs, and while it is down.
         _await_replicas(client, "comes", [1, 3, 4])
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
         assert broker.stop() == CLEAN_EXIT
         await_fenced(rig, broker)
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
 
         # In flight, it is one that leaves, or stays: none of those to come is in sync, then one of two.
         for topic, nodes in (*STAYING.items(), ("alone", [1])):
             client.reassign(topic, 0, nodes)
             _await_replicas(client, topic, sorted({1, 3, *nodes}))
         await_true("one of two is in sync", lambda: 2 in client.in_sync("leaves-one-in-sync", 0))
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
 
         # Back again before it was gone: came to its end without it, asked for once more, not in sync yet.
         aside = {(ids["comes-back"], 0)}
         client.reassign("comes-back", 0, [1])
         _await_replicas(client, "comes-back", [1])
-        assert set_aside(rig, broker) == aside
+        assert staged_replicas(rig, broker) == aside
         client.reassign("comes-back", 0, [1, 3])
         _await_replicas(client, "comes-back", [1, 3])
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
 
         # Each is cancelled where it is.
         for topic in STAYING:
             client.reassign(topic, 0, None)
             _await_replicas(client, topic, [1, 3])
-            assert set_aside(rig, broker) == set(), topic
+            assert staged_replicas(rig, broker) == set(), topic
         # What is on this node alone: where replicas are eligible leaders (KIP-966) it is in sync nowhere by now.
         is_bound_to_go = version.startswith("4.")
         where = [1] if is_bound_to_go else [3]
@@ -155,20 +155,20 @@ def test_a_reassignment_cancelled_at_each_point(
         else:
             client.reassign("alone", 0, None)
             _await_replicas(client, "alone", where)
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
         aside = set()
         for topic in ("comes", "comes-back"):
             client.reassign(topic, 0, None)
             _await_replicas(client, topic, [1])
             aside |= {(ids[topic], 0)}
-            assert set_aside(rig, broker) == aside, topic
+            assert staged_replicas(rig, broker) == aside, topic
 
         # What could not be cancelled its start brings to its end: it has been copied when it goes.
         kept = everything - aside - ({(ids["alone"], 0)} if is_bound_to_go else set())
         broker.start()
         await_true("the broker has made up its mind", lambda: held(broker).keys() == kept, timeout_seconds=60)
         _await_replicas(client, "alone", where)
-        assert set_aside(rig, broker) == set()
+        assert staged_replicas(rig, broker) == set()
         for topic in (*STAYING, "came"):
             _await_in_sync(client, topic)
         assert {topic: client.digest(topic).records for topic in ids} == dict.fromkeys(ids, 5)

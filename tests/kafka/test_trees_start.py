@@ -1,6 +1,6 @@
 """Every real KRaft tree, changed and changed back, is started by stock brokers and serves what an untouched copy does.
 
-Of each tree one copy stays as it is. The other is taken to topic ids and back and set aside and restored by processes
+Of each tree one copy stays as it is. The other is taken to topic ids and back and staged and restored by processes
 killed on the way. Then a stock broker is started on both: by the release that wrote the tree, and on those of 3.x by
 the newest release too. Log start and log end of every partition are those of the manifest, and every field of every
 record is that of the untouched copy.

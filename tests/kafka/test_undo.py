@@ -50,7 +50,7 @@ def items(said: Said) -> list[dict[str, Any]]:
     return found
 
 
-def words_of(said: Said) -> str:
+def argv_of(said: Said) -> str:
     """Return all that a command with ``--json`` says of its replicas and problems, as one text."""
     value = json.loads(said.out)
     return json.dumps([value["problems"], value["result"]["items"]])
@@ -128,8 +128,8 @@ def test_a47_what_was_deleted_while_its_node_was_down_is_not_taken_back_unasked(
         # Its own log ends before that: of the living as of the deleted it says from where on nobody knows.
         for topic in written:
             said = assert_refused(broker, topic)
-            assert _SINCE.search(words_of(said)), said
-            assert "--even-if-unknown" in words_of(said), said
+            assert _SINCE.search(argv_of(said)), said
+            assert "--even-if-unknown" in argv_of(said), said
         # The controller's log, up to what is committed, knows of each.
         epoch, watermark = rig.client.quorum()
         log = rig.brokers[0].log_dirs[0] / _LOG
@@ -176,7 +176,7 @@ def test_a48_the_only_copy_is_not_purged_while_what_the_start_made_in_its_place_
         words = ("stage", "only", "--even-over-limit", "--delay", "1s", "--apply")
         said = type_(broker, *words, "--json")
         assert said.status == Exit.REFUSED, said
-        assert "--even-if-last" in words_of(said)
+        assert "--even-if-last" in argv_of(said)
         assert everything(broker) == before
         assert type_(broker, *words, "--even-if-last").status == Exit.DONE
         kept = staged(broker)

@@ -30,11 +30,11 @@ from tools.cli.arguments import Exit
 METADATA: Final = "__cluster_metadata-0"
 _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 _FUTURE: Final = re.compile(r"(.+)\.[0-9a-f]{32}-future")
-_OUR_HOST_DISK: Final = "logdir.worker.open_log_dir.HostDisk"
+_OUR_HOST_DISK: Final = "logdir.worker.state.HostDisk"
 _KILLED: Final = """
 import os, signal, sys
 from logdir.disk.kernel.host import HostDisk
-from logdir.worker import open_log_dir
+from logdir.worker import state
 from logdir.worker.start import placed
 from tools.logdirctl.main import main
 left = int(sys.argv[1])
@@ -43,7 +43,7 @@ def tell(call):
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-open_log_dir.HostDisk = lambda: HostDisk(tell)
+state.HostDisk = lambda: HostDisk(tell)
 with placed(is_here=True):
     sys.exit(main(sys.argv[2:], sys.stdout, sys.stderr))
 """
@@ -63,7 +63,7 @@ def moving(log_dirs: Sequence[Path]) -> set[str]:
 
 
 def live(log_dirs: Sequence[Path]) -> set[str]:
-    """Return the names of live replicas, and of those a broker set aside."""
+    """Return the names of live replicas, and of those a broker staged."""
     return {
         path.name
         for top in log_dirs
@@ -125,9 +125,9 @@ def layout_there_and_back(
     """
     plan = folder / "plan.jsonl"
     with ExitStack() as stack:
-        sites = [stack.enter_context(open_root(HostDisk(), str(path))).site for path in log_dirs]
+        open_dirs = [stack.enter_context(open_root(HostDisk(), str(path))).open_dir for path in log_dirs]
         # Also those that are on their way elsewhere: as if the plan were older than the moves.
-        plan.write_bytes(document(header_of(sites), steps_of(sites)))
+        plan.write_bytes(document(header_of(open_dirs), steps_of(open_dirs)))
     back = _Back(log_dirs, plan, draw, patch)
     broker = back.broker
     assert {step["from"] for step in broker.steps} == live(log_dirs)
@@ -169,7 +169,7 @@ def stage_there_and_back(
         log_dirs: With work roots.
         draw: Draws the calls.
         patch: Lets calls be counted.
-        is_clean: Whether the broker was stopped cleanly. Else the last index files of what was set aside are gone: a
+        is_clean: Whether the broker was stopped cleanly. Else the last index files of what was staged are gone: a
             broker makes them again, where it would trust what preallocated zeros are left in them.
 
     Returns:

@@ -129,14 +129,16 @@ def _rollback(name: str, broker: str) -> KernelOperation:
 
 def _bar(name: str) -> KernelOperation:
     host = layout.start(disks=2)
-    end = layout.ended(host, layout.barred).world()
-    return KernelOperation(name, host, layout.acknowledged(layout.barred), layout.barred, layout.judge_end(end))
+    end = layout.ended(host, layout.blocked).world()
+    return KernelOperation(name, host, layout.acknowledged(layout.blocked), layout.blocked, layout.judge_end(end))
 
 
 def _unbar(name: str) -> KernelOperation:
     first = layout.start(disks=2)
-    barred = layout.ended(first, layout.barred)
-    return KernelOperation(name, barred, layout.acknowledged(layout.unbarred), layout.unbarred, _back_to(first.world()))
+    blocked = layout.ended(first, layout.blocked)
+    return KernelOperation(
+        name, blocked, layout.acknowledged(layout.unbarred), layout.unbarred, _back_to(first.world())
+    )
 
 
 # Work roots.
@@ -211,8 +213,8 @@ FACTORIES: dict[str, Callable[[str], KernelOperation]] = {
 
 def _exported(host: ModelHost, acks: Acks) -> None:
     roots = [system.root for system in cast(KernelHost, host).systems]
-    with Sites(host) as sites:
-        export(sites.of(A), f"deleting/{A.place}", f"{roots[1]}/{_COPY}", [f"{roots[0]}/kafka"])
+    with Sites(host) as open_dirs:
+        export(open_dirs.of(A), f"deleting/{A.place}", f"{roots[1]}/{_COPY}", [f"{roots[0]}/kafka"])
     acks.ack("done")
 
 

@@ -149,15 +149,15 @@ def test_a_rename_that_is_lost_is_not_said_to_be_durable(machine: Machine, kind:
     """XFS says so of a directory once it has shut down; whoever believed it would retire the other copy of a move."""
     with machine.mounted(kernel_operation("stage 1"), kind) as mounts:
         host = KernelHost(roots_of(mounts))
-        with Sites(host.as_model()) as sites:
-            site = sites.of(A)
-            site.top.rename(A.path, site.deleting, A.place)
+        with Sites(host.as_model()) as open_dirs:
+            open_dir = open_dirs.of(A)
+            open_dir.top.rename(A.path, open_dir.deleting, A.place)
             mounts["/d0"].cut()
-            for directory in (site.deleting, site.top):
+            for directory in (open_dir.deleting, open_dir.top):
                 with pytest.raises(OSError, match="Input/output"):
                     directory.sync()
             with pytest.raises(OSError, match="Input/output"):
-                site.top.sync_disk()
+                open_dir.top.sync_disk()
         assert len(host.failed) == 1
         machine.power_cut(mounts, "shutdown")
         assert f"/d0/kafka/{A.path}" in world_of(roots_of(mounts)).tree()
@@ -169,13 +169,15 @@ def test_a_disk_that_ends_too_early_leaves_the_other_alone(machine: Machine, kin
     one = kernel_operation("stage 3 on two disks")
     with machine.mounted(one, kind) as mounts:
         host = KernelHost(roots_of(mounts))
-        with Sites(host.as_model()) as sites:
-            items = {part.disk: StageItem(path=part.path, marker=marker_for(sites.of(part), part)) for part in (A, C)}
+        with Sites(host.as_model()) as open_dirs:
+            items = {
+                part.disk: StageItem(path=part.path, marker=marker_for(open_dirs.of(part), part)) for part in (A, C)
+            }
             mounts["/d1"].break_off(64 << 10)
             with pytest.raises(ReadOnlyDiskError):
-                stage(sites.of(C), [items[C.disk]])
+                stage(open_dirs.of(C), [items[C.disk]])
             calls = len(host.calls)
-            outcome = stage(sites.of(A), [items[A.disk]])[0]
+            outcome = stage(open_dirs.of(A), [items[A.disk]])[0]
             assert outcome.error is None
             assert [call.path for call in host.calls[calls:] if call.path.startswith("/d1")] == []
         tree = world_of({"/d0": str(mounts["/d0"].path)}).tree()

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("pyspark", reason="needs pyspark: pip install 'logdird[fleet]'")
-from migrate.background_jobs import Beside  # noqa: E402 - after the skip
+from migrate.background_jobs import BackgroundJobs  # noqa: E402 - after the skip
 
 
 def test_what_was_begun_is_done_in_order_when_the_body_is_left(spark: SparkSession) -> None:
     done: list[int] = []
-    with Beside(spark) as beside:
+    with BackgroundJobs(spark) as beside:
         beside.begin(lambda: done.append(spark.range(3).count()))
         beside.begin(lambda: done.append(spark.range(5).count()))
     assert done == [3, 5]
@@ -27,7 +27,7 @@ def test_settings_of_a_job_are_those_of_the_driver(spark: SparkSession) -> None:
     found: list[str | None] = []
     spark.sparkContext.setLocalProperty("logdird.test", "here")
     try:
-        with Beside(spark) as beside:
+        with BackgroundJobs(spark) as beside:
             beside.begin(lambda: found.append(spark.sparkContext.getLocalProperty("logdird.test")))
     finally:
         spark.sparkContext.setLocalProperty("logdird.test", None)  # type: ignore[arg-type]  # how it is unset
@@ -38,7 +38,7 @@ def test_a_failure_beside_is_raised_when_the_body_is_left(spark: SparkSession) -
     def fail() -> None:
         raise OSError("no room")
 
-    with pytest.raises(OSError, match="no room"), Beside(spark) as beside:
+    with pytest.raises(OSError, match="no room"), BackgroundJobs(spark) as beside:
         beside.begin(fail)
 
 
@@ -52,7 +52,7 @@ def test_a_failure_of_the_body_waits_for_what_runs_and_drops_the_rest(spark: Spa
         done.append("slow")
 
     def stopped() -> None:
-        with Beside(spark) as beside:
+        with BackgroundJobs(spark) as beside:
             beside.begin(slow)
             beside.begin(lambda: done.append("never"))
             assert runs.wait(30)

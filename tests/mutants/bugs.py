@@ -152,7 +152,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the record of the staging limit is read as empty by stage",
         f"{_SERVICE}/stage.py", "plan",
-        "brake_rule.highest(broker.on_all(staging_limit.read_records))", "()",
+        "limit_rule.highest(broker.on_all(staging_limit.read_records))", "()",
         "tests/tools/test_stage_limit.py::test_a38_no_staging_is_forgotten_by_the_next",
     ),
     Bug(
@@ -169,7 +169,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a purge is never asked again, however long it takes",
-        f"{_SERVICE}/batch/purge_recheck.py", "Looking.against",
+        f"{_SERVICE}/batch/purge_recheck.py", "Rechecking.against",
         "self._has_source and boottime_ms() - self._at_ms > _FRESH_MS", "False",
         "tests/tools/test_purge_asked_again.py::test_a43_nothing_of_a_later_batch_goes_that_is_wanted_again_since_the_first",
     ),
@@ -188,14 +188,14 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "an interrupted adoption is finished while its name is live on another disk",
         f"{_DISK}/replica/adopt_recovery.py", "_finish",
-        "any(is_there(other.top, live) for other in sites)", "is_there(site.top, live)",
+        "any(is_there(other.top, live) for other in open_dirs)", "is_there(open_dir.top, live)",
         "tests/logdir/disk/test_adopt_refused.py"
         "::test_a16_no_start_finishes_an_adoption_while_its_name_is_live_on_any_disk",
     ),
     Bug(
         "an interrupted adoption is finished while a log dir is left out",
         f"{_DISK}/recover_broker.py", "recover_broker",
-        "is_whole and sites", "sites",
+        "is_whole and open_dirs", "open_dirs",
         "tests/logdir/disk/test_adopt_refused.py"
         "::test_a16_no_start_finishes_or_withdraws_an_adoption_while_a_log_dir_is_left_out",
     ),
@@ -214,11 +214,11 @@ BUGS: tuple[Bug, ...] = (
         "::test_a16_no_live_log_of_another_id_counts_as_adopted_though_it_has_the_files",
     ),
     Bug(
-        "an adoption is finished for what was set aside with another id",
-        f"{_DISK}/replica/adopt_recovery.py", "_set_aside_for",
+        "an adoption is finished for what was staged with another id",
+        f"{_DISK}/replica/adopt_recovery.py", "_staged_of",
         "marker.reason is Reason.DUPLICATE and marker.topic_id == parts.topic_id", "marker.reason is Reason.DUPLICATE",
         "tests/logdir/disk/test_adopt_refused.py"
-        "::test_a16_no_start_finishes_an_adoption_for_what_was_set_aside_with_another_id",
+        "::test_a16_no_start_finishes_an_adoption_for_what_was_staged_with_another_id",
     ),
     Bug(
         "a capture is called made if any file is shared",
@@ -281,13 +281,13 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "controller.json of another cluster is believed",
         f"{_DISK}/record/controller.py", "_read",
-        "said.cluster_id in (None, site.cluster_id)", "True",
+        "said.cluster_id in (None, open_dir.cluster_id)", "True",
         "tests/tools/test_reconcile_records.py::test_no_controller_json_of_another_cluster_or_node_is_believed",
     ),
     Bug(
         "final is durable before another disk's finalizing",
         f"{_SERVICE}/batch/layout_phases.py", "_Work.run",
-        "is_finalized and any(isinstance(action, Unbar) for action in phase)", "False",
+        "is_finalized and any(isinstance(action, LiftStartBlock) for action in phase)", "False",
         "tests/logdir/disk/test_layout_crash.py"
         "::test_a51_no_log_dir_is_durably_final_before_another_is_durably_finalizing",
     ),

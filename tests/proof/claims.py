@@ -56,7 +56,7 @@ DAMAGED_FILES: Final = Claim(
         "tests/logdir/cluster/test_znodes.py::test_damaged_documents_raise_only_format_errors",
     ),
     sizes={
-        "brake.json": _DAMAGED,
+        "staging-limit.json": _DAMAGED,
         "controller.json": _DAMAGED,
         "request documents": _DAMAGED_DOCUMENTS,
         "znode documents": _DAMAGED_DOCUMENTS,

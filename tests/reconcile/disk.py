@@ -14,7 +14,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import WorkDir, render_work_dir
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 NODE = 1
@@ -54,9 +54,9 @@ def live(
     )
 
 
-def staged(marker: ReplicaMarker, *, log_dir: str = "/d1", counter: int = 1) -> SetAside:
+def staged(marker: ReplicaMarker, *, log_dir: str = "/d1", counter: int = 1) -> StagedReplica:
     topic = marker.topic if marker.topic_id is None else None
-    return SetAside(
+    return StagedReplica(
         log_dir=log_dir,
         name=render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, "")),
         kind=Kind.STAGED,
@@ -71,7 +71,10 @@ def staged(marker: ReplicaMarker, *, log_dir: str = "/d1", counter: int = 1) -> 
 
 
 def disk(
-    *replicas: Replica, log_dir: str = "/d1", set_aside: tuple[SetAside, ...] = (), layout: str = "topic-name"
+    *replicas: Replica,
+    log_dir: str = "/d1",
+    staged: tuple[StagedReplica, ...] = (),
+    layout: str = "topic-name",
 ) -> LogDirFacts:
     return LogDirFacts(
         log_dir=log_dir,
@@ -82,7 +85,7 @@ def disk(
         layout=layout,
         has_clean_marker=True,
         replicas=replicas,
-        set_aside=set_aside,
+        staged=staged,
     )
 
 
@@ -99,13 +102,13 @@ def apply(facts: Sequence[LogDirFacts], actions: Iterable[Action]) -> tuple[LogD
             case StageReplica():
                 (gone,) = [replica for replica in one.replicas if replica.path == action.path]
                 item = staged(action.stage.marker, log_dir=one.log_dir)
-                counter = 1 + sum(other.name.split(".")[0] == item.name for other in one.set_aside)
+                counter = 1 + sum(other.name.split(".")[0] == item.name for other in one.staged)
                 if counter > 1:
                     item = staged(action.stage.marker, log_dir=one.log_dir, counter=counter)
                 one = replace(
                     one,
                     replicas=tuple(replica for replica in one.replicas if replica is not gone),
-                    set_aside=(*one.set_aside, item),
+                    staged=(*one.staged, item),
                 )
             case GiveId():
                 one = replace(
@@ -120,11 +123,11 @@ def apply(facts: Sequence[LogDirFacts], actions: Iterable[Action]) -> tuple[LogD
             case HoldStaged():
                 one = replace(
                     one,
-                    set_aside=tuple(
+                    staged=tuple(
                         replace(item, marker=replace(item.marker, delay_ms=None))
                         if item.name == action.name and item.marker is not None
                         else item
-                        for item in one.set_aside
+                        for item in one.staged
                     ),
                 )
         by_dir[action.log_dir] = one

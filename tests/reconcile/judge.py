@@ -36,7 +36,7 @@ class Ledger(NamedTuple):
 
     seen: tuple[int, int] | None = None
     topics: int = 0
-    """Set aside within 24 hours, each staging counted for itself."""
+    """Staged within 24 hours, each staging counted for itself."""
 
 
 class Memory(NamedTuple):
@@ -138,7 +138,7 @@ def _given(copy: Copy, wanted: set[tuple[str, str, int]]) -> Copy:
 
 
 def _kept(copy: Copy, wanted: set[tuple[str, str, int]], memory: Memory) -> Copy:
-    """What was set aside and is wanted again loses its deadline (A43)."""
+    """What was staged and is wanted again loses its deadline (A43)."""
     if copy.state != "due":
         return copy
     is_asked = any((name, partition) == (copy.name, copy.partition) for name, _, partition in wanted)

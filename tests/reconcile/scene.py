@@ -1,4 +1,4 @@
-"""What attacks are played with: a disk at stake, what was set aside, and a log that names both topics."""
+"""What attacks are played with: a disk at stake, what was staged, and a log that names both topics."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from logdir.cluster.image import Image
 from logdir.cluster.metadata_log import Watermark
-from logdir.decide.staged.purge_recheck import SecondLook, against_purge
+from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
 from logdir.evidence import Evidence, Proof, Removed
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.observe.facts import Known, LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
 from tests.logdir.cluster.log_dir import (
     LogDir,
     noop,
 )
 from tests.reconcile.disk import CLUSTER, DIRECTORY, HOUR_MS, NODE, WALL_MS, disk, live
-from tests.reconcile.disk import staged as set_aside
+from tests.reconcile.disk import staged as staged_replicas
 from tests.reconcile.stories import FRESH
 from tests.reconcile.universe import OTHER, RIGHT
 
@@ -45,7 +45,7 @@ def item(
     number: int = 0,
     delay_ms: int | None = 4 * HOUR_MS,
     **changed: Any,
-) -> SetAside:
+) -> StagedReplica:
     marker = ReplicaMarker(
         intent=Intent.STAGED,
         cluster_id=CLUSTER,
@@ -64,12 +64,12 @@ def item(
         boottime_ms=0,
         clean=True,
     )
-    return replace(set_aside(marker), **changed)
+    return replace(staged_replicas(marker), **changed)
 
 
-def pair(*replicas: Replica, aside: tuple[SetAside, ...] = ()) -> tuple[LogDirFacts, LogDirFacts]:
+def pair(*replicas: Replica, aside: tuple[StagedReplica, ...] = ()) -> tuple[LogDirFacts, LogDirFacts]:
     """The disk at stake, and one that holds enough else."""
-    return disk(*replicas, set_aside=aside), disk(*OTHERS, log_dir="/d9")
+    return disk(*replicas, staged=aside), disk(*OTHERS, log_dir="/d9")
 
 
 def later(log: LogDir, by_ms: int = HOUR_MS - 5000) -> None:
@@ -82,7 +82,7 @@ def watermark(offset: int, epoch: int, *, is_prefix_checked: bool = False) -> Wa
 
 
 def why_no_purge(
-    image: Image | None, one: SetAside, facts: tuple[LogDirFacts, ...], used: ControllerFile | None = FRESH
+    image: Image | None, one: StagedReplica, facts: tuple[LogDirFacts, ...], last_applied: ControllerFile | None = FRESH
 ) -> str | None:
-    refusal = against_purge(SecondLook(image=image, used=used), one, Known(facts))
+    refusal = against_purge(PurgeRecheck(image=image, last_applied=last_applied), one, ReplicaIndex(facts))
     return None if refusal is None else refusal.why.value

@@ -11,7 +11,7 @@ from logdir.cluster import metadata_log, request_document
 from logdir.cluster.image import Image, Source
 from logdir.cluster.metadata_log import Watermark
 from logdir.decide.image.document import DocumentPlan, plan_document
-from logdir.decide.image.trust import Standing
+from logdir.decide.image.trust import HostContext
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import GiveId, HoldStaged, StageReplica
 from logdir.formats.own import controller_file
@@ -25,13 +25,13 @@ from tests.reconcile.disk import CLUSTER, NODE, NOW, apply, births
 FRESH = controller_file.begin(CLUSTER, NODE)
 
 
-def standing(**changed: Any) -> Standing:
-    return replace(Standing(used=FRESH, is_broker_running=False, is_own_log=True), **changed)
+def host_context(**changed: Any) -> HostContext:
+    return replace(HostContext(last_applied=FRESH, is_broker_running=False, is_own_log=True), **changed)
 
 
 def request(image: Image, facts: Sequence[LogDirFacts], **changed: Any) -> ReconcileRequest:
     made = ReconcileRequest(
-        image=image, now=NOW, standing=standing(), births=births(facts), record=(), is_confirmed=True
+        image=image, now=NOW, host_context=host_context(), births=births(facts), record=(), is_confirmed=True
     )
     return replace(made, **changed)
 
@@ -70,9 +70,9 @@ def why(plan: ReconcilePlan | None) -> dict[str, str]:
 class Broker:
     """A stopped broker whose disks follow request documents."""
 
-    def __init__(self, *facts: LogDirFacts, used: ControllerFile | None = FRESH) -> None:
+    def __init__(self, *facts: LogDirFacts, last_applied: ControllerFile | None = FRESH) -> None:
         self.facts = facts
-        self.used = used
+        self.last_applied = last_applied
         self.known: Image | None = None
         self.record: tuple[Count, ...] = ()
         self.now: Instant = NOW
@@ -86,7 +86,7 @@ class Broker:
             nothing,
             self.facts,
             now=self.now,
-            standing=standing(used=self.used),
+            host_context=host_context(last_applied=self.last_applied),
             record=self.record,
             is_confirmed=self.is_confirmed,
             **self.options,
@@ -100,7 +100,7 @@ class Broker:
         self.known = decided.image
         if decided.plan is not None:
             self.facts = apply(self.facts, decided.plan.actions)
-            self.used = decided.plan.used or self.used
+            self.last_applied = decided.plan.last_applied or self.last_applied
             self.record = self.record if decided.plan.record is None else decided.plan.record
         return decided
 
@@ -111,7 +111,7 @@ class Broker:
         return [replica.path for one in self.facts for replica in one.replicas]
 
     def deleting(self) -> list[str]:
-        return [item.name for one in self.facts for item in one.set_aside]
+        return [item.name for one in self.facts for item in one.staged]
 
 
 def codes(decided: DocumentPlan) -> list[int]:

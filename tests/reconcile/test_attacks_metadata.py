@@ -35,7 +35,7 @@ from tests.reconcile.scene import (
     watermark,
     why_no_purge,
 )
-from tests.reconcile.stories import FRESH, reconcile, staged, standing, up_to, why
+from tests.reconcile.stories import FRESH, host_context, reconcile, staged, up_to, why
 from tests.reconcile.universe import BOTH
 
 
@@ -144,25 +144,31 @@ class TestA20:
         later(log)
         facts = pair(live("a", A))
         ours = replace(FRESH, incarnation_id=str(Uuid(INCARNATION)))
-        assert staged(reconcile(up_to(log), *facts, standing=standing(used=ours)))
+        assert staged(reconcile(up_to(log), *facts, host_context=host_context(last_applied=ours)))
         log.append(register(1, epoch=9, incarnation=b"another-process!"))
         for known in (ours, FRESH):
-            plan = reconcile(up_to(log), *facts, standing=standing(used=known, is_own_log=False))
+            plan = reconcile(up_to(log), *facts, host_context=host_context(last_applied=known, is_own_log=False))
             assert (plan.actions, plan.refusals) == ((), ())
             assert plan.holds_purges
             assert plan.refused is not None
             assert plan.refused.slug == "node-runs-elsewhere"
         # Its own log's last registration is ours, if nothing else is remembered; fenced or running here is as well.
-        assert reconcile(up_to(log), *facts, standing=standing(is_own_log=True)).refused is None
-        assert reconcile(up_to(log), *facts, standing=standing(used=ours, is_own_log=True)).refused is not None
-        assert reconcile(up_to(log), *facts, standing=standing(used=ours, is_broker_running=True)).refused is None
+        assert reconcile(up_to(log), *facts, host_context=host_context(is_own_log=True)).refused is None
+        assert (
+            reconcile(up_to(log), *facts, host_context=host_context(last_applied=ours, is_own_log=True)).refused
+            is not None
+        )
+        assert (
+            reconcile(up_to(log), *facts, host_context=host_context(last_applied=ours, is_broker_running=True)).refused
+            is None
+        )
         log.append(register(1, epoch=10, incarnation=b"another-process!", fenced=True))
-        assert reconcile(up_to(log), *facts, standing=standing(used=ours)).refused is None
+        assert reconcile(up_to(log), *facts, host_context=host_context(last_applied=ours)).refused is None
 
     def test_a20_the_incarnation_is_remembered_while_the_broker_runs_here(self, log: LogDir) -> None:
-        plan = reconcile(up_to(log), *pair(), standing=standing(is_broker_running=True, max_age_ms=2 * HOUR_MS))
-        assert plan.used is not None
-        assert plan.used.incarnation_id == str(Uuid(INCARNATION))
+        plan = reconcile(up_to(log), *pair(), host_context=host_context(is_broker_running=True, max_age_ms=2 * HOUR_MS))
+        assert plan.last_applied is not None
+        assert plan.last_applied.incarnation_id == str(Uuid(INCARNATION))
 
 
 class TestA29:
@@ -185,12 +191,12 @@ class TestA29:
     def test_a29_stale_metadata_is_refused_beside_a_running_broker(self, log: LogDir) -> None:
         log.append(remove(raw(A)))
         later(log, HOUR_MS - MARGIN_MS - 10_000)
-        running = standing(is_broker_running=True)
+        running = host_context(is_broker_running=True)
         image = up_to(log)
         age_ms = WALL_MS - image.as_of_ms
         assert age_ms < MARGIN_MS + 10_000
         for limit_ms, is_refused in ((age_ms, False), (age_ms - 1, True)):
-            plan = reconcile(image, *pair(live("a", A)), standing=replace(running, max_age_ms=limit_ms))
+            plan = reconcile(image, *pair(live("a", A)), host_context=replace(running, max_age_ms=limit_ms))
             assert (plan.refused is not None) is is_refused
         # While the broker is stopped its log ages: then only removals that were seen count.
         days = NOW._replace(wall_ms=WALL_MS + 72 * HOUR_MS)
@@ -211,7 +217,7 @@ class TestA29:
         log.append(remove(raw(A)))
         later(log)
         one, other = pair(live("a", A), aside=(item(B, name="b"),))
-        closed = Problem("refused", "/d1", "a disk in step with its siblings", "one hours behind")
-        plan = reconcile(up_to(log), replace(one, closed=closed), other)
+        quarantined = Problem("refused", "/d1", "a disk in step with its siblings", "one hours behind")
+        plan = reconcile(up_to(log), replace(one, quarantined=quarantined), other)
         assert plan.actions == ()
         assert why(plan) == {"": "closed"}

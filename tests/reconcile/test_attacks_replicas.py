@@ -35,7 +35,7 @@ from tests.reconcile.scene import (
     raw,
     why_no_purge,
 )
-from tests.reconcile.stories import FRESH, Broker, given, held, reconcile, staged, standing, up_to, why
+from tests.reconcile.stories import FRESH, Broker, given, held, host_context, reconcile, staged, up_to, why
 from tests.reconcile.universe import document, listed
 
 
@@ -82,35 +82,37 @@ class TestA43:
         facts = pair(live("a", A))
         for used in ((1, log.offset + 1), (2, 1), (0, log.offset + 1)):
             ahead = replace(FRESH, metadata=MetadataMark(epoch=used[0], offset=used[1]))
-            plan = reconcile(image, *facts, standing=standing(used=ahead))
+            plan = reconcile(image, *facts, host_context=host_context(last_applied=ahead))
             assert plan.actions == ()
             assert plan.refused is not None
             assert plan.holds_purges
-            confirmed = standing(used=ahead, is_position_confirmed=True)
-            assert staged(reconcile(image, *facts, standing=confirmed))
+            confirmed = host_context(last_applied=ahead, is_position_confirmed=True)
+            assert staged(reconcile(image, *facts, host_context=confirmed))
         same = replace(FRESH, metadata=MetadataMark(epoch=1, offset=log.offset))
-        plan = reconcile(image, *facts, standing=standing(used=same))
+        plan = reconcile(image, *facts, host_context=host_context(last_applied=same))
         assert staged(plan)
-        assert plan.used == same
+        assert plan.last_applied == same
 
     def test_a43_a_log_that_was_put_back_and_led_on_is_noticed(self, log: LogDir) -> None:
         """Epoch and offset have overtaken what was used; the record there is another."""
-        used = MetadataMark(epoch=1, offset=log.offset - 1)
-        image = replace(up_to(log, used=replace(used, epoch=3)), epoch=9)
-        plan = reconcile(image, *pair(live("a", A)), standing=standing(used=replace(FRESH, metadata=used)))
+        last_applied = MetadataMark(epoch=1, offset=log.offset - 1)
+        image = replace(up_to(log, last_applied=replace(last_applied, epoch=3)), epoch=9)
+        plan = reconcile(
+            image, *pair(live("a", A)), host_context=host_context(last_applied=replace(FRESH, metadata=last_applied))
+        )
         assert plan.refused is not None
         assert "put back" in plan.refused.fix
 
     def test_a43_a_lost_file_holds_until_confirmed(self, log: LogDir) -> None:
         log.append(remove(raw(A)))
         later(log)
-        plan = reconcile(up_to(log), *pair(live("a", A)), standing=standing(used=None))
+        plan = reconcile(up_to(log), *pair(live("a", A)), host_context=host_context(last_applied=None))
         assert (plan.actions, plan.holds_purges) == ((), True)
-        confirmed = standing(used=None, is_position_confirmed=True)
-        plan = reconcile(up_to(log), *pair(live("a", A)), standing=confirmed)
+        confirmed = host_context(last_applied=None, is_position_confirmed=True)
+        plan = reconcile(up_to(log), *pair(live("a", A)), host_context=confirmed)
         assert staged(plan)
-        assert plan.used is not None
-        assert plan.used.metadata == MetadataMark(epoch=1, offset=log.offset)
+        assert plan.last_applied is not None
+        assert plan.last_applied.metadata == MetadataMark(epoch=1, offset=log.offset)
 
     def test_a43_an_id_that_is_wanted_again_is_never_purged(self, log: LogDir) -> None:
         wanted = item(A)

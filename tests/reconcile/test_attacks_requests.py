@@ -48,13 +48,13 @@ class TestA03:
         old = document(listed(a=(A0, (0,))), type=INCREMENTAL, sequence=1)
         broker.receives(old)
         broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=2))
-        broker.facts = pair(live("a", A), aside=broker.facts[0].set_aside)  # the broker created id1
+        broker.facts = pair(live("a", A), aside=broker.facts[0].staged)  # the broker created id1
         again = broker.receives(old)
         assert again.code is Code.STALE_CONTROLLER_EPOCH
         assert again.plan is None
         assert codes(again) == [11]
         assert "a-0" in broker.live()
-        # Under a number of its own too: its id was set aside here.
+        # Under a number of its own too: its id was staged here.
         fresh = broker.receives(document(listed(a=(A0, (0,))), type=INCREMENTAL, sequence=3))
         assert (fresh.code, fresh.plan) == (Code.STALE_CONTROLLER_EPOCH, None)
         assert fresh.problem is not None
@@ -62,8 +62,8 @@ class TestA03:
         # An older controller's, whatever its number.
         assert broker.receives(document(listed(a=(A, (0,))), type=FULL, sequence=99, epoch=4)).plan is None
 
-    def test_a03_nothing_is_staged_for_an_id_that_was_set_aside_here(self) -> None:
-        """Whatever it was set aside for: it is told of as wanted again, and no live replica goes for it."""
+    def test_a03_nothing_is_staged_for_an_id_that_was_staged_here(self) -> None:
+        """Whatever it was staged for: it is told of as wanted again, and no live replica goes for it."""
         for reason in (Reason.ABSENT, Reason.STOP_REPLICA, Reason.OPERATOR):
             broker = Broker(*pair(live("a", A0), aside=(item(A, reason=reason),)))
             decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
@@ -89,9 +89,9 @@ class TestA03:
         full = document(listed(a=(A, (0,)), b=(B, (0,)), z=(Z, EVERY)), type=FULL, sequence=7)
         broker.receives(full)
         broker.restarts()
-        assert broker.used is not None
-        broker.used = controller_file.parse(controller_file.render(broker.used))
-        assert broker.used.requests == RequestMark(controller_epoch=5, sequence=7)
+        assert broker.last_applied is not None
+        broker.last_applied = controller_file.parse(controller_file.render(broker.last_applied))
+        assert broker.last_applied.requests == RequestMark(controller_epoch=5, sequence=7)
         assert broker.receives(document(listed(a=(A, (0,))), type=FULL, sequence=7)).plan is None
         assert broker.receives(document(listed(a=(A, (0,))), type=FULL, sequence=6)).plan is None
         assert broker.live()[:2] == ["a-0", "b-0"]
@@ -104,16 +104,16 @@ class TestA03:
             document(listed(a=(A, (0,))), sequence=1),
             document(stopped(delete=True, a=(None, (0,))), api="StopReplica", sequence=1),
         ):
-            broker = Broker(*facts, used=None)
+            broker = Broker(*facts, last_applied=None)
             assert broker.receives(one).code is Code.STALE_CONTROLLER_EPOCH
-        broker = Broker(*facts, used=None)
+        broker = Broker(*facts, last_applied=None)
         full = document(listed(a=(A, (0,)), b=(OTHER["b"], (0,))), type=FULL, sequence=5)
         decided = broker.receives(full)
         assert codes(decided) == [103, 0]
         assert decided.plan is not None
         assert decided.plan.actions == ()
-        assert broker.used is not None
-        assert broker.used.is_full_wanted
+        assert broker.last_applied is not None
+        assert broker.last_applied.is_full_wanted
         full["sequence"] = 6
         assert staged(broker.receives(full).plan)[:2] == [("a-0", "topic-id-mismatch", False), ("c-0", "absent", True)]
 
@@ -136,7 +136,7 @@ class TestA04:
         assert decided.plan.actions == ()
         assert decided.plan.braked is not None
         assert len(decided.plan.waiting) == 3
-        # Confirmed, it is set aside without a deadline.
+        # Confirmed, it is staged without a deadline.
         broker.is_confirmed = True
         decided = broker.receives(document(listed(a=(A, (0, 1, 2))), type=INCREMENTAL, sequence=1))
         assert staged(decided.plan) == [(f"a-{number}", "topic-id-mismatch", False) for number in range(3)]
@@ -175,7 +175,7 @@ class TestA27:
         states[0]["partitionStates"][1]["replicas"] = [2, 3]
         decided = broker.receives(document(states, type=FULL, sequence=1))
         assert (decided.code, decided.plan) == (Code.INVALID_REQUEST, None)
-        assert broker.used == FRESH
+        assert broker.last_applied == FRESH
 
     def test_a27_stop_replica_of_another_registration_is_refused(self) -> None:
         """It names no replicas; the broker epoch alone says whom it is for."""
@@ -214,15 +214,15 @@ class TestA28:
         broker = Broker(*pair(live("a", A0), live("a", A, 1), live("b", B)))
         z = (Z, EVERY)
         broker.receives(document(listed(a=(A0, (0,)), b=(B, (0,)), z=z), type=FULL, sequence=1))
-        assert broker.used is not None
-        assert broker.used.requests == RequestMark(controller_epoch=5, sequence=1)
-        assert broker.used.is_full_wanted is False
+        assert broker.last_applied is not None
+        assert broker.last_applied.requests == RequestMark(controller_epoch=5, sequence=1)
+        assert broker.last_applied.is_full_wanted is False
         broker.facts = pair(live("a", A0), live("a", A, 1), live("b", B))
         decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=3))
         assert staged(decided.plan) == [("a-0", "topic-id-mismatch", False)]
         assert decided.plan is not None
-        assert decided.plan.used is not None
-        assert decided.plan.used.is_full_wanted
+        assert decided.plan.last_applied is not None
+        assert decided.plan.last_applied.is_full_wanted
         # What came before the gap is not believed any more.
         assert broker.known is not None
         assert set(broker.known.names) == {"a"}
@@ -244,5 +244,5 @@ class TestA28:
         z = (Z, EVERY)
         broker.receives(document(listed(a=(A, (0,)), z=z), type=FULL, sequence=10))
         broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, **changed))
-        assert broker.used is not None
-        assert broker.used.is_full_wanted
+        assert broker.last_applied is not None
+        assert broker.last_applied.is_full_wanted

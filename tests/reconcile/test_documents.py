@@ -45,8 +45,8 @@ def test_of_two_instructions_for_one_partition_neither_counts(states: list[Any])
     assert [answer.code for answer in decided.answers if answer.item.topic == "b"] == [Code.NONE] * 2
     # What it says nothing of is neither wanted nor gone, and what it leaves out is not proven to be.
     assert staged(decided.plan) == []
-    assert one.used is not None
-    assert one.used.is_full_wanted
+    assert one.last_applied is not None
+    assert one.last_applied.is_full_wanted
     one.receives(document(listed(b=(B, BOTH)), type=FULL, sequence=2))
     assert one.live() == ["b-0", "b-1"]
 
@@ -78,7 +78,7 @@ def test_stop_replica_twice_for_one_partition_is_refused_for_both() -> None:
 
 def test_what_is_refused_here_is_answered_as_a_storage_error() -> None:
     """Somebody else's directory lies in one of the two that are to go: whoever asked is not told that it went."""
-    one = Broker(disk(replace(live("a", A), strangers=("dir",)), live("a", A, 1), live("b", B)))
+    one = Broker(disk(replace(live("a", A), unexpected_entries=("dir",)), live("a", A, 1), live("b", B)))
     decided = one.receives(document(stopped(delete=True, a=(None, BOTH)), api="StopReplica", sequence=1))
     assert codes(decided) == [56, 0]
     assert staged(decided.plan) == [("a-1", "stop-replica", True)]
@@ -132,7 +132,7 @@ def test_what_comes_back_after_a_stop_is_wanted() -> None:
     assert one.live() == ["a-0", "a-1", "b-0", "b-1"]
 
 
-def test_a_request_the_brake_holds_is_not_used_up() -> None:
+def test_a_request_the_staging_limit_holds_is_not_used_up() -> None:
     one = broker()
     one.is_confirmed = False
     full = document(listed(a=(A, BOTH)), type=FULL, sequence=3)
@@ -140,12 +140,12 @@ def test_a_request_the_brake_holds_is_not_used_up() -> None:
     assert decided.plan is not None
     assert decided.plan.braked is not None
     assert [action.path for action in decided.plan.waiting] == ["b-0", "b-1"]
-    assert (decided.plan.used, one.used and one.used.requests) == (None, None)
+    assert (decided.plan.last_applied, one.last_applied and one.last_applied.requests) == (None, None)
     one.is_confirmed = True
     assert staged(one.receives(full).plan) == [("b-0", "absent", True), ("b-1", "absent", True)]
-    assert one.used is not None
-    assert one.used.requests == RequestMark(controller_epoch=5, sequence=3)
-    assert one.used.broker_epoch == 40
+    assert one.last_applied is not None
+    assert one.last_applied.requests == RequestMark(controller_epoch=5, sequence=3)
+    assert one.last_applied.broker_epoch == 40
 
 
 def test_a38_no_staging_goes_without_a_record_and_no_record_is_written_without_a_staging() -> None:
@@ -165,7 +165,7 @@ def test_the_same_again_is_answered_as_before() -> None:
     assert codes(one.receives(first)) == [103, 0]
     assert codes(one.receives(first)) == [103, 0]
     assert one.receives(first).plan is None
-    # A new one is answered by what lies on the disk now, not by what was set aside for the last.
+    # A new one is answered by what lies on the disk now, not by what was staged for the last.
     assert codes(one.receives(document(listed(a=(A, BOTH)), type=INCREMENTAL, sequence=2))) == [0, 0]
 
 

@@ -14,7 +14,7 @@ from logdir.cluster import request_document
 from logdir.cluster.image import Image, Source, Topic
 from logdir.cluster.request_document import RequestDocument
 from logdir.decide.image.document import DocumentPlan, plan_document
-from logdir.decide.image.trust import Standing
+from logdir.decide.image.trust import HostContext
 from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.reconcile_action import HoldStaged, StageReplica
 from logdir.formats.own import controller_file
@@ -34,7 +34,7 @@ class State(NamedTuple):
     """Everything that lives on between two documents."""
 
     facts: LogDirFacts
-    used: ControllerFile | None
+    last_applied: ControllerFile | None
     record: tuple[Count, ...]
     known: Image | None
 
@@ -57,7 +57,7 @@ def request_of(state: State, *, is_confirmed: bool) -> ReconcileRequest:
     return ReconcileRequest(
         image=NO_IMAGE,
         now=NOW,
-        standing=Standing(used=state.used, is_broker_running=False),
+        host_context=HostContext(last_applied=state.last_applied, is_broker_running=False),
         births=births((state.facts,)),
         record=state.record,
         is_confirmed=is_confirmed,
@@ -73,7 +73,7 @@ def step(state: State, document: RequestDocument, *, is_confirmed: bool) -> tupl
         return state._replace(known=decided.image), decided
     (after,) = apply(facts, plan.actions)
     record = state.record if plan.record is None else plan.record
-    return State(after, plan.used or state.used, record, decided.image), decided
+    return State(after, plan.last_applied or state.last_applied, record, decided.image), decided
 
 
 def copies_of(facts: LogDirFacts) -> tuple[Copy, ...]:
@@ -82,7 +82,7 @@ def copies_of(facts: LogDirFacts) -> tuple[Copy, ...]:
         broken = "partition-metadata-broken" in replica.problems
         topic_id = BROKEN if broken and replica.topic_id is None else replica.topic_id and str(replica.topic_id)
         found.append(Copy(replica.topic, topic_id or None, replica.partition))
-    for item in facts.set_aside:
+    for item in facts.staged:
         assert item.marker is not None
         state = "held" if item.marker.delay_ms is None else "due"
         topic_id = None if item.marker.topic_id is None else str(item.marker.topic_id)
@@ -119,7 +119,7 @@ class Walker:
         self._restarted: dict[int, int] = {}
 
     def number(self, state: State, world: World) -> int:
-        key = (state.facts.layout, copies_of(state.facts), state.used, state.record, _known(state.known), world)
+        key = (state.facts.layout, copies_of(state.facts), state.last_applied, state.record, _known(state.known), world)
         found = self._numbers.setdefault(key, len(self.places))
         if found == len(self.places):
             self.places.append((state, world))
@@ -144,7 +144,7 @@ class Walker:
             cut_anywhere(state, parsed, after, decided, is_confirmed=self.is_confirmed)
             does_nothing_without_its_memory(state, parsed)
             if self.is_confirmed:
-                # The brake passes everything: what it counts makes no difference.
+                # The staging limit passes everything: what it counts makes no difference.
                 after, judged = after._replace(record=()), judged._replace(ledger=judged.ledger._replace(topics=0))
             self._next[key] = self.number(*shifted(after, judged, *universe.rise(number)))
         return self._next[key]
@@ -152,15 +152,15 @@ class Walker:
 
 def shifted(state: State, world: World, epochs: int, numbers: int) -> tuple[State, World]:
     """Return the same seen from the document that came last: what was accepted lies so much further back."""
-    used = state.used
-    if used is None or used.requests is None or world.ledger.seen is None:
-        assert (used is None or used.requests is None) == (world.ledger.seen is None)
+    last_applied = state.last_applied
+    if last_applied is None or last_applied.requests is None or world.ledger.seen is None:
+        assert (last_applied is None or last_applied.requests is None) == (world.ledger.seen is None)
         return state, world
-    epoch, sequence = used.requests.controller_epoch, used.requests.sequence
+    epoch, sequence = last_applied.requests.controller_epoch, last_applied.requests.sequence
     assert (epoch, sequence) == world.ledger.seen
     mark = RequestMark(controller_epoch=epoch - epochs, sequence=sequence - numbers)
     ledger = world.ledger._replace(seen=(epoch - epochs, sequence - numbers))
-    return state._replace(used=replace(used, requests=mark)), world._replace(ledger=ledger)
+    return state._replace(last_applied=replace(last_applied, requests=mark)), world._replace(ledger=ledger)
 
 
 def _known(image: Image | None) -> object:
@@ -207,7 +207,7 @@ def cut_anywhere(
 
 def does_nothing_without_its_memory(state: State, document: RequestDocument) -> None:
     """With controller.json lost, nothing is staged and no id is given, whatever comes (law 2)."""
-    request = request_of(state._replace(used=None), is_confirmed=True)
+    request = request_of(state._replace(last_applied=None), is_confirmed=True)
     plan = plan_document(document, state.known, request, (state.facts,), node_id=NODE, cluster_id=CLUSTER).plan
     assert not [action for action in (plan.actions if plan else ()) if not isinstance(action, HoldStaged)]
 

@@ -121,8 +121,8 @@ def test_delete_topics_a_failed_stop_replica_is_made_good_by_the_next_full() -> 
     broker.restarts()
     decided = broker.receives(document(listed(b=(RIGHT["b"], BOTH)), type=FULL, sequence=9, epoch=6))
     assert staged(decided.plan) == [("a-0", "absent", True)]
-    assert broker.used is not None
-    assert not broker.used.is_full_wanted
+    assert broker.last_applied is not None
+    assert not broker.last_applied.is_full_wanted
 
 
 def test_stop_replica_without_delete_stages_nothing() -> None:

@@ -26,7 +26,7 @@ def test_a38_a_whole_topic_on_weak_evidence_does_not_go_behind_one_on_strong(nam
     stop = document(stopped(delete=True, **gone), api="StopReplica", form="kip", sequence=1)
     seen = broker.decide(stop)
     assert seen.plan is not None
-    broker.known, broker.used = seen.image, seen.plan.used
+    broker.known, broker.last_applied = seen.image, seen.plan.last_applied
     decided = broker.decide(document(listed(**{weak: (OTHER[weak], (0,))}), type=INCREMENTAL, sequence=2))
     assert decided.plan is not None
     assert {action.stage.marker.topic for action in decided.plan.waiting} == {strong, weak}
@@ -36,7 +36,7 @@ def test_a38_a_whole_topic_on_weak_evidence_does_not_go_behind_one_on_strong(nam
 
 
 def test_a02_an_image_that_says_nothing_of_it_confirms_no_purge(log: LogDir) -> None:
-    """However much newer than the staging: silence is no second look."""
+    """However much newer than the staging: silence is no recheck."""
     seen = Removed(proof=Proof.METADATA_LOG, as_of_ms=WALL_MS - HOUR_MS)
     gone = item(A, reason=Reason.TOPIC_REMOVED, evidence=seen)
     facts = pair(aside=(gone,))
@@ -44,8 +44,8 @@ def test_a02_an_image_that_says_nothing_of_it_confirms_no_purge(log: LogDir) -> 
     later(log)
     image = up_to(log)
     assert why_no_purge(image, gone, facts) is None
-    mute = replace(image, mute=frozenset({("a", 0), (raw(A), 0)}))
-    assert why_no_purge(mute, gone, facts) == "no-evidence"
+    conflicting = replace(image, conflicting=frozenset({("a", 0), (raw(A), 0)}))
+    assert why_no_purge(conflicting, gone, facts) == "no-evidence"
 
 
 def test_a38_a_topic_on_strong_evidence_alone_goes_within_the_limit(log: LogDir) -> None:

@@ -14,7 +14,7 @@ from unittest import mock
 
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.wire.batch_writer import metadata_batch
-from logdir.worker import open_log_dir
+from logdir.worker import state
 from tests.builders import CLUSTER, log_dir, partition
 from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.cluster.log_dir import partition as claimed
@@ -158,7 +158,7 @@ def failing(name: str, within: str) -> Iterator[list[str]]:
             if len(calls) == 1:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    with mock.patch.object(open_log_dir, "HostDisk", return_value=HostDisk(tell)):
+    with mock.patch.object(state, "HostDisk", return_value=HostDisk(tell)):
         yield calls
 
 

@@ -15,7 +15,7 @@ from logdir.formats.own import controller_file
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.ids import TopicId
 from logdir.wire.metadata_records import MetadataRecord
-from logdir.worker import open_log_dir
+from logdir.worker import state
 from tests.builders import log_dir, partition
 from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.cluster.log_dir import partition as claimed
@@ -114,7 +114,7 @@ class Rig:
 
 
 def is_in(disk: Path, name: str) -> bool:
-    """Whether something of that name is set aside on a disk."""
+    """Whether something of that name is staged on a disk."""
     return Path(f"{disk}.logdird/deleting/{name}").is_dir()
 
 
@@ -132,5 +132,5 @@ def dying(at: int) -> Iterator[list[str]]:
             raise DiedError
         calls.append(call.name)
 
-    with mock.patch.object(open_log_dir, "HostDisk", return_value=HostDisk(tell)):
+    with mock.patch.object(state, "HostDisk", return_value=HostDisk(tell)):
         yield calls

@@ -13,7 +13,7 @@ import pytest
 
 from logdir.disk.replica import staging
 from logdir.disk.replica.staging import StageItem
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.builders import TOPIC_ID, partition
 from tests.tools.ctl import Said, ctl, ctl_json, two_disks
@@ -252,9 +252,9 @@ def test_no_lock_that_was_replaced_between_batches_goes_unnoticed(
     real = staging.stage
     batches: list[int] = []
 
-    def replacing(site: Site, items: list[StageItem]) -> Any:
+    def replacing(open_dir: OpenLogDir, items: list[StageItem]) -> Any:
         batches.append(len(items))
-        outcomes = real(site, items)
+        outcomes = real(open_dir, items)
         for disk in disks[1:]:  # of the disk nothing happens on: every lock of the broker counts
             (disk / ".lock").unlink()
             (disk / ".lock").touch()

@@ -79,7 +79,7 @@ def test_a22_a_broker_that_starts_between_two_batches_finds_whole_replicas_and_e
 )
 def test_a30_no_checkpoint_is_touched_while_a_broker_runs(named: Named, tmp_path: Path, words: tuple[str, ...]) -> None:
     assert ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply").status == Exit.DONE
-    for name in CHECKPOINTS:  # the broker wrote it anew, without what is set aside
+    for name in CHECKPOINTS:  # the broker wrote it anew, without what is staged
         (tmp_path / "d1" / name).write_text("0\n1\nother 0 9\n")
     before = tree(tmp_path)
     with held(tmp_path / "d2" / ".lock"):

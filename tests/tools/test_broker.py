@@ -128,7 +128,7 @@ def test_a25_log_dirs_of_two_brokers_and_dead_ones_are_refused(disks: tuple[Path
     with pytest.raises(RefusedError), opened(request(dead, without=(str(dead),)), changes=True):
         pytest.fail("no disk at all")
     with opened(request(disks[0], dead, without=(str(dead),)), changes=True) as broker:
-        assert (broker.missing, [site.log_dir for site in broker.sites]) == ((str(dead),), [str(disks[0])])
+        assert (broker.missing, [open_dir.log_dir for open_dir in broker.open_dirs]) == ((str(dead),), [str(disks[0])])
 
 
 def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
@@ -145,9 +145,9 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
-@pytest.mark.parametrize("name", ["heartbeat.json", "brake.json", "work-root.json"])
+@pytest.mark.parametrize("name", ["heartbeat.json", "staging-limit.json", "work-root.json"])
 def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], tmp_path: Path, name: str) -> None:
-    kind = {"heartbeat.json": "heartbeat", "brake.json": "brake", "work-root.json": "work_root"}[name]
+    kind = {"heartbeat.json": "heartbeat", "staging-limit.json": "staging limit", "work-root.json": "work_root"}[name]
     (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, 2, {"x": 1}))
     before = tree(tmp_path)
     with pytest.raises(UnsupportedVersionError, match=name), opened(request(*disks), changes=True):
@@ -159,7 +159,7 @@ def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], 
     assert tree(tmp_path) == before
 
 
-def test_many_replicas_are_set_aside_in_several_batches(
+def test_many_replicas_are_staged_in_several_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disks = two_disks(tmp_path, replicas=12)
@@ -198,7 +198,7 @@ def test_what_changed_between_plan_and_batch_is_not_swept_along(
     assert not (disks[1] / "pay-1").exists()
 
 
-def test_no_layout_is_worked_on_behind_its_bar_and_a_final_one_has_none(tmp_path: Path) -> None:
+def test_no_layout_is_worked_on_behind_its_start_block_and_a_final_one_has_none(tmp_path: Path) -> None:
     tops = [log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2", directory="AAAAAAAAAAAAAAAAAAAABA")]
     partition(tops[0] / "eX" / f"{TOPIC_ID}_0", topic_name="pay")
     partition(tops[1] / "eX" / f"{TOPIC_ID}_1", topic_name="pay")
@@ -206,8 +206,8 @@ def test_no_layout_is_worked_on_behind_its_bar_and_a_final_one_has_none(tmp_path
     assert ctl("init", *named, "--apply").status == Exit.DONE
     for state in sorted(LayoutState, key=lambda one: one is LayoutState.FINAL):
         with ExitStack() as stack:
-            sites = [stack.enter_context(open_true_root(HostDisk(), str(top))).site for top in tops]
-            (start_block.unbar if state is LayoutState.FINAL else start_block.bar)(sites)
+            open_dirs = [stack.enter_context(open_true_root(HostDisk(), str(top))).open_dir for top in tops]
+            (start_block.lift_block if state is LayoutState.FINAL else start_block.set_block)(open_dirs)
         for top in tops:
             (top / "layout.json").write_bytes(layout_file.render(LayoutFile(state, "0" * 64, CLUSTER, 1)))
         before = tree(*tops)
@@ -224,4 +224,4 @@ def test_no_layout_is_worked_on_behind_its_bar_and_a_final_one_has_none(tmp_path
         after = tree(*tops)
         changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
         # The work root is the log dir itself.
-        assert {os.path.basename(path) for path in changed} <= {"brake.json", "heartbeat.json"}
+        assert {os.path.basename(path) for path in changed} <= {"staging-limit.json", "heartbeat.json"}

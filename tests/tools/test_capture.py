@@ -1,4 +1,4 @@
-"""``logdirctl capture``: what a broker set aside itself is kept by hard links, beside a running broker, too."""
+"""``logdirctl capture``: what a broker staged itself is kept by hard links, beside a running broker, too."""
 
 from __future__ import annotations
 

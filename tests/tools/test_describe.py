@@ -182,7 +182,7 @@ def test_what_comes_next_names_the_source_that_was_used(rig: Rig) -> None:
     assert next_of(ctl("describe", "pay-1", *rig.named)) == ["strays", *rig.named]
 
 
-def test_what_was_set_aside_and_what_is_tiered(rig: Rig) -> None:
+def test_what_was_staged_and_what_is_tiered(rig: Rig) -> None:
     log = rig.log()
     log.append(change(raw(PAY), 0, isr=(1,)), remove(raw(GONE)))
     rig.snapshot(log)

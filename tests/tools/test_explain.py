@@ -47,7 +47,7 @@ def test_no_word_of_the_page_is_left_out(slug: str) -> None:
 def test_an_unknown_slug_is_never_a_success() -> None:
     said = ctl("explain", "half-bared")
     assert (said.status, said.out) == (Exit.USAGE, "")
-    assert "did you mean half-barred?" in said.err
+    assert "did you mean start-block-partial?" in said.err
 
 
 def test_every_slug_is_listed_where_none_is_named() -> None:

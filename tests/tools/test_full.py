@@ -17,7 +17,7 @@ from logdir.clock import Instant
 from logdir.disk.kernel.calls import Owner, Space
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.record import controller, heartbeat, staging_limit
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import open_root
 from logdir.errors import DiskFullError
 from logdir.formats.own import controller_file
@@ -58,36 +58,38 @@ def full(top: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
-def _site(top: Path, stack: ExitStack) -> Site:
-    return stack.enter_context(open_root(HostDisk(), str(top))).site
+def _site(top: Path, stack: ExitStack) -> OpenLogDir:
+    return stack.enter_context(open_root(HostDisk(), str(top))).open_dir
 
 
-@pytest.mark.parametrize("name", ["brake.json", "heartbeat.json", "controller.json"])
+@pytest.mark.parametrize("name", ["staging-limit.json", "heartbeat.json", "controller.json"])
 def test_no_record_that_finds_no_room_is_told_as_an_offline_disk(top: Path, full: set[str], name: str) -> None:
     with ExitStack() as stack:
-        site = _site(top, stack)
+        open_dir = _site(top, stack)
         full.add(name)
-        before = Path(site.work.path, name).read_bytes()
+        before = Path(open_dir.work.path, name).read_bytes()
         writes: dict[str, Callable[[], object]] = {
-            "brake.json": lambda: staging_limit.write_record([site], (Count(instant_ms=6, partitions=1, topics=1),)),
-            "heartbeat.json": lambda: heartbeat.beat(site, NOW),
-            "controller.json": lambda: controller.write_record([site], controller_file.begin("another", 7)),
+            "staging-limit.json": lambda: staging_limit.write_record(
+                [open_dir], (Count(instant_ms=6, partitions=1, topics=1),)
+            ),
+            "heartbeat.json": lambda: heartbeat.beat(open_dir, NOW),
+            "controller.json": lambda: controller.write_record([open_dir], controller_file.begin("another", 7)),
         }
         with pytest.raises(DiskFullError) as caught:
             writes[name]()
-        assert caught.value.path == f"{site.work.path}/{name}"
+        assert caught.value.path == f"{open_dir.work.path}/{name}"
         assert "No space left" in caught.value.found
         assert "kernel" not in str(caught.value)
-        assert Path(site.work.path, name).read_bytes() == before
+        assert Path(open_dir.work.path, name).read_bytes() == before
 
 
 def test_no_stage_on_a_full_disk_is_refused_as_an_offline_disk(top: Path, full: set[str]) -> None:
-    full |= {"brake.json", "heartbeat.json"}
+    full |= {"staging-limit.json", "heartbeat.json"}
     status, _ = ctl_json("stage", "pay-0", "--even-if-unknown", "--log-dirs", top, "--apply")
     said = ctl("stage", "pay-0", "--even-if-unknown", "--log-dirs", top, "--apply")
     assert (status, said.status) == (Exit.PROBLEMS, Exit.PROBLEMS)
     (line,) = [line for line in said.err.splitlines() if "No space left" in line]
-    assert f"disk-full: {top}.logdird/brake.json: " in line
+    assert f"disk-full: {top}.logdird/staging-limit.json: " in line
     assert "kernel" not in said.err
     assert (top / "pay-0").is_dir()
 

@@ -11,7 +11,7 @@ import pytest
 
 from logdir import clock
 from logdir.formats.own import heartbeat_file, quarantine_file
-from logdir.formats.own.quarantine_file import Suspect, SuspectFile
+from logdir.formats.own.quarantine_file import QuarantinedDisk, QuarantineFile
 from tests.builders import log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli.arguments import Exit
@@ -19,7 +19,7 @@ from tools.cli.arguments import Exit
 VERBS = ("restore", "hold", "export")
 IS_ROOT = os.geteuid() == 0
 MADE = [
-    "brake.json",
+    "staging-limit.json",
     "controller.json",
     "deleting",
     "heartbeat.json",
@@ -43,7 +43,7 @@ def test_the_plan_changes_nothing_and_says_what_is_kept_and_where(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["auto", "beside", "in-place", "inside"])
-def test_made_where_asked_for_with_a_brake_and_a_heartbeat(tmp_path: Path, kind: str) -> None:
+def test_made_where_asked_for_with_a_staging_limit_and_a_heartbeat(tmp_path: Path, kind: str) -> None:
     disks = two_disks(tmp_path)
     before = tree(*disks)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
@@ -63,7 +63,7 @@ def test_made_where_asked_for_with_a_brake_and_a_heartbeat(tmp_path: Path, kind:
     assert {path: told for path, told in after.items() if path in before} == before
     assert ctl("init", *named, "--apply").err == ""  # only the first time is it told what is kept
     status, result = ctl_json("uninstall", *named, "--apply")
-    assert (status, result["bar"], {item["state"] for item in result["items"]}) == (Exit.DONE, "open", {"done"})
+    assert (status, result["start_block"], {item["state"] for item in result["items"]}) == (Exit.DONE, "none", {"done"})
     assert tree(tmp_path).keys() - before.keys() == {str(top) for top in disks}
     assert tree(*disks) == before
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE
@@ -84,19 +84,19 @@ def test_a09_root_gives_everything_it_makes_to_the_owner_of_the_log_dir(tmp_path
         assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345), path
 
 
-def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_brake(tmp_path: Path) -> None:
+def test_an_interrupted_init_is_finished_and_a_used_root_keeps_its_staging_limit(tmp_path: Path) -> None:
     top = log_dir(tmp_path / "d1")
     partition(top / "pay-0")
     root = tmp_path / "d1.logdird"
     named = ("--log-dirs", top)
     ctl("init", *named, "--apply")
     (root / "heartbeat.json").unlink()
-    (root / "brake.json").unlink()
+    (root / "staging-limit.json").unlink()
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert {"heartbeat.json", "brake.json"} <= set(os.listdir(root))
-    (root / "brake.json").unlink()
+    assert {"heartbeat.json", "staging-limit.json"} <= set(os.listdir(root))
+    (root / "staging-limit.json").unlink()
     assert ctl("init", *named, "--apply").status == Exit.DONE
-    assert "brake.json" not in os.listdir(root)
+    assert "staging-limit.json" not in os.listdir(root)
     (root / "controller.json").unlink()
     assert ctl("init", *named, "--apply").status == Exit.DONE
     assert "controller.json" not in os.listdir(root)
@@ -155,7 +155,15 @@ def test_a_broken_work_root_file_does_not_stop_all_without_a_way_out(tmp_path: P
 @pytest.mark.parametrize("make", ["mkdir", "fifo", "link"])
 @pytest.mark.parametrize(
     "name",
-    ["heartbeat.json", "brake.json", "suspect.json", "owner.lock", "work-root.json", "reserve", "d2/meta.properties"],
+    [
+        "heartbeat.json",
+        "staging-limit.json",
+        "quarantine.json",
+        "owner.lock",
+        "work-root.json",
+        "reserve",
+        "d2/meta.properties",
+    ],
 )
 def test_something_else_under_the_name_of_a_file_of_ours_is_no_failed_disk(
     tmp_path: Path, name: str, make: str
@@ -175,7 +183,7 @@ def test_something_else_under_the_name_of_a_file_of_ours_is_no_failed_disk(
     for line in ("init", *(["stage pay --even-if-unknown"] if name != "reserve" else [])):
         said = ctl(*line.split(), *named, "--apply")
         if said.status == Exit.DONE:
-            assert (name, line) in {("reserve", line), ("brake.json", "init")}
+            assert (name, line) in {("reserve", line), ("staging-limit.json", "init")}
             continue
         assert f"{path}: expected" in said.err, line
         assert "kernel's log" not in said.err
@@ -309,9 +317,9 @@ def test_a_disk_whose_sync_failed_gets_no_owner_lock_back(tmp_path: Path) -> Non
     disks = two_disks(tmp_path)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     ctl("init", *named, "--apply")
-    failed = Suspect(str(disks[1]), "AAAAAAAAAAAAAAAAAAAABA", "a failed sync", 1)
-    told = quarantine_file.render(SuspectFile(clock.boot_id(), (failed,)))
-    (tmp_path / "d1.logdird" / "suspect.json").write_bytes(told)
+    failed = QuarantinedDisk(str(disks[1]), "AAAAAAAAAAAAAAAAAAAABA", "a failed sync", 1)
+    told = quarantine_file.render(QuarantineFile(clock.boot_id(), (failed,)))
+    (tmp_path / "d1.logdird" / "quarantine.json").write_bytes(told)
     lock = tmp_path / "d2.logdird" / "owner.lock"
     lock.unlink()
     assert ctl("init", *named, "--apply").status == Exit.REFUSED
@@ -393,7 +401,7 @@ def test_uninstall_stays_away_while_a_broker_runs_and_while_something_is_staged(
     assert sorted(os.listdir(tmp_path)) == ["d1", "d2"]
 
 
-def test_uninstall_lifts_a_bar_and_refuses_a_layout_no_stock_broker_reads(tmp_path: Path) -> None:
+def test_uninstall_lifts_a_start_block_and_refuses_a_layout_no_stock_broker_reads(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
     from logdir.disk.kernel.host import HostDisk
@@ -405,16 +413,16 @@ def test_uninstall_lifts_a_bar_and_refuses_a_layout_no_stock_broker_reads(tmp_pa
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
     ctl("init", *named, "--apply")
     with ExitStack() as stack:
-        start_block.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
+        start_block.set_block([stack.enter_context(open_root(HostDisk(), str(top))).open_dir for top in disks])
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.REFUSED
     partition(disks[0] / "eX" / "eXOy6xj-Q8ivrWAlsZGnkw_9", topic_name="pay")
-    barred = tree(tmp_path)
+    blocked = tree(tmp_path)
     said = ctl("uninstall", *named, "--apply")
     assert (said.status, "rollback" in said.err) == (Exit.REFUSED, True)
-    assert tree(tmp_path) == barred
+    assert tree(tmp_path) == blocked
     for path in sorted((disks[0] / "eX").rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()
     (disks[0] / "eX").rmdir()
     status, result = ctl_json("uninstall", *named, "--apply")
-    assert (status, result["bar"]) == (Exit.DONE, "barred")
+    assert (status, result["start_block"]) == (Exit.DONE, "set")
     assert tree(*disks) == before

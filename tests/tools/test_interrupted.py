@@ -93,20 +93,20 @@ def test_no_change_of_layout_that_had_not_begun_is_said_to_keep_brokers_out(
         assert "no broker starts" not in text
 
 
-def test_a_bar_of_which_only_the_files_stand_is_said_to_keep_no_broker_out(
+def test_a_start_block_of_which_only_the_files_stand_is_said_to_keep_no_broker_out(
     broker: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupting(monkeypatch, start_block, "_put")
     _, line, problem = typed("layout", "apply", broker.plan, *broker.words, "--apply")
     monkeypatch.undo()
-    assert [(one / "bar.json").exists() for one in broker.log_dirs] == [True, True]
+    assert [(one / "start-block.json").exists() for one in broker.log_dirs] == [True, True]
     for text in (line, problem["fix"]):
-        assert "no log dir is barred" in text
+        assert "no log dir is blocked" in text
         assert "a broker can start" in text
     said = ctl(*problem["next"])
     assert said.status == Exit.PROBLEMS
-    assert "bar-begun: " in said.err
-    assert "half-barred" not in said.err
+    assert "start-block-begun: " in said.err
+    assert "start-block-partial" not in said.err
     assert rollback(broker)[0] == Exit.DONE
 
 

@@ -97,9 +97,9 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     _, made = ctl_json("init", *broker, "--apply")
     assert [keys(made), keys(made["work_roots"][0])] == SECTIONS["init"][:2]
     _, staged = ctl_json("stage", "other", *source, *broker, "--apply")
-    assert [keys(staged) | {"bar", "next_due_ms"}, keys(staged["items"][0])] == SECTIONS[CHANGES]
+    assert [keys(staged) | {"start_block", "next_due_ms"}, keys(staged["items"][0])] == SECTIONS[CHANGES]
     _, purged = ctl_json("staged", "purge", *source, *broker)
-    assert keys(purged) == SECTIONS[CHANGES][0] - {"bar"}
+    assert keys(purged) == SECTIONS[CHANGES][0] - {"start_block"}
     _, away = ctl_json("uninstall", *source, *broker)
     assert keys(away) == SECTIONS[CHANGES][0] - {"next_due_ms"}
     _, listed = ctl_json("staged", "ls", *source, *broker)

@@ -73,11 +73,11 @@ def assert_kept(cluster: Cluster, *words: object) -> None:
 
 @pytest.mark.parametrize("words_of", [bare, older, older_with_a_watermark, dump])
 def test_a47_what_its_own_log_shows_removed_is_not_renamed_back_with_another_source(
-    words_of: Callable[[Cluster], Words], tmp_path: Path
+    argv_of: Callable[[Cluster], Words], tmp_path: Path
 ) -> None:
     cluster = Cluster(tmp_path)
     assert cluster.stage().status == Exit.DONE
-    words = words_of(cluster)
+    words = argv_of(cluster)
     cluster.log.append(remove(raw(PAY)))
     _, result = ctl_json("staged", "ls", "pay-0", *cluster.named, *words)
     assert [(one["assigned"], one["class"]) for one in result["items"]] == [("gone", "b")]

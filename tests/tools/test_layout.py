@@ -55,9 +55,9 @@ def test_check_apply_status_verify_and_rollback_give_the_first_tree(name: str, u
 
     status, said = ctl_json("layout", "status", *broker.words)
     assert status == Exit.DONE
-    assert [(one["layout"], one["state"], one["bar"], one["by_name"], one["held"]) for one in said["log_dirs"]] == [
-        ("topic-id", "applied", "barred", 0, 0)
-    ] * len(broker.log_dirs)
+    assert [
+        (one["layout"], one["state"], one["start_block"], one["by_name"], one["held"]) for one in said["log_dirs"]
+    ] == [("topic-id", "applied", "set", 0, 0)] * len(broker.log_dirs)
     assert sum(one["by_id"] for one in said["log_dirs"]) == count
     footer = json.loads(broker.plan.read_text().splitlines()[-1])
     assert {one["plan_sha256"] for one in said["log_dirs"]} == {footer["sha256"], applied["plan_sha256"]}
@@ -116,7 +116,7 @@ def test_no_apply_is_finished_beside_a_live_replica_that_no_step_names(broker: P
 
 
 def test_no_way_out_of_an_unfinished_apply_leads_to_a_plan_that_is_refused(broker: Planned, tmp_path: Path) -> None:
-    """Every log dir is barred by then: the inventory tells whose they are all the same."""
+    """Every log dir is blocked by then: the inventory tells whose they are all the same."""
     partition(broker.log_dirs[0] / "new-7", topic_id=OTHER)
     said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
     assert said.status == Exit.PROBLEMS
@@ -165,14 +165,14 @@ def test_a51_no_layout_is_finalized_unless_the_broker_that_reads_it_is_named(bro
     # Kept in layout.json, and shown.
     status, said_of = ctl_json("layout", "status", *broker.words)
     assert status == Exit.DONE
-    assert {(one["state"], one["for_broker"], one["bar"]) for one in said_of["log_dirs"]} == {
-        ("final", "kafka 9 of team x", "open")
+    assert {(one["state"], one["for_broker"], one["start_block"]) for one in said_of["log_dirs"]} == {
+        ("final", "kafka 9 of team x", "none")
     }
     # The start block is lifted: every meta.properties is the true one, with its time of change.
     now = tree(*broker.log_dirs)
     for top in broker.log_dirs:
         assert now[f"{top}/meta.properties"] == before[f"{top}/meta.properties"]
-        assert not (top / "bar.json").exists()
+        assert not (top / "start-block.json").exists()
         # What lies there stops a stock broker by itself: a directory that is no replica's.
         assert any(len(path.name) == 2 and path.is_dir() for path in top.iterdir())
 
@@ -369,15 +369,18 @@ def test_no_rollback_is_finished_while_a_log_dir_is_left_out_and_no_other_verb_l
     assert not any("finished" in line and "not finished" not in line for line in back.out.splitlines())
     status, again = rollback(broker, "--skip-log-dir", gone)
     assert (status, again["finished"]) == (Exit.PROBLEMS, False)
-    # It comes back under its ids and its bar: loud, and taken back like any other.
+    # It comes back under its ids and its start block: loud, and taken back like any other.
     gone.with_name("away").rename(gone)
     said_of = ctl("layout", "status", *broker.words)
     assert said_of.out.endswith(f"next: logdirctl layout rollback {' '.join(broker.words)}\n")
     status, said = ctl_json("layout", "status", *broker.words)
-    assert (status, [one["bar"] for one in said["log_dirs"]]) == (Exit.PROBLEMS, ["open", "barred"])
+    assert (status, [one["start_block"] for one in said["log_dirs"]]) == (Exit.PROBLEMS, ["none", "set"])
     status, back_too = rollback(broker)
     assert (status, back_too["finished"]) == (Exit.DONE, True)
-    assert [one["bar"] for one in ctl_json("layout", "status", *broker.words)[1]["log_dirs"]] == ["open", "open"]
+    assert [one["start_block"] for one in ctl_json("layout", "status", *broker.words)[1]["log_dirs"]] == [
+        "none",
+        "none",
+    ]
 
 
 def test_a21_a_lost_layout_json_asks_for_the_operators_word(broker: Planned) -> None:
@@ -404,9 +407,9 @@ def test_a21_a_lost_layout_json_asks_for_the_operators_word(broker: Planned) -> 
 
 def test_before_the_first_change_it_says_what_is_kept_and_where(broker: Planned) -> None:
     first = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
-    assert "bar.json" in first.err
+    assert "start-block.json" in first.err
     assert "no broker can start" in first.err
-    assert "bar.json" not in ctl("layout", "apply", broker.plan, *broker.words, "--apply").err
+    assert "start-block.json" not in ctl("layout", "apply", broker.plan, *broker.words, "--apply").err
 
 
 class _Terminal(io.StringIO):

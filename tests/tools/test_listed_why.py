@@ -15,7 +15,7 @@ from tools.cli.arguments import Exit
 OVERRIDE = re.compile(r"--(?:even-[a-z-]+|include-held)")
 
 
-def words_of(why: str) -> list[str]:
+def argv_of(why: str) -> list[str]:
     """Return the overrides that a text names, in its order."""
     return list(dict.fromkeys(OVERRIDE.findall(why)))
 
@@ -40,7 +40,7 @@ def test_no_why_names_fewer_words_than_lift_it_nor_more(
         cluster.write(cluster.log)
     assert cluster.stage(*staging, "--even-if-unknown").status == Exit.DONE
     item = cluster.item()
-    words = words_of(item["why"])
+    words = argv_of(item["why"])
     assert (item["state"], words) == (state, named)
     for left in words:
         fewer = [one for one in words if one != left]

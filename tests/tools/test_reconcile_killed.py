@@ -56,7 +56,7 @@ def test_what_takes_many_batches_is_decided_again_in_each_and_comes_to_the_same_
     assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
     assert [item["do"] for item in result["items"]] == ["give-id"] + ["stage"] * 11
     assert len(rig.deleting()) == 11
-    (counted,) = staging_limit_file.parse(Path(f"{rig.disks[0]}.logdird/brake.json").read_bytes())
+    (counted,) = staging_limit_file.parse(Path(f"{rig.disks[0]}.logdird/staging-limit.json").read_bytes())
     assert (counted.partitions, counted.topics) == (11, 2)
 
 

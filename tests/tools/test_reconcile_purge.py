@@ -82,7 +82,7 @@ def test_a43_what_is_wanted_again_is_not_purged_and_loses_its_deadline(rig: Rig)
 
 
 def test_a43_nothing_is_purged_while_the_log_is_behind(rig: Rig) -> None:
-    """Nor what an operator set aside, by name and early: what was put back may want it."""
+    """Nor what an operator staged, by name and early: what was put back may want it."""
     assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
     age(partition(rig.disks[1] / "lone-0", topic_id=LONE))
     assert ctl("stage", "lone", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE
@@ -144,7 +144,7 @@ def _removed(rig: Rig) -> None:
 def test_a43_while_the_log_cannot_be_read_nothing_goes_that_is_not_named(
     rig: Rig, damage: Callable[[Rig], None]
 ) -> None:
-    """Also what an operator set aside: the log would say whether it is wanted again, or was put back."""
+    """Also what an operator staged: the log would say whether it is wanted again, or was put back."""
     assert rig.with_removal().reconcile("metadata:", "--delay-ms", 0, "--apply").status == Exit.DONE
     age(partition(rig.disks[1] / "lone-0", topic_id=LONE))
     assert ctl("stage", "lone", *rig.named, "--delay-ms", 0, "--even-over-limit", "--apply").status == Exit.DONE

@@ -18,7 +18,7 @@ from logdir.disk.record import controller
 from logdir.disk.replica import staging
 from logdir.disk.replica.outcome import Outcome
 from logdir.disk.replica.staging import StageItem
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import Problem, ReadOnlyDiskError
 from logdir.formats.own import controller_file, staging_limit_file
 from logdir.formats.own.controller_file import ControllerFile, MetadataMark, RequestMark
@@ -26,7 +26,7 @@ from logdir.formats.own.staging_limit_file import Count
 from logdir.service import reconcile
 from logdir.service.batch import reconcile_apply
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.worker import open_log_dir
+from logdir.worker import state
 from tests.builders import CLUSTER, partition
 from tests.reconcile.universe import document, listed, stopped
 from tests.tools.ctl import ctl, ctl_json
@@ -103,9 +103,9 @@ def test_no_request_is_acted_on_by_the_word_of_another_clusters_controller_json(
 def test_no_replica_of_a_log_dir_is_staged_with_a_sync_of_its_own(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     real, parts = staging.stage, []
 
-    def stage(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
-        parts.append((site.log_dir, len(items)))
-        return real(site, items)
+    def stage(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+        parts.append((open_dir.log_dir, len(items)))
+        return real(open_dir, items)
 
     monkeypatch.setattr(staging, "stage", stage)
     source = rig.document(document(listed(gone=(GONE, (0, 1))), type=FULL, sequence=9))
@@ -118,12 +118,12 @@ def test_no_request_is_marked_applied_though_a_row_failed(rig: Rig, monkeypatch:
     real = staging.stage
     spare = rig.folder / "spare"
 
-    def replaced(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+    def replaced(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
         path = rig.disks[1] / "gone-1"
         if any(item.path == "gone-1" for item in items) and not spare.exists():
             path.rename(spare)
             shutil.copytree(spare, path)
-        return real(site, items)
+        return real(open_dir, items)
 
     monkeypatch.setattr(staging, "stage", replaced)
     source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
@@ -156,10 +156,10 @@ def test_no_request_is_marked_applied_though_a_disk_took_no_changes(
 ) -> None:
     real = staging.stage
 
-    def sick(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
-        if site.log_dir == str(rig.disks[sick_disk]):
+    def sick(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+        if open_dir.log_dir == str(rig.disks[sick_disk]):
             raise error
-        return real(site, items)
+        return real(open_dir, items)
 
     monkeypatch.setattr(staging, "stage", sick)
     source = rig.document(document(listed(pay=(PAY, EVERY)), type=FULL, sequence=9))
@@ -312,8 +312,8 @@ def test_no_image_is_marked_as_followed_by_a_decision_that_forbids_what_was_show
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("controller", errno.EIO), ("brake", errno.ENOSPC), ("brake", errno.EACCES)],
-    ids=["controller-EIO", "brake-ENOSPC", "brake-EACCES"],
+    [("controller", errno.EIO), ("staging limit", errno.ENOSPC), ("staging limit", errno.EACCES)],
+    ids=["controller-EIO", "staging limit-ENOSPC", "staging limit-EACCES"],
 )
 def test_a_record_that_cannot_be_written_lets_nothing_go_and_is_no_fault_of_ours(
     name: str, number: int, rig: Rig, monkeypatch: pytest.MonkeyPatch
@@ -324,7 +324,7 @@ def test_a_record_that_cannot_be_written_lets_nothing_go_and_is_no_fault_of_ours
         if call.path.startswith(f"{rig.disks[1]}.logdird/{name}."):
             raise OSError(number, os.strerror(number), call.path)
 
-    monkeypatch.setattr(open_log_dir, "HostDisk", lambda: HostDisk(observe))
+    monkeypatch.setattr(state, "HostDisk", lambda: HostDisk(observe))
     said = rig.reconcile("metadata:", "--apply")
     assert said.status not in (Exit.DONE, Exit.INTERNAL), said
     assert f"{rig.disks[1]}.logdird" in said.err or f"{name}.json of every work root" in said.err

@@ -128,7 +128,7 @@ def test_a27_a_request_meant_for_another_broker_is_refused_whole(rig: Rig) -> No
     assert rig.controller()[0].requests is None
 
 
-def test_a38_what_the_brake_holds_waits_and_the_document_can_be_given_again(rig: Rig) -> None:
+def test_a38_what_the_staging_limit_holds_waits_and_the_document_can_be_given_again(rig: Rig) -> None:
     source = rig.document(document(listed(gone=(GONE, (0, 1))), type=FULL, sequence=1))
     before = tree(rig.folder)
     status, result = ctl_json("reconcile", "--from", source, *rig.named)

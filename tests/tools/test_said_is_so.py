@@ -26,19 +26,19 @@ def test_no_layout_apply_says_that_no_broker_can_start_while_one_runs(broker: Pl
 @pytest.mark.parametrize("words", [(), ("--apply",)])
 def test_no_rollback_of_an_untouched_broker_lists_steps(words: tuple[str, ...], broker: Planned) -> None:
     said = ctl("layout", "rollback", *broker.words, *words)
-    assert (said.status, "lift the bar" in said.out, "nothing to do" in said.out) == (Exit.DONE, False, True)
+    assert (said.status, "lift the start block" in said.out, "nothing to do" in said.out) == (Exit.DONE, False, True)
     _, result = ctl_json("layout", "rollback", *broker.words, *words)
     assert (result["steps"], result["items"], result["finished"]) == ([], [], bool(words))
 
 
-def test_a_bar_without_a_layout_json_is_still_lifted_and_listed(broker: Planned) -> None:
+def test_a_start_block_without_a_layout_json_is_still_lifted_and_listed(broker: Planned) -> None:
     assert ctl("layout", "apply", broker.plan, *broker.words, "--apply").status == Exit.DONE
     assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.DONE
     _, status = ctl_json("layout", "status", *broker.words)
-    assert {one["bar"] for one in status["log_dirs"]} == {"open"}
-    (broker.log_dirs[0] / "bar.json").write_bytes(b"{}")
+    assert {one["start_block"] for one in status["log_dirs"]} == {"none"}
+    (broker.log_dirs[0] / "start-block.json").write_bytes(b"{}")
     _, plan = ctl_json("layout", "rollback", *broker.words)
-    assert "lift the bar" in [step["what"] for step in plan["steps"]]
+    assert "lift the start block" in [step["what"] for step in plan["steps"]]
 
 
 def test_uninstall_with_nothing_there_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from logdir import clock
 from logdir.decide.staged.deadline import DEFAULT_DELAY_MS
 from logdir.disk.replica import staging
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import ReadOnlyDiskError
 from logdir.evidence import Proof, Removed
 from logdir.formats.own import heartbeat_file, own_json, replica_marker
@@ -100,7 +100,7 @@ def test_no_listing_says_that_nothing_is_staged_while_a_log_dir_or_its_work_root
     for argv in (("staged", "ls"), ("describe", "pay-1"))[: 1 if lost == "root" else 2]:
         said = ctl_without_rights(*argv, *named)
         assert said.status == Exit.PROBLEMS
-        assert said.out.splitlines()[0] not in ("nothing is set aside", "nothing is there"), (argv, said)
+        assert said.out.splitlines()[0] not in ("nothing is staged", "nothing is there"), (argv, said)
         assert "can be read" in said.out.splitlines()[0]
         # Who lacks the right to look is told so, and not to look after the disk.
         if "rights" in lost:
@@ -111,7 +111,7 @@ def test_no_listing_says_that_nothing_is_staged_while_a_log_dir_or_its_work_root
 
 
 def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_path: Path) -> None:
-    assert "nothing is set aside" in ctl("staged", "ls", *named).out
+    assert "nothing is staged" in ctl("staged", "ls", *named).out
     ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply")
     status, result = ctl_json("staged", "ls", *named)
     assert status == Exit.DONE
@@ -223,7 +223,7 @@ def test_bad_input_of_all_kinds_changes_nothing(named: Named, tmp_path: Path) ->
         assert tree(tmp_path).keys() == before.keys()
 
 
-def test_a38_the_brake_holds_until_it_is_confirmed(named: Named, tmp_path: Path) -> None:
+def test_a38_the_staging_limit_holds_until_it_is_confirmed(named: Named, tmp_path: Path) -> None:
     live = sorted(os.listdir(tmp_path / "d1"))
     status, result = ctl_json("stage", "*", *elsewhere(tmp_path), *named, "--apply")
     assert (status, set(states(result))) == (Exit.REFUSED, {"waiting"})
@@ -336,7 +336,7 @@ def test_a23_a_dead_disk_is_named_and_the_others_are_worked_on(named: Named, tmp
     assert ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
-def test_export_copies_and_leaves_what_is_set_aside(named: Named, tmp_path: Path) -> None:
+def test_export_copies_and_leaves_what_is_staged(named: Named, tmp_path: Path) -> None:
     ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply")
     out = tmp_path / "out"
     before = tree(tmp_path / "d1.logdird" / "deleting")
@@ -381,11 +381,11 @@ def test_one_sick_disk_does_not_stop_the_others(
     real = getattr(staging, operation)
     calls: list[str] = []
 
-    def sick(site: Site, given: Any) -> Any:
-        calls.append(site.log_dir)
-        if site.log_dir == f"{tmp_path}/d1":
+    def sick(open_dir: OpenLogDir, given: Any) -> Any:
+        calls.append(open_dir.log_dir)
+        if open_dir.log_dir == f"{tmp_path}/d1":
             raise error
-        return real(site, given)
+        return real(open_dir, given)
 
     argv = {
         "stage": ("stage", "pay", "--even-if-unknown", "--even-over-limit"),
@@ -408,7 +408,7 @@ def test_a_listing_of_nothing_says_whether_every_work_root_was_read(named: Named
     assert "can be read" in ctl("staged", "ls", *named).out.splitlines()[0]
 
 
-@pytest.mark.parametrize("name", ["suspect.json", "heartbeat.json"])
+@pytest.mark.parametrize("name", ["quarantine.json", "heartbeat.json"])
 def test_a_work_root_that_cannot_be_read_does_not_keep_what_is_staged_from_being_listed(
     name: str, named: Named, tmp_path: Path
 ) -> None:

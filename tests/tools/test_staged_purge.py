@@ -14,8 +14,8 @@ import pytest
 from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.replica import purge, staging
 from logdir.disk.replica.outcome import Outcome
-from logdir.disk.replica.rate_limiter import AT_ONCE, Pace
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.replica.rate_limiter import AT_ONCE, RateLimiter
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
 from tests.tools.cluster_log import elsewhere
@@ -57,15 +57,17 @@ def purged(named: Named, *more: object) -> tuple[int, dict[str, str]]:
 
 def told(monkeypatch: pytest.MonkeyPatch, tell: Callable[[Call], None]) -> None:
     """Let a command tell of each call that changes something, before it is made."""
-    monkeypatch.setattr("logdir.worker.open_log_dir.HostDisk", lambda: HostDisk(tell))
+    monkeypatch.setattr("logdir.worker.state.HostDisk", lambda: HostDisk(tell))
 
 
-def before_claims(monkeypatch: pytest.MonkeyPatch, act: Callable[[Site, Mapping[str, ReplicaMarker]], None]) -> None:
+def before_claims(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[OpenLogDir, Mapping[str, ReplicaMarker]], None]
+) -> None:
     """Do something before each batch is claimed."""
 
-    def claim_all(site: Site, items: Mapping[str, ReplicaMarker], **more: Any) -> tuple[Outcome, ...]:
-        act(site, items)
-        return purge.claim_all(site, items, **more)
+    def claim_all(open_dir: OpenLogDir, items: Mapping[str, ReplicaMarker], **more: Any) -> tuple[Outcome, ...]:
+        act(open_dir, items)
+        return purge.claim_all(open_dir, items, **more)
 
     monkeypatch.setattr("logdir.worker.operations.claim_all", claim_all)
 
@@ -105,7 +107,7 @@ def test_what_waits_is_claimed_no_earlier_than_about_a_second_before_it_goes(
             most.append(sum(name.endswith(".purging") for name in names(tmp_path)))
 
     told(monkeypatch, tell)
-    monkeypatch.setattr(Pace, "__call__", lambda self, freed, files: None)
+    monkeypatch.setattr(RateLimiter, "__call__", lambda self, freed, files: None)
     # The rate in hundredths of the biggest.
     assert purged(named, "--bytes-per-second", rate * max(sizes) // 100)[0] == Exit.DONE
     assert max(most) == waiting
@@ -117,10 +119,10 @@ def test_a18_one_that_was_held_since_and_one_that_is_gone_concern_no_other(
 ) -> None:
     changed: list[str] = []
 
-    def change(site: Site, items: Mapping[str, ReplicaMarker]) -> None:
+    def change(open_dir: OpenLogDir, items: Mapping[str, ReplicaMarker]) -> None:
         if not changed:
             changed.extend(list(items)[1:3])
-            staging.hold(site, changed[0])
+            staging.hold(open_dir, changed[0])
             (deleting(tmp_path) / changed[1]).rename(tmp_path / "elsewhere")
 
     before_claims(monkeypatch, change)
@@ -136,9 +138,9 @@ def test_a18_one_that_was_held_since_and_one_that_is_gone_concern_no_other(
 def test_one_sick_disk_keeps_what_it_has_and_does_not_stop_the_others(
     named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sick(site: Site, items: Mapping[str, ReplicaMarker]) -> None:
-        if site.log_dir == f"{tmp_path}/d1" and len(names(tmp_path)) < 5:
-            raise ReadOnlyDiskError(site.log_dir, expected="a sync that succeeds", found="Input/output error")
+    def sick(open_dir: OpenLogDir, items: Mapping[str, ReplicaMarker]) -> None:
+        if open_dir.log_dir == f"{tmp_path}/d1" and len(names(tmp_path)) < 5:
+            raise ReadOnlyDiskError(open_dir.log_dir, expected="a sync that succeeds", found="Input/output error")
 
     before_claims(monkeypatch, sick)
     monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 2)
@@ -151,8 +153,8 @@ def test_one_sick_disk_keeps_what_it_has_and_does_not_stop_the_others(
 def test_a26_a_work_root_that_is_another_by_now_is_left_alone_and_the_others_go(
     named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def change(site: Site, items: Mapping[str, ReplicaMarker]) -> None:
-        if site.log_dir == f"{tmp_path}/d1" and not (tmp_path / "away").exists():
+    def change(open_dir: OpenLogDir, items: Mapping[str, ReplicaMarker]) -> None:
+        if open_dir.log_dir == f"{tmp_path}/d1" and not (tmp_path / "away").exists():
             deleting(tmp_path).rename(tmp_path / "away")
             deleting(tmp_path).mkdir()
 
@@ -235,10 +237,10 @@ def test_a_removal_that_fails_leaves_its_replica_claimed_and_says_so(
     bad = names(tmp_path)[1]
     real = purge._remove
 
-    def remove(site: Site, claimed: str, *rest: Any) -> None:
+    def remove(open_dir: OpenLogDir, claimed: str, *rest: Any) -> None:
         if claimed == f"{bad}.purging":
             raise PermissionError(1, "Operation not permitted", claimed)
-        real(site, claimed, *rest)
+        real(open_dir, claimed, *rest)
 
     monkeypatch.setattr(purge, "_remove", remove)
     status, result = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
@@ -340,10 +342,10 @@ def test_a_claim_that_fails_is_said_to_be_as_it_was(
     bad = names(tmp_path)[1]
     real = purge._claim
 
-    def claim(site: Site, name: str, claimed: str) -> None:
+    def claim(open_dir: OpenLogDir, name: str, claimed: str) -> None:
         if name == bad:
             raise PermissionError(errno.EPERM, "Operation not permitted", name)
-        real(site, name, claimed)
+        real(open_dir, name, claimed)
 
     monkeypatch.setattr(purge, "_claim", claim)
     _, envelope = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)

@@ -247,7 +247,7 @@ def test_no_purge_is_silent_and_no_next_line_leads_back_to_it(tmp_path: Path) ->
     cluster = Cluster(tmp_path)
     for words in ((), ("--apply",)):
         said = ctl("staged", "purge", *cluster.named, *words)
-        assert (said.status, "nothing is set aside" in said.out) == (Exit.DONE, True)
+        assert (said.status, "nothing is staged" in said.out) == (Exit.DONE, True)
     for number, delay in enumerate(("2h", "1h", "0s")):
         more = ("--delay", delay, "--even-over-limit", "--apply")
         assert ctl("stage", f"pay-{number}", *cluster.named, *more).status == Exit.DONE

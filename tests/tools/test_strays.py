@@ -243,7 +243,7 @@ def test_no_lock_that_may_not_be_read_is_wrong_usage_while_another_can_be() -> N
                 assert ports.is_running()
 
 
-def test_a_set_aside_copy_is_not_called_the_only_one_while_a_log_dir_is_unread(rig: Rig) -> None:
+def test_a_staged_copy_is_not_called_the_only_one_while_a_log_dir_is_unread(rig: Rig) -> None:
     log = rig.log()
     rig.snapshot(log)
     renamed = rig.disks[0] / "pay-1.0123456789abcdef0123456789abcdef-delete"
@@ -428,7 +428,7 @@ def test_an_id_that_looks_like_a_flag_can_be_typed(rig: Rig) -> None:
     assert (said.status, f"dash-0.{UNIQUE}-stray" in said.out) == (Exit.PROBLEMS, True)
 
 
-def test_what_was_set_aside_is_no_stray_any_more(removed: Rig) -> None:
+def test_what_was_staged_is_no_stray_any_more(removed: Rig) -> None:
     assert removed.reconcile("metadata:", "--apply").status == Exit.DONE
     assert strays(removed) == (Exit.DONE, [])
     assert "nothing is unclaimed" in ctl("strays", *removed.named).out

@@ -27,7 +27,7 @@ LOCALES = (
     {"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii:strict"},
 )
 COMMANDS = (
-    ["--help"], ["--version"], ["stage", "--help"], ["explain"], ["explain", "half-barred", "--json"],
+    ["--help"], ["--version"], ["stage", "--help"], ["explain"], ["explain", "start-block-partial", "--json"],
     ["inventory"], ["inventory", "--json"], ["staged", "ls"], ["staged", "ls", "--json"], ["describe"],
     ["describe", "--kafka-json"], ["describe", "--json"], ["layout", "status"],
 )  # fmt: skip

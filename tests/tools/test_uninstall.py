@@ -1,4 +1,4 @@
-"""``logdirctl uninstall``: all work roots or none, a way out of what keeps one, and no bar lifted too soon."""
+"""``logdirctl uninstall``: all work roots or none, a way out of what keeps one, and no start block lifted too soon."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ def test_the_staging_limit_is_not_forgotten_unsaid(
     assert "1 partition was staged within 24 hours" in line
 
 
-def test_a_bar_that_is_lifted_beside_staged_replicas_is_not_called_nothing(
+def test_a_start_block_that_is_lifted_beside_staged_replicas_is_not_called_nothing(
     tmp_path: Path, named: tuple[str, str]
 ) -> None:
     disks = (tmp_path / "d1", tmp_path / "d2")
     before = tree(*disks)
     with ExitStack() as stack:
-        start_block.bar([stack.enter_context(open_root(HostDisk(), str(top))).site for top in disks])
+        start_block.set_block([stack.enter_context(open_root(HostDisk(), str(top))).open_dir for top in disks])
     status, result = ctl_json("uninstall", *named, "--apply")
     states = [item["state"] for item in result["items"]]
     assert (status, states) == (Exit.PROBLEMS, ["waiting", "done", "done", "refused", "waiting"])
@@ -200,7 +200,7 @@ def test_no_work_root_comes_to_lie_inside_while_a_layout_may_be_taken_back(broke
     assert tree(*broker.log_dirs) == before
 
 
-def test_no_bar_is_lifted_over_a_work_root_inside(broker: Planned) -> None:
+def test_no_start_block_is_lifted_over_a_work_root_inside(broker: Planned) -> None:
     before = tree(*broker.log_dirs)
     assert apply(broker)[0] == Exit.DONE
     top = lose_root(broker)
@@ -215,19 +215,19 @@ def test_no_bar_is_lifted_over_a_work_root_inside(broker: Planned) -> None:
         assert said.out.splitlines()[-1] == f"next: logdirctl uninstall {' '.join(broker.words)}"
         assert "not finished" in said.out
         _, found = ctl_json("layout", "status", *broker.words)
-        assert {(one["layout"], one["bar"], one["state"]) for one in found["log_dirs"]} == {
-            ("topic-name", "barred", "rolling-back")
+        assert {(one["layout"], one["start_block"], one["state"]) for one in found["log_dirs"]} == {
+            ("topic-name", "set", "rolling-back")
         }
     said = ctl("layout", "status", *broker.words)
     assert said.out.splitlines()[-1] == f"next: logdirctl uninstall {' '.join(broker.words)}"
     assert ctl("uninstall", *broker.words).status == Exit.DONE
-    assert (top / "bar.json").exists()
+    assert (top / "start-block.json").exists()
     assert ctl("uninstall", *broker.words, "--apply").status == Exit.DONE
     assert tree(*broker.log_dirs) == before
 
 
-def test_no_bar_stays_unseen_where_an_uninstall_was_cut_off(broker: Planned) -> None:
-    """Killed between the last work root inside and the bar: no work root is left that says so."""
+def test_no_start_block_stays_unseen_where_an_uninstall_was_cut_off(broker: Planned) -> None:
+    """Killed between the last work root inside and the start block: no work root is left that says so."""
     before = tree(*broker.log_dirs)
     assert apply(broker)[0] == Exit.DONE
     for top in broker.log_dirs:
@@ -239,7 +239,7 @@ def test_no_bar_stays_unseen_where_an_uninstall_was_cut_off(broker: Planned) -> 
         assert not any((top / name).exists() for name in ROOT_DIRECTORIES)
     said = ctl("uninstall", *broker.words, "--apply")
     assert said.status == Exit.REFUSED
-    assert (broker.log_dirs[0] / "bar.json").exists()
+    assert (broker.log_dirs[0] / "start-block.json").exists()
     assert ctl("init", *broker.words, "--apply").status == Exit.DONE
     assert rollback(broker)[0] == Exit.DONE
     assert tree(*broker.log_dirs) == before

@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from logdir.text import quoted
-from tools.cli.target import add_broker, words_of
+from tools.cli.target import add_broker, argv_of
 
 
 def add_change(parser: Any, *, changes: bool = True) -> None:
@@ -34,10 +34,10 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
-def next_words(arguments: argparse.Namespace) -> str:
+def next_argv(arguments: argparse.Namespace) -> str:
     """Return the broker as it was named, and which of its log dirs are left out; never an override."""
     skipped = [f"--skip-log-dir {quoted(one)}" for one in getattr(arguments, "skip_log_dir", ())]
-    return " ".join([words_of(arguments), *skipped])
+    return " ".join([argv_of(arguments), *skipped])
 
 
 SAME_WITH_APPLY = "to do this, type the same with --apply"

@@ -1,4 +1,4 @@
-"""``--delay``: for how long what is set aside stays, as ``4h``, ``30m`` or plain milliseconds.
+"""``--delay``: for how long what is staged stays, as ``4h``, ``30m`` or plain milliseconds.
 
 Not here: which delays draw a question (``logdir.decide.staged.deadline``).
 

@@ -15,7 +15,7 @@ from logdir.errors import LogDirError, Problem
 from logdir.service.layout_status import BrokerStart, status
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams, failed, say
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 SLUG = "interrupted"
 _OVERRIDES = ("--even-", "--include-held")
@@ -25,12 +25,12 @@ _NO_START = "no broker starts until logdirctl layout rollback has finished"
 _GOES_ON_SAME = "the same command goes on"
 _WAYS_ON = f"{_GOES_ON_SAME}, logdirctl layout rollback takes everything back"
 _START = {
-    BrokerStart.BARRED: f"the log dirs are barred, and {_NO_START}; {_WAYS_ON}",
+    BrokerStart.SET: f"the log dirs are blocked, and {_NO_START}; {_WAYS_ON}",
     BrokerStart.UNKNOWN: f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}",
-    BrokerStart.UNDER_IDS: f"no log dir is barred, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}",
-    BrokerStart.INSIDE: "no log dir is barred, and a work root lies inside a log dir: no stock broker starts until "
+    BrokerStart.UNDER_IDS: f"no log dir is blocked, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}",
+    BrokerStart.INSIDE: "no log dir is blocked, and a work root lies inside a log dir: no stock broker starts until "
     f"logdirctl uninstall has taken it away; {_GOES_ON_SAME}",
-    BrokerStart.FREE: "no log dir is barred, every replica lies under its name, and a broker can start; "
+    BrokerStart.FREE: "no log dir is blocked, every replica lies under its name, and a broker can start; "
     f"{_GOES_ON_SAME}",
 }
 
@@ -82,7 +82,7 @@ def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes:
     """Return what to type next: the same where that harms nothing and holds no override, else what shows how it is."""
     same = " ".join(map(quoted, argv))
     is_bare = not any(word.startswith(_OVERRIDES) for word in argv)
-    where = None if arguments is None or not hasattr(arguments, "log_dirs") else words_of(arguments)
+    where = None if arguments is None or not hasattr(arguments, "log_dirs") else argv_of(arguments)
     if arguments is None or where is None:
         return same if is_bare else f"explain {SLUG}"
     if changes and arguments.title.startswith("layout "):

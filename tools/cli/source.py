@@ -36,7 +36,7 @@ def add_source(parser: Any, *, is_required: bool = False) -> None:
     parser.add_argument("--leader-epoch", type=int, metavar="EPOCH", help="LeaderEpoch that stands beside it")
 
 
-def source_words(arguments: argparse.Namespace) -> str:
+def source_argv(arguments: argparse.Namespace) -> str:
     """Return the source as it was named, for the next command to type."""
     words = f"--from {quoted(source_of(arguments).uri)}"
     if arguments.high_watermark is not None:
@@ -47,7 +47,7 @@ def source_words(arguments: argparse.Namespace) -> str:
 def named_words(arguments: argparse.Namespace) -> str:
     """Return the source for the next command to type, with a blank before it; empty where it is the default."""
     is_default = getattr(arguments, "source", None) in (None, str(OWN_LOG))
-    return "" if is_default and getattr(arguments, "high_watermark", None) is None else f" {source_words(arguments)}"
+    return "" if is_default and getattr(arguments, "high_watermark", None) is None else f" {source_argv(arguments)}"
 
 
 def source_of(arguments: argparse.Namespace) -> SourceRequest:

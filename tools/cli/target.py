@@ -43,7 +43,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def words_of(arguments: argparse.Namespace) -> str:
+def argv_of(arguments: argparse.Namespace) -> str:
     """Return the broker as it was named, for the next command to type."""
     seconds = arguments.disk_timeout
     timeout = "" if seconds == _DISK_TIMEOUT_S else f" --disk-timeout {seconds:g}"

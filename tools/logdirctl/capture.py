@@ -17,11 +17,11 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.report.result import ItemResult
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams
-from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.broker import add_change, has_override, next_argv, said_of_override
 from tools.cli.delay import add_delay, delay_of, delay_words, require_no_delay
 from tools.cli.progress import TerminalReporter
 from tools.cli.report import finish, is_planned
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:
@@ -66,7 +66,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
     if arguments.apply or not is_planned(rows) or has_override(arguments):
-        return f"logdirctl staged ls {words_of(arguments)}"
+        return f"logdirctl staged ls {argv_of(arguments)}"
     selector = "" if arguments.selector is None else f"{quoted(arguments.selector)} "
     flags = delay_words(arguments) + (" --hold" if arguments.hold else "")
-    return f"logdirctl capture {selector}{next_words(arguments)}{flags} --apply"
+    return f"logdirctl capture {selector}{next_argv(arguments)}{flags} --apply"

@@ -20,9 +20,9 @@ from logdir.text import printable
 from tools.cli import render
 from tools.cli.arguments import Exit, Streams, envelope, say
 from tools.cli.columns import Column, table
-from tools.cli.source import add_source, source_line, source_of, source_words
+from tools.cli.source import add_source, source_argv, source_line, source_of
 from tools.cli.streams import as_utf8
-from tools.cli.target import add_broker, request_of, words_of
+from tools.cli.target import add_broker, argv_of, request_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 
@@ -93,10 +93,10 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _next(arguments: argparse.Namespace, found: DescribeResult) -> str:
-    where = words_of(arguments)
+    where = argv_of(arguments)
     states = {one.state for one in found.items}
     if states & {State.UNCLAIMED, State.STRAY}:
-        return f"logdirctl strays {where}" + ("" if found.image is None else f" {source_words(arguments)}")
+        return f"logdirctl strays {where}" + ("" if found.image is None else f" {source_argv(arguments)}")
     if states & {State.STAGED, State.PURGING, State.INCOMING}:
         return f"logdirctl staged ls {where}"
     return f"logdirctl inventory {where}"

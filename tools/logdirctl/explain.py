@@ -25,7 +25,9 @@ def add_parser(commands: Any) -> None:
         description="Say what the first word of an error or a finding means, and what to do about it.",
         epilog="exit status: 0 done, 2 no such slug",
     )
-    parser.add_argument("slug", metavar="SLUG", nargs="?", help="as half-barred; every slug there is if there is none")
+    parser.add_argument(
+        "slug", metavar="SLUG", nargs="?", help="as start-block-partial; every slug there is if there is none"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.set_defaults(run=act, title="explain")
 

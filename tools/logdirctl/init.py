@@ -18,25 +18,25 @@ from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootI
 from logdir.text import printable
 from tools.cli import render
 from tools.cli.arguments import Exit, Streams, envelope, exit_for, failed, problems_of, say
-from tools.cli.broker import add_change, next_words, said_of_override
+from tools.cli.broker import add_change, next_argv, said_of_override
 from tools.cli.columns import Column, table
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 _KEPT = """\
 What is kept on this host, and where (logdirctl uninstall takes it back):
   in the work root of each log dir, and nowhere else:
-  deleting/   replicas set aside, whole, until their deadline or until you restore or purge them
+  deleting/   replicas staged, whole, until their deadline or until you restore or purge them
   incoming/   copies on their way in
   reserve     {reserve}, given up when the disk is full; probe/, owner.lock, work-root.json
-  heartbeat.json, brake.json, controller.json   when this host lived, what went, how far the cluster was followed
-  in a replica that is set aside: replica.json, which says why and until when"""
+  heartbeat.json, staging-limit.json, controller.json   when this host lived, what was staged, what was last applied
+  in a replica that is staged: replica.json, which says why and until when"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "init",
-        description="Make, beside or in every log dir of one broker, the place where replicas are set aside. "
+        description="Make, beside or in every log dir of one broker, the place where replicas are staged. "
         "Nothing else is changed; a broker may run.",
         epilog="exit status: 0 done, 1 a disk is in trouble, 2 usage or configuration, "
         "3 a broker runs, where an owner.lock is to be put back, 4 refused",
@@ -89,11 +89,11 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         streams.out.write(envelope("init", status, problems, result))
         return status
     table(streams.out, _COLUMNS, made)
-    where = next_words(arguments)
+    where = next_argv(arguments)
     flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
-    line = f"logdirctl staged ls {words_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
+    line = f"logdirctl staged ls {argv_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
     for said in said_of_override(arguments, is_planned=True):
-        line = f"logdirctl inventory {words_of(arguments)}"
+        line = f"logdirctl inventory {argv_of(arguments)}"
         streams.out.write(said + "\n")
     streams.out.write(printable(f"next: {line}") + "\n")
     return status

@@ -18,7 +18,7 @@ from tools.cli import render
 from tools.cli.arguments import Exit, Streams, compact, envelope, say
 from tools.cli.columns import Column, table
 from tools.cli.progress import TerminalReporter
-from tools.cli.target import add_broker, request_of, words_of
+from tools.cli.target import add_broker, argv_of, request_of
 
 _KINDS = ("live", "future", "delete", "stray", "staged", "purging", "incoming", "unknown")
 
@@ -88,7 +88,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in found.problems:
         say(streams, f"logdirctl inventory: {problem.line()}")
     if arguments.output is None:
-        streams.out.write(printable(f"next: logdirctl inventory {words_of(arguments)} -o inventories") + "\n")
+        streams.out.write(printable(f"next: logdirctl inventory {argv_of(arguments)} -o inventories") + "\n")
         return status
     for one in found.disks:
         streams.out.write(printable(f"wrote {one.file}") + "\n")

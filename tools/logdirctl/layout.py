@@ -18,17 +18,25 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.report.layout_result import LayoutNext, LayoutResult, LayoutVerb
 from logdir.text import quoted
 from tools.cli.arguments import Streams, say
-from tools.cli.broker import add_change, has_override, next_words
+from tools.cli.broker import add_change, has_override, next_argv
 from tools.cli.progress import TerminalReporter
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
 
 _VERBS = (
     ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),
     ("apply", "bring a plan about", "Take the replicas of a plan to topic-id directories, or go on with that."),
     ("verify", "see whether all of a plan came about", "See whether every replica lies where the plan wants it."),
-    ("rollback", "take everything back to topic names", "Take every replica back to its name, and lift the bar."),
-    ("finalize", "lift the bar for a broker that reads topic ids", "Lift the bar for the broker that is named."),
+    (
+        "rollback",
+        "take everything back to topic names",
+        "Take every replica back to its name, and lift the start block.",
+    ),
+    (
+        "finalize",
+        "lift the start block for a broker that reads topic ids",
+        "Lift the start block for the broker that is named.",
+    ),
 )
 _MISSING = LayoutFileMissingError.code
 
@@ -80,7 +88,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         is_even_if_file_missing=_MISSING in getattr(arguments, "even_if_found", ()),
     )
     request.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply, is_bar_allowed=True) as broker:
+    with opened(request_of(arguments), changes=arguments.apply, is_start_block_allowed=True) as broker:
         shown = layout.plan(broker, request)
         result = shown.result
         if arguments.apply:
@@ -95,12 +103,12 @@ def act_status(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``layout status``; return the exit status."""
     found = status(request_of(arguments))
     verb = "layout rollback" if found.next is StatusNext.ROLLBACK else found.next.value
-    return print_status(arguments, streams, found, f"logdirctl {verb} {words_of(arguments)}")
+    return print_status(arguments, streams, found, f"logdirctl {verb} {argv_of(arguments)}")
 
 
 def _next(arguments: argparse.Namespace, result: LayoutResult) -> str:
     """Return the next command to type; it never carries an override."""
-    named, where = words_of(arguments), next_words(arguments)
+    named, where = argv_of(arguments), next_argv(arguments)
     document = f"{quoted(arguments.plan)} {where}" if result.verb.has_plan else where
     if result.is_waiting and has_override(arguments):
         return f"logdirctl layout status {named}"

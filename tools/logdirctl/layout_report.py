@@ -43,7 +43,7 @@ def print_status(arguments: argparse.Namespace, streams: Streams, found: LayoutS
         result = {"log_dirs": [_log_dir_json(one) for one in found.log_dirs]}
         streams.out.write(envelope(arguments.title, status, found.problems, result))
         return status
-    headers = ["log dir", "layout", "change", "bar", "by name", "by id", "held"]
+    headers = ["log dir", "layout", "change", "start block", "by name", "by id", "held"]
     rows = [_log_dir_row(one) for one in found.log_dirs]
     render.table(streams.out, headers, rows, frozenset((4, 5, 6)))
     if found.goes_on_with is not None:
@@ -99,8 +99,14 @@ def _log_dir_row(one: LogDirLayout) -> list[str]:
     change = "?" if one.seen is None else "none" if one.state is None else one.state.value
     if one.for_broker is not None:
         change += f" for {one.for_broker}"
-    bar = None if one.bar is None else one.bar.value
-    return [one.log_dir, _or(one.layout, "?"), change, _or(bar, "?"), *(_or(count, "?") for count in one.counts)]
+    start_block = None if one.start_block is None else one.start_block.value
+    return [
+        one.log_dir,
+        _or(one.layout, "?"),
+        change,
+        _or(start_block, "?"),
+        *(_or(count, "?") for count in one.counts),
+    ]
 
 
 def _or(value: object, unknown: str) -> str:
@@ -117,7 +123,7 @@ def _log_dir_json(one: LogDirLayout) -> dict[str, object]:
         "for_broker": one.for_broker,
         "cluster_id": None if one.seen is None else one.seen.cluster_id,
         "node_id": None if one.seen is None else one.seen.node_id,
-        "bar": None if one.bar is None else one.bar.value,
+        "start_block": None if one.start_block is None else one.start_block.value,
         "by_name": by_name,
         "by_id": by_id,
         "held": held,

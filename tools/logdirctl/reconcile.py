@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.decide import staging_limit as brake_rule
+from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, SETTING
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import ConfigError, Problem
@@ -20,12 +20,12 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.reconcile import Decided, Policy
 from logdir.service.report.reconcile_result import result_of
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.broker import add_change, has_override, next_argv, said_of_override
 from tools.cli.delay import add_delay, delay_problems, delay_words
 from tools.cli.progress import TerminalReporter
 from tools.cli.protection import add_protection, protected_of, protection_words
-from tools.cli.source import add_source, source_of, source_words
-from tools.cli.target import request_of, words_of
+from tools.cli.source import add_source, source_argv, source_of
+from tools.cli.target import argv_of, request_of
 from tools.cli.usage import duration_of
 from tools.logdirctl.reconcile_report import report, rests_on
 
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "reconcile",
         description="Compare the log dirs of a broker with what its cluster says, and show, or with --apply do, what "
-        "follows: ids are given, deadlines taken, replicas set aside. The plan may be asked for beside a running "
+        "follows: ids are given, deadlines taken, replicas staged. The plan may be asked for beside a running "
         "broker; --apply needs a stopped one.",
         epilog="exit status: 0 done, or nothing to do, 1 not all can be done, 2 usage or configuration, "
         "3 a broker runs, 4 refused",
@@ -48,9 +48,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--max-staged-percent",
         type=int,
-        default=brake_rule.DEFAULT_PERCENT,
+        default=limit_rule.DEFAULT_PERCENT,
         metavar="N",
-        help=f"{brake_rule.SETTING}: of the partitions within 24 hours (default {brake_rule.DEFAULT_PERCENT})",
+        help=f"{limit_rule.SETTING}: of the partitions within 24 hours (default {limit_rule.DEFAULT_PERCENT})",
     )
     parser.add_argument(
         "--max-age",
@@ -60,7 +60,7 @@ def add_parser(commands: Any) -> None:
         metavar="TIME",
         help=f"{SETTING}: beside a running broker; as 10m, or plain milliseconds (default 10m)",
     )
-    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the brake held back")
+    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the staging limit held back")
     parser.add_argument(
         "--even-if-older-metadata",
         action="store_true",
@@ -119,18 +119,23 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, is_done: bool) -> str:
-    where = next_words(arguments)
+    where = next_argv(arguments)
     plan = decided.plan
     # How far the cluster was followed is written down with nothing else to do, too; once.
-    is_farther = plan is not None and plan.used is not None and plan.used != desired.used and not arguments.apply
+    is_farther = (
+        plan is not None
+        and plan.last_applied is not None
+        and plan.last_applied != desired.last_applied
+        and not arguments.apply
+    )
     # Of a request only where nothing of it is left out.
     is_farther = is_farther and plan is not None and (desired.document is None or plan.is_whole)
     # What the staging limit holds back would be refused again; the listing shows what counts to it.
     is_held_back = plan is not None and plan.braked is not None
     has_more = plan is not None and bool(plan.actions or is_farther)
     if is_done or is_held_back or not has_more or has_override(arguments):
-        return f"logdirctl staged ls {words_of(arguments)}"
+        return f"logdirctl staged ls {argv_of(arguments)}"
     flags = delay_words(arguments) + protection_words(arguments)
-    if arguments.max_staged_percent != brake_rule.DEFAULT_PERCENT:
+    if arguments.max_staged_percent != limit_rule.DEFAULT_PERCENT:
         flags += f" --max-staged-percent {arguments.max_staged_percent}"
-    return f"logdirctl reconcile {source_words(arguments)} {where}{flags} --apply"
+    return f"logdirctl reconcile {source_argv(arguments)} {where}{flags} --apply"

@@ -16,13 +16,13 @@ from logdir.service.report.result import ItemResult, ItemState
 from logdir.service.stage import StageRequest
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams
-from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.broker import add_change, has_override, next_argv, said_of_override
 from tools.cli.delay import add_delay, delay_of, delay_words, require_no_delay
 from tools.cli.progress import TerminalReporter
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.report import finish, is_planned
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:
@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="also where nothing says whether the cluster assigns it here; it never gets a deadline",
     )
-    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the brake held back")
+    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the staging limit held back")
     parser.set_defaults(run=act, title="stage")
 
 
@@ -71,7 +71,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             broker.recover()
         shown = stage.plan(broker, request)
         if shown.plan is None:
-            line, problems = f"logdirctl describe {words_of(arguments)}", [*broker.notes, *shown.problems]
+            line, problems = f"logdirctl describe {argv_of(arguments)}", [*broker.notes, *shown.problems]
             return finish(arguments, streams, [], problems, line, status=Exit.PROBLEMS)
         rows, problems = list(shown.items), list(shown.problems)
         if arguments.apply:
@@ -81,14 +81,14 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:
-    where = next_words(arguments)
+    where = next_argv(arguments)
     if arguments.apply and any(row.state is ItemState.DONE for row in rows):
-        return f"logdirctl staged ls {words_of(arguments)}"
+        return f"logdirctl staged ls {argv_of(arguments)}"
     flags = delay_words(arguments) + (" --hold" if arguments.hold else "") + protection_words(arguments)
     flags += named_words(arguments)
     states = {row.state for row in rows}
     if ItemState.WAITING in states or (ItemState.PLANNED in states and has_override(arguments)):
-        return f"logdirctl staged ls {words_of(arguments)}"  # what counts to the limit
+        return f"logdirctl staged ls {argv_of(arguments)}"  # what counts to the limit
     if ItemState.PLANNED not in states:
-        return f"logdirctl inventory {words_of(arguments)}"
+        return f"logdirctl inventory {argv_of(arguments)}"
     return f"logdirctl stage {quoted(arguments.selector)} {where}{flags} --apply"

@@ -11,7 +11,7 @@ import argparse
 from functools import partial
 from typing import Any
 
-from logdir.decide.image.assignment import Assigned
+from logdir.decide.image.still_assigned import Assigned
 from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
@@ -23,7 +23,7 @@ from tools.cli.columns import Column, table
 from tools.cli.delay import add_delay
 from tools.cli.report import WHERE_READ, evidence_words
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 _ADOPTS = (
     "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "
@@ -36,14 +36,14 @@ def add_parser(commands: Any) -> None:
     """Add the commands to the parser."""
     group = commands.add_parser(
         "staged",
-        description="What was set aside: list it, take it back, remove it for good, or keep it from being removed.",
+        description="What was staged: list it, take it back, remove it for good, or keep it from being removed.",
         allow_abbrev=False,
     )
     below = group.add_subparsers(dest="staged_command", metavar="COMMAND", required=True)
     ls = below.add_parser(
         "ls",
-        help="list what is set aside, and until when it can be undone",
-        description="List what is set aside on every log dir of one broker. Reads only, beside a running broker too.",
+        help="list what is staged, and until when it can be undone",
+        description="List what is staged on every log dir of one broker. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, 2 usage or configuration",
         allow_abbrev=False,
     )
@@ -58,9 +58,9 @@ def add_parser(commands: Any) -> None:
             "give the files of a deleted topic to one that was created again",
             _ADOPTS,
         ),
-        ("hold", "keep replicas from being purged", "Take the deadline from what is set aside."),
-        ("export", "copy replicas to a place outside the log dirs", "Copy what is set aside, verified, elsewhere."),
-        ("purge", "remove for good what is due", "Remove for good what was set aside and whose time has come."),
+        ("hold", "keep replicas from being purged", "Take the deadline from what is staged."),
+        ("export", "copy replicas to a place outside the log dirs", "Copy what is staged, verified, elsewhere."),
+        ("purge", "remove for good what is due", "Remove for good what was staged and whose time has come."),
     ):
         parser = below.add_parser(
             name,
@@ -105,9 +105,7 @@ def _add_own(parser: Any, name: str) -> None:
             action="store_true",
             help="also what was staged as the only in-sync replica, or with nothing known",
         )
-        parser.add_argument(
-            "--even-if-early", action="store_true", help="also before its time what an operator set aside"
-        )
+        parser.add_argument("--even-if-early", action="store_true", help="also before its time what an operator staged")
         parser.add_argument(
             "--include-held", action="store_true", help="with --even-if-early: also what has no deadline"
         )
@@ -177,8 +175,8 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     if found.items:
         table(streams.out, _COLUMNS, found.items)
     else:
-        streams.out.write(f"nothing is set aside{'' if found.is_whole else WHERE_READ}\n")
-    where = words_of(arguments)
+        streams.out.write(f"nothing is staged{'' if found.is_whole else WHERE_READ}\n")
+    where = argv_of(arguments)
     if found.is_root_missing:
         line = f"logdirctl init {where}"
     elif found.restorable is not None:

@@ -25,7 +25,7 @@ from tools.cli.target import request_of
 from tools.logdirctl.staged_change import next_line, selection_of
 
 
-def words_of(arguments: argparse.Namespace) -> str:
+def argv_of(arguments: argparse.Namespace) -> str:
     """Return the own arguments of the command for the next command to type, but the source."""
     words = f" --as {quoted(arguments.as_topic)}"
     words += "".join(f" --with {quoted(path)}" for path in arguments.listings)
@@ -58,7 +58,7 @@ def adopt(arguments: argparse.Namespace, streams: Streams) -> int:
             streams,
             rows,
             [*broker.notes, *problems],
-            next_line(arguments, rows, words_of(arguments)),
+            next_line(arguments, rows, argv_of(arguments)),
             status=status,
             result=_result(shown),
             lines=(*lines, *said_of_override(arguments, is_planned=is_planned(rows))),

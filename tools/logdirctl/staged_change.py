@@ -26,11 +26,11 @@ from logdir.service.report.staged import Selection
 from logdir.service.restore import RestoreRequest
 from logdir.text import quoted, utc
 from tools.cli.arguments import Exit, Streams
-from tools.cli.broker import has_override, next_words, said_of_override
+from tools.cli.broker import has_override, next_argv, said_of_override
 from tools.cli.progress import TerminalReporter
 from tools.cli.report import WHERE_READ, finish, is_planned
 from tools.cli.source import named_words, source_of
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 
 def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: str = "") -> str:
@@ -41,9 +41,9 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: s
         rows: What became of each replica.
         more: Options of its own, each behind a blank.
     """
-    where = next_words(arguments)
+    where = next_argv(arguments)
     if arguments.apply or not is_planned(rows) or has_override(arguments):
-        return f"logdirctl staged ls {words_of(arguments)}"
+        return f"logdirctl staged ls {argv_of(arguments)}"
     flags = named_words(arguments)
     if getattr(arguments, "disk", None) is not None:
         flags += f" --disk {quoted(arguments.disk)}"
@@ -147,7 +147,7 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
         due = shown.plan.next_due_ms
         line = "no other has a deadline to come" if due is None else f"the next one is due {utc(due)}"
         if not shown.has_staged:
-            line = f"nothing is set aside{'' if shown.is_whole else WHERE_READ}"
+            line = f"nothing is staged{'' if shown.is_whole else WHERE_READ}"
         return finish(
             arguments,
             streams,

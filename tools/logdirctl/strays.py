@@ -19,8 +19,8 @@ from tools.cli import render
 from tools.cli.arguments import Exit, Streams, envelope, say
 from tools.cli.columns import Column, table
 from tools.cli.protection import add_protection, protected_of, protection_words
-from tools.cli.source import add_source, source_line, source_of, source_words
-from tools.cli.target import add_broker, request_of, words_of
+from tools.cli.source import add_source, source_argv, source_line, source_of
+from tools.cli.target import add_broker, argv_of, request_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 _ORDER = (State.WANTED, State.PROVEN, State.HELD, State.REFUSED, State.UNPROVEN, State.UNKNOWN, State.LEAVING)
@@ -68,16 +68,16 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _next(arguments: argparse.Namespace, found: StraysResult) -> str:
-    where = words_of(arguments)
+    where = argv_of(arguments)
     states = {stray.state for stray in found.strays}
     if found.is_unplaced and found.strays and not found.has_work_roots:
         return f"logdirctl init {where}"
     if states & {State.PROVEN, State.HELD}:
-        return f"logdirctl reconcile {where} {source_words(arguments)}{protection_words(arguments)}"
+        return f"logdirctl reconcile {where} {source_argv(arguments)}{protection_words(arguments)}"
     for stray in found.strays:
         if stray.state is State.WANTED and stray.topic_id is not None:
             # An id may begin like a flag.
-            return f"logdirctl describe id:{stray.topic_id}_{stray.partition} {where} {source_words(arguments)}"
+            return f"logdirctl describe id:{stray.topic_id}_{stray.partition} {where} {source_argv(arguments)}"
     return f"logdirctl inventory {where}"
 
 

@@ -13,31 +13,31 @@ from functools import partial
 from typing import Any
 
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import SetAside
+from logdir.observe.facts import StagedReplica
 from logdir.service import uninstall
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.log_dirs.opening import opened
-from logdir.service.log_dirs.quarantine import require_none_closed
+from logdir.service.log_dirs.quarantine import require_none_quarantined
 from logdir.service.report.result import ItemResult, ItemState, UninstallResult
 from logdir.service.uninstall import UninstallRequest
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, has_override, next_words, said_of_override
+from tools.cli.broker import add_change, has_override, next_argv, said_of_override
 from tools.cli.progress import TerminalReporter
 from tools.cli.report import finish, is_planned
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import request_of, words_of
+from tools.cli.target import argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "uninstall",
-        description="List what is set aside, lift a bar, and remove the empty work roots of one stopped broker.",
+        description="List what is staged, lift a start block, and remove the empty work roots of one stopped broker.",
         epilog="exit status: 0 done, 1 something stays, 2 usage or configuration, 3 a broker runs, 4 refused",
         allow_abbrev=False,
     )
     add_change(parser)
-    parser.add_argument("--restore", action="store_true", help="take back what is set aside, as far as that can be")
+    parser.add_argument("--restore", action="store_true", help="take back what is staged, as far as that can be")
     add_source(parser)
     parser.add_argument(
         "--even-if-unknown",
@@ -54,9 +54,11 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     )
     require_source(asked.source)
     reporter = TerminalReporter(streams, arguments.title)
-    with opened(request_of(arguments), changes=arguments.apply, is_bar_allowed=True, is_root_needed=False) as broker:
+    with opened(
+        request_of(arguments), changes=arguments.apply, is_start_block_allowed=True, is_root_needed=False
+    ) as broker:
         if arguments.apply:
-            require_none_closed(broker.closed)
+            require_none_quarantined(broker.quarantined)
             broker.recover()
         shown = uninstall.plan(broker, asked)
         rows, problems, staying = shown.items, shown.problems, shown.staying
@@ -75,20 +77,20 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             rows,
             [*broker.notes, *problems],
             line,
-            result=partial(UninstallResult, bar=shown.barred),
+            result=partial(UninstallResult, start_block=shown.found_block),
             lines=(*nothing, *lines),
         )
 
 
-def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult], staying: Sequence[SetAside]) -> str:
-    where = next_words(arguments)
+def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult], staying: Sequence[StagedReplica]) -> str:
+    where = next_argv(arguments)
     if staying and all(item.kind is Kind.PURGING for item in staying):
         return f"logdirctl staged purge {where}"
     if not staying and any(row.state == ItemState.REFUSED for row in rows):
         return f"logdirctl uninstall {where}"  # the plan, once what keeps a work root is away
     left = ItemState.WAITING, ItemState.REFUSED, ItemState.UNDONE
     if any(row.state in left for row in rows) or (not arguments.apply and has_override(arguments)):
-        return f"logdirctl staged ls {words_of(arguments)}"
+        return f"logdirctl staged ls {argv_of(arguments)}"
     if arguments.apply:
-        return f"logdirctl inventory {words_of(arguments)}"
+        return f"logdirctl inventory {argv_of(arguments)}"
     return f"logdirctl uninstall {where}{' --restore' if arguments.restore else ''}{named_words(arguments)} --apply"

@@ -20,7 +20,7 @@ from logdir.errors import Problem
 from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, RequestMark, begin
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
-from logdir.observe.facts import SetAside
+from logdir.observe.facts import StagedReplica
 from logdir.reasons import Reason
 
 
@@ -37,7 +37,7 @@ class Code(IntEnum):
 
 
 ID_IS_GONE = frozenset((Reason.TOPIC_ID_MISMATCH, Reason.TOPIC_REMOVED))
-"""Set aside because the id itself was said to be gone: who asks for it again speaks of the past (attacks A3)."""
+"""Staged because the id itself was said to be gone: who asks for it again speaks of the past (attacks A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Admitted:
     acts: bool
     """Else it is only listened to."""
     is_after_gap: bool
-    used: ControllerFile
+    last_applied: ControllerFile
     """To be made durable once everything that follows from it is done; until then it may be given again."""
 
 
@@ -72,8 +72,8 @@ def admit(
     *,
     node_id: int,
     cluster_id: str | None,
-    used: ControllerFile | None,
-    set_aside: Iterable[SetAside],
+    last_applied: ControllerFile | None,
+    staged: Iterable[StagedReplica],
     is_confirmed: bool = False,
 ) -> Admission:
     """Say whether a document may be followed.
@@ -82,15 +82,15 @@ def admit(
         document: Just read.
         node_id: Of this broker.
         cluster_id: Of its log dirs.
-        used: ``controller.json``; ``None`` if it is missing or cannot be read.
-        set_aside: Everything under ``deleting/`` of all log dirs.
+        last_applied: ``controller.json``; ``None`` if it is missing or cannot be read.
+        staged: Everything under ``deleting/`` of all log dirs.
         is_confirmed: An operator vouches for it, where there is no ``controller.json``.
     """
     problem = _against_address(document, node_id)
     if problem is not None:
         return Rejected(code=Code.INVALID_REQUEST, problem=problem)
     is_full = document.type is RequestType.FULL
-    if used is None:
+    if last_applied is None:
         if not is_full:
             fix = "the file is missing: only a FULL request is taken"
             found = f"{document.api.value} of type {document.type.name}"
@@ -99,11 +99,13 @@ def admit(
                 problem=Problem("refused", document.path, f"a FULL request while {FILE_NAME} is lost", found, fix),
             )
         fresh = begin(cluster_id, node_id)
-        return _stale(document, set_aside) or Admitted(
-            acts=is_confirmed, is_after_gap=True, used=_followed(document, fresh, is_full_wanted=not is_confirmed)
+        return _stale(document, staged) or Admitted(
+            acts=is_confirmed,
+            is_after_gap=True,
+            last_applied=_followed(document, fresh, is_full_wanted=not is_confirmed),
         )
-    known = used.requests
-    stale_broker = _against_broker_epoch(document, used)
+    known = last_applied.requests
+    stale_broker = _against_broker_epoch(document, last_applied)
     if stale_broker is not None:
         return stale_broker
     mark = _mark(document)
@@ -116,11 +118,13 @@ def admit(
             code=Code.STALE_CONTROLLER_EPOCH,
             problem=Problem("refused", document.path, expected, found, "it was overtaken; nothing was done"),
         )
-    is_after_gap = not is_full and _may_lack_one(document, used)
-    return _stale(document, set_aside) or Admitted(
+    is_after_gap = not is_full and _may_lack_one(document, last_applied)
+    return _stale(document, staged) or Admitted(
         acts=True,
         is_after_gap=is_after_gap,
-        used=_followed(document, used, is_full_wanted=not is_full and (used.is_full_wanted or is_after_gap)),
+        last_applied=_followed(
+            document, last_applied, is_full_wanted=not is_full and (last_applied.is_full_wanted or is_after_gap)
+        ),
     )
 
 
@@ -128,14 +132,14 @@ def _mark(document: RequestDocument) -> RequestMark:
     return RequestMark(controller_epoch=document.controller_epoch, sequence=document.sequence)
 
 
-def _may_lack_one(document: RequestDocument, used: ControllerFile) -> bool:
-    known = used.requests
+def _may_lack_one(document: RequestDocument, last_applied: ControllerFile) -> bool:
+    known = last_applied.requests
     if known is None or known.controller_epoch != document.controller_epoch:
         return True  # a new controller begins with a FULL request (KIP-516, "DeleteTopics")
     if document.sequence != known.sequence + 1:
         return True
     # A new registration of the broker is told everything first, too.
-    return used.broker_epoch is not None and document.broker_epoch > used.broker_epoch
+    return last_applied.broker_epoch is not None and document.broker_epoch > last_applied.broker_epoch
 
 
 def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
@@ -154,8 +158,8 @@ def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
     return None
 
 
-def _against_broker_epoch(document: RequestDocument, used: ControllerFile) -> Rejected | None:
-    known = used.broker_epoch
+def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFile) -> Rejected | None:
+    known = last_applied.broker_epoch
     is_unsaid = document.broker_epoch < 0
     if known is None or document.broker_epoch == known or (is_unsaid and document.api is not Api.STOP_REPLICA):
         return None
@@ -170,9 +174,9 @@ def _against_broker_epoch(document: RequestDocument, used: ControllerFile) -> Re
     return Rejected(code=Code.STALE_BROKER_EPOCH, problem=Problem("refused", document.path, expected, found, fix))
 
 
-def _stale(document: RequestDocument, set_aside: Iterable[SetAside]) -> Rejected | None:
+def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Rejected | None:
     asked = {item.topic_id for item in document.items if item.state is not None and not item.topic_id.is_zero}
-    for one in set_aside:
+    for one in staged:
         gone = _gone_id(one)
         if gone is not None and gone in asked:
             return Rejected(
@@ -180,7 +184,7 @@ def _stale(document: RequestDocument, set_aside: Iterable[SetAside]) -> Rejected
                 problem=Problem(
                     "refused",
                     document.path,
-                    "no topic id that was set aside here as gone",
+                    "no topic id that was staged here as gone",
                     f"{gone}, of {one.place}",
                     "STALE: an old request, or the id is wanted again; restore or purge what lies there first",
                 ),
@@ -188,14 +192,14 @@ def _stale(document: RequestDocument, set_aside: Iterable[SetAside]) -> Rejected
     return None
 
 
-def _gone_id(one: SetAside) -> TopicId | None:
+def _gone_id(one: StagedReplica) -> TopicId | None:
     if one.kind is not Kind.STAGED or one.marker is None or one.marker.reason not in ID_IS_GONE:
         return None
     return one.topic_id or one.marker.topic_id
 
 
-def _followed(document: RequestDocument, used: ControllerFile, *, is_full_wanted: bool) -> ControllerFile:
-    broker_epoch = used.broker_epoch
+def _followed(document: RequestDocument, last_applied: ControllerFile, *, is_full_wanted: bool) -> ControllerFile:
+    broker_epoch = last_applied.broker_epoch
     if document.broker_epoch >= 0:
         broker_epoch = max(document.broker_epoch, -1 if broker_epoch is None else broker_epoch)
-    return replace(used, requests=_mark(document), broker_epoch=broker_epoch, is_full_wanted=is_full_wanted)
+    return replace(last_applied, requests=_mark(document), broker_epoch=broker_epoch, is_full_wanted=is_full_wanted)

@@ -2,7 +2,7 @@
 
 Every partition of it gets an answer; what is refused on this node, and what may lie on a disk that cannot be read, is
 answered STORAGE_ERROR (56). The plan's ``used`` is made durable when all its actions are done; a document that
-is cut off, or waits for the brake, can be given again.
+is cut off, or waits for the staging limit, can be given again.
 
 Not here: each of the three by itself (``admission``, ``desired.requests``, ``reconcile``).
 
@@ -22,7 +22,7 @@ from logdir.decide.image.admission import Admitted, Code, Rejected, Repeated, ad
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
 
 
@@ -69,14 +69,14 @@ def plan_document(
         node_id: Of this broker.
         cluster_id: Of its log dirs.
     """
-    standing = request.standing
+    host_context = request.host_context
     admission = admit(
         document,
         node_id=node_id,
         cluster_id=cluster_id,
-        used=standing.used,
-        set_aside=[item for one in facts for item in one.set_aside],
-        is_confirmed=standing.is_position_confirmed,
+        last_applied=host_context.last_applied,
+        staged=[item for one in facts for item in one.staged],
+        is_confirmed=host_context.is_position_confirmed,
     )
     match admission:
         case Rejected():
@@ -108,17 +108,19 @@ def _follow(
     image = requests.fold(known, document, receipt)
     image_before = None if admitted.is_after_gap else known
     plan = plan_reconcile(replace(request, image=image), facts)
-    # What the brake holds was not done: the document is not used up, and can be given again once it is confirmed.
+    # What the staging limit holds was not done: the document can be given again once that is confirmed.
     is_done = plan.refused is None and plan.braked is None
     # What is only listened to asks nothing of a replica: no refusal of it is an answer.
     refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
-    used = replace(admitted.used, is_full_wanted=admitted.used.is_full_wanted or bool(image.mute))
+    last_applied = replace(
+        admitted.last_applied, is_full_wanted=admitted.last_applied.is_full_wanted or bool(image.conflicting)
+    )
     return DocumentPlan(
         code=Code.NONE,
         answers=tuple(_answers(document, image_before, facts, refused=refused, is_repeated=False)),
         problem=None,
         image=image,
-        plan=replace(plan, used=used if is_done else None),
+        plan=replace(plan, last_applied=last_applied if is_done else None),
     )
 
 
@@ -130,10 +132,10 @@ def _answers(
     refused: frozenset[tuple[str, str]],
     is_repeated: bool,
 ) -> Iterator[Answer]:
-    mute = requests.contradicting(document.items)
+    conflicting = requests.contradicting(document.items)
     places = _Places(document, facts, refused=refused, is_repeated=is_repeated)
     for item in document.items:
-        if not mute.isdisjoint(requests.keys_of(item)):
+        if not conflicting.isdisjoint(requests.keys_of(item)):
             code = Code.INVALID_REQUEST
         elif places.differs(item):
             code = Code.INCONSISTENT_TOPIC_ID
@@ -169,16 +171,16 @@ class _Places:
                     self._add(replica)
                     if (replica.log_dir, replica.path) in refused:
                         self._refused.update(self._keys(replica))
-            for item in one.set_aside:
+            for item in one.staged:
                 # What was staged for its other id answers as it did before it went.
                 if is_repeated and item.marker is not None and item.marker.reason is Reason.TOPIC_ID_MISMATCH:
                     self._add(item)
 
-    def _add(self, item: Replica | SetAside) -> None:
+    def _add(self, item: Replica | StagedReplica) -> None:
         for key in self._keys(item):
             self._ids[key].add(b"" if item.topic_id is None else bytes(item.topic_id))
 
-    def _keys(self, item: Replica | SetAside) -> Iterator[tuple[str | bytes, int]]:
+    def _keys(self, item: Replica | StagedReplica) -> Iterator[tuple[str | bytes, int]]:
         for name in (item.topic, None if item.topic_id is None else bytes(item.topic_id)):
             if name and (name, item.partition) in self._ids:
                 yield name, item.partition

@@ -77,15 +77,15 @@ def mark_of(image: Image) -> MetadataMark | None:
     return MetadataMark(epoch=image.epoch, offset=image.offset)
 
 
-def against_position(image: Image, used: ControllerFile | None, *, has_work_roots: bool) -> Problem | None:
+def against_position(image: Image, last_applied: ControllerFile | None, *, has_work_roots: bool) -> Problem | None:
     """Return why an image is behind what was used before, ``None`` if it is not.
 
     Args:
         image: Any.
-        used: The file; ``None`` if it is missing or cannot be read.
+        last_applied: The file; ``None`` if it is missing or cannot be read.
         has_work_roots: Every log dir has the work root in which it lies.
     """
-    if used is None:
+    if last_applied is None:
         expected = "in every work root, the position up to which the cluster was followed"
         found = "the file is missing or cannot be read in one of them"
         fix = f"compare the metadata with the cluster, then {_GOES_ON}"
@@ -95,34 +95,35 @@ def against_position(image: Image, used: ControllerFile | None, *, has_work_root
     if image.diverged is not None:
         return image.diverged._replace(fix=f"{image.diverged.fix}; if it is right, {_GOES_ON}")
     mark = mark_of(image)
-    if mark is None or used.metadata is None or not _is_behind(mark, used.metadata):
+    if mark is None or last_applied.metadata is None or not _is_behind(mark, last_applied.metadata):
         return None
+    before = last_applied.metadata
     return Problem(
         "refused",
         image.origin,
-        f"an image at epoch {used.metadata.epoch}, offset {used.metadata.offset} or later, as was used before",
+        f"an image at epoch {before.epoch}, offset {before.offset} or later, as applied before",
         f"epoch {mark.epoch}, offset {mark.offset}: older, or rolled back",
         f"nothing is staged or purged until it has caught up; if it is right, {_GOES_ON}",
     )
 
 
-def _is_behind(mark: MetadataMark, used: MetadataMark) -> bool:
+def _is_behind(mark: MetadataMark, last_applied: MetadataMark) -> bool:
     # Of one log, a later epoch never has a lower offset: that is a quorum restored from a backup (attacks A43).
-    return mark.epoch < used.epoch or mark.offset < used.offset
+    return mark.epoch < last_applied.epoch or mark.offset < last_applied.offset
 
 
 def after_image(
-    image: Image, used: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
+    image: Image, last_applied: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
 ) -> ControllerFile:
     """Return what to make durable once everything that follows from an image is done.
 
     Args:
         image: That was used.
-        used: As it was; ``None`` if there was none.
+        last_applied: As it was; ``None`` if there was none.
         is_confirmed: An operator accepts that it is behind: then it is the new measure.
         is_broker_running: The broker of this host runs, and the registration is its own.
     """
-    known = used or begin(image.cluster_id, image.node_id)
+    known = last_applied or begin(image.cluster_id, image.node_id)
     mark = mark_of(image)
     if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
         known = replace(known, metadata=mark)

@@ -31,10 +31,10 @@ ANY_AGE_MS = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class HostContext:
     """What is known of this host beside its disks."""
 
-    used: ControllerFile | None
+    last_applied: ControllerFile | None
     """``controller.json``; ``None`` if it is missing or cannot be read."""
     is_broker_running: bool
     max_age_ms: int = DEFAULT_MAX_AGE_MS
@@ -47,7 +47,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distrust:
+class ImageRejection:
     """Why an image is not used."""
 
     problem: Problem
@@ -55,23 +55,25 @@ class Distrust:
     """Nothing may be purged either."""
 
 
-def check_image(image: Image, facts: Sequence[LogDirFacts], standing: Standing, now_ms: int) -> Distrust | None:
+def check_image(
+    image: Image, facts: Sequence[LogDirFacts], host_context: HostContext, now_ms: int
+) -> ImageRejection | None:
     """Return why nothing may follow from an image, ``None`` if it may be used.
 
     Args:
         image: Any.
         facts: Of every log dir configured for the broker.
-        standing: Of this host.
+        host_context: Of this host.
         now_ms: This moment (wall clock).
     """
-    problem = _against_cluster(image, facts) or _against_node(image) or _against_age(image, standing, now_ms)
+    problem = _against_cluster(image, facts) or _against_node(image) or _against_age(image, host_context, now_ms)
     if problem is not None:
-        return Distrust(problem=problem, holds_purges=False)
-    problem = _against_twin(image, standing)
+        return ImageRejection(problem=problem, holds_purges=False)
+    problem = _against_twin(image, host_context)
     # Requests were let in one by one against the same file (``admission``).
-    if problem is None and not standing.is_position_confirmed and image.source is not Source.REQUESTS:
-        problem = against_position(image, standing.used, has_work_roots=standing.has_work_roots)
-    return None if problem is None else Distrust(problem=problem, holds_purges=True)
+    if problem is None and not host_context.is_position_confirmed and image.source is not Source.REQUESTS:
+        problem = against_position(image, host_context.last_applied, has_work_roots=host_context.has_work_roots)
+    return None if problem is None else ImageRejection(problem=problem, holds_purges=True)
 
 
 def is_of_cluster(image: Image, facts: Sequence[LogDirFacts]) -> bool:
@@ -104,22 +106,22 @@ def _against_node(image: Image) -> Problem | None:
     return Problem("refused", image.origin, expected, "neither a registration nor a replica", "is the node id right?")
 
 
-def _against_age(image: Image, standing: Standing, now_ms: int) -> Problem | None:
+def _against_age(image: Image, host_context: HostContext, now_ms: int) -> Problem | None:
     # While the broker is stopped its own log ages; then only removals that were seen count (attacks A29).
-    if image.source is Source.REQUESTS or not standing.is_broker_running:
+    if image.source is Source.REQUESTS or not host_context.is_broker_running:
         return None
     age_ms = now_ms - image.as_of_ms
-    if age_ms <= standing.max_age_ms:
+    if age_ms <= host_context.max_age_ms:
         return None
-    expected = f"an image at most {standing.max_age_ms} ms old ({SETTING})"
+    expected = f"an image at most {host_context.max_age_ms} ms old ({SETTING})"
     return Problem("refused", image.origin, expected, f"{age_ms} ms", "does the broker still follow the metadata log?")
 
 
-def _against_twin(image: Image, standing: Standing) -> Problem | None:
+def _against_twin(image: Image, host_context: HostContext) -> Problem | None:
     registered = image.brokers.get(image.node_id)
-    if registered is None or registered.is_fenced or standing.is_broker_running:
+    if registered is None or registered.is_fenced or host_context.is_broker_running:
         return None
-    if _is_ours(registered, image, standing):
+    if _is_ours(registered, image, host_context):
         return None
     incarnation = Uuid(registered.incarnation)
     return Problem(
@@ -132,9 +134,9 @@ def _against_twin(image: Image, standing: Standing) -> Problem | None:
     )
 
 
-def _is_ours(registered: Broker, image: Image, standing: Standing) -> bool:
-    last = None if standing.used is None else standing.used.incarnation_id
+def _is_ours(registered: Broker, image: Image, host_context: HostContext) -> bool:
+    last = None if host_context.last_applied is None else host_context.last_applied.incarnation_id
     if last is not None:
         return last == str(Uuid(registered.incarnation))
     # Nobody else writes our own log: its last registration is our last broker's.
-    return image.source is Source.METADATA_LOG and standing.is_own_log
+    return image.source is Source.METADATA_LOG and host_context.is_own_log

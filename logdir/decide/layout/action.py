@@ -33,13 +33,13 @@ class Replica(NamedTuple):
         return "/" in self.path
 
 
-class Seen(NamedTuple):
+class LayoutView(NamedTuple):
     """One log dir as it was seen."""
 
     log_dir: str
     cluster_id: str | None
     node_id: int | None
-    """The true one, also while it is barred."""
+    """The true one, also while it is blocked."""
     file: LayoutFile | None
     """``layout.json``."""
     replicas: tuple[Replica, ...]
@@ -103,7 +103,7 @@ class ToNames:
         return self.path.rpartition("/")[0]
 
 
-class Say(NamedTuple):
+class SetLayoutState(NamedTuple):
     """Write ``layout.json``."""
 
     log_dir: str
@@ -112,35 +112,35 @@ class Say(NamedTuple):
     """Of ``finalize``."""
 
 
-class Bar(NamedTuple):
+class SetStartBlock(NamedTuple):
     """Keep every broker out, by every log dir."""
 
 
-class TakeToIds(NamedTuple):
+class MoveToTopicIds(NamedTuple):
     """Take these to the topic-id layout."""
 
     log_dir: str
     items: tuple[ToIds, ...]
 
 
-class TakeToNames(NamedTuple):
+class MoveToTopicNames(NamedTuple):
     """Take these back to the topic-name layout, and the prefix directories away."""
 
     log_dir: str
     items: tuple[ToNames, ...]
 
 
-class Unbar(NamedTuple):
+class LiftStartBlock(NamedTuple):
     """Let brokers in again, by every log dir."""
 
 
-class Forget(NamedTuple):
+class RemoveLayoutFile(NamedTuple):
     """Remove ``layout.json``."""
 
     log_dir: str
 
 
-Action = Say | Bar | TakeToIds | TakeToNames | Unbar | Forget
+Action = SetLayoutState | SetStartBlock | MoveToTopicIds | MoveToTopicNames | LiftStartBlock | RemoveLayoutFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logdir.decide.layout.action import Seen
+from logdir.decide.layout.action import LayoutView
 from logdir.errors import ANOTHERS_DISK, ForBrokerMissingError, LayoutFileMissingError, RefusedError, in_words
 from logdir.formats.own.layout_file import MAX_BROKER_CHARACTERS, LayoutFile, LayoutState
 from logdir.formats.own.plan_document import PlanDocument
@@ -18,12 +18,12 @@ RELEASES = "2.8 to 4.3"
 """Of Kafka; none of them reads topic-id directories (design §8)."""
 
 
-def files_of(broker: Sequence[Seen]) -> dict[str, LayoutFile]:
+def files_of(broker: Sequence[LayoutView]) -> dict[str, LayoutFile]:
     """Return the ``layout.json`` of each log dir that has one."""
     return {seen.log_dir: seen.file for seen in broker if seen.file is not None}
 
 
-def require_one_broker(broker: Sequence[Seen]) -> None:
+def require_one_broker(broker: Sequence[LayoutView]) -> None:
     """Return if all log dirs are of one broker. Raises ``RefusedError``."""
     for seen in broker:
         file, first = seen.file, broker[0]
@@ -43,11 +43,11 @@ def require_one_broker(broker: Sequence[Seen]) -> None:
             )
 
 
-def _broker(of: Seen | LayoutFile) -> str:
+def _broker(of: LayoutView | LayoutFile) -> str:
     return f"cluster {in_words(of.cluster_id)}, node {in_words(of.node_id)}"
 
 
-def require_known(broker: Sequence[Seen], *, confirmed: bool) -> None:
+def require_known(broker: Sequence[LayoutView], *, confirmed: bool) -> None:
     """Hold if replicas lie under ids and nothing says why (A21)."""
     for seen in broker:
         if seen.file is None and seen.is_under_ids and not confirmed:
@@ -60,7 +60,7 @@ def require_known(broker: Sequence[Seen], *, confirmed: bool) -> None:
             )
 
 
-def require_plan(plan: PlanDocument, broker: Sequence[Seen]) -> None:
+def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
     """Return if a plan is that of this broker. Raises ``RefusedError``."""
     header, first = plan.header, broker[0]
     for what, wanted, found in (
@@ -77,7 +77,7 @@ def require_plan(plan: PlanDocument, broker: Sequence[Seen]) -> None:
             )
 
 
-def require_states(broker: Sequence[Seen], allowed: set[LayoutState], sha256: str | None, first: str) -> str:
+def require_states(broker: Sequence[LayoutView], allowed: set[LayoutState], sha256: str | None, first: str) -> str:
     """Return the plan that every log dir is bound to.
 
     Args:

@@ -15,17 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from logdir.decide.layout.action import (
     Action,
-    Bar,
     Decision,
-    Forget,
+    LayoutView,
+    LiftStartBlock,
+    MoveToTopicIds,
+    MoveToTopicNames,
+    RemoveLayoutFile,
     Replica,
-    Say,
-    Seen,
-    TakeToIds,
-    TakeToNames,
+    SetLayoutState,
+    SetStartBlock,
     ToIds,
     ToNames,
-    Unbar,
 )
 from logdir.decide.layout.precondition import (
     files_of,
@@ -65,7 +65,7 @@ def _decision(
 class _Everywhere:
     """All log dirs of a broker together: who lives twice, who has a ``-future``."""
 
-    def __init__(self, broker: Sequence[Seen]) -> None:
+    def __init__(self, broker: Sequence[LayoutView]) -> None:
         self.futures = {future for seen in broker for future in seen.futures}
         every = [replica for seen in broker for replica in seen.replicas]
         self._named = Counter((replica.topic, replica.partition) for replica in every)
@@ -94,12 +94,12 @@ class _Everywhere:
         return None
 
 
-def check(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
+def check(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decision:
     """Return what ``apply`` would do; the same as that."""
     return apply(plan, broker, confirmed=confirmed)
 
 
-def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
+def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decision:
     """Decide how a plan is brought about, or goes on.
 
     Args:
@@ -141,19 +141,19 @@ def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False
     if not any(items.values()) and (is_over or not files):
         return _decision((), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
     begin = [
-        Say(seen.log_dir, LayoutState.APPLYING)
+        SetLayoutState(seen.log_dir, LayoutState.APPLYING)
         for seen in broker
         if seen.file is None or (seen.file.state, seen.file.plan_sha256) != (LayoutState.APPLYING, plan.sha256)
     ]
     work: list[Action] = []
     for seen in broker:
         if items[seen.log_dir]:
-            work.append(TakeToIds(seen.log_dir, tuple(items[seen.log_dir])))
-        work.append(Say(seen.log_dir, LayoutState.APPLIED))
-    return _decision((begin, [Bar()], work), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
+            work.append(MoveToTopicIds(seen.log_dir, tuple(items[seen.log_dir])))
+        work.append(SetLayoutState(seen.log_dir, LayoutState.APPLIED))
+    return _decision((begin, [SetStartBlock()], work), plan.sha256, refused, done=finished, is_plan_stale=bool(unnamed))
 
 
-def _without_step(plan: PlanDocument, broker: Sequence[Seen]) -> list[RefusedError]:
+def _without_step(plan: PlanDocument, broker: Sequence[LayoutView]) -> list[RefusedError]:
     """Return the refusals of live replicas that lie under their names and that no step names."""
     steps = {(step.log_dir, step.name) for step in plan.steps}
     return [
@@ -169,7 +169,7 @@ def _without_step(plan: PlanDocument, broker: Sequence[Seen]) -> list[RefusedErr
     ]
 
 
-def _steps(plan: PlanDocument, broker: Sequence[Seen]) -> tuple[dict[str, list[ToIds]], list[RefusedError], int]:
+def _steps(plan: PlanDocument, broker: Sequence[LayoutView]) -> tuple[dict[str, list[ToIds]], list[RefusedError], int]:
     everywhere = _Everywhere(broker)
     there = {(seen.log_dir, replica.path): replica for seen in broker for replica in seen.replicas}
     items: dict[str, list[ToIds]] = {seen.log_dir: [] for seen in broker}
@@ -215,7 +215,7 @@ def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> Re
     return None
 
 
-def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
+def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
     """Decide whether all of a plan came about.
 
     Args:
@@ -257,10 +257,12 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
     if refused:
         return _decision((), plan.sha256, refused, is_blocked=True)
     said = [seen.log_dir for seen in broker if seen.file is not None and seen.file.state is LayoutState.APPLIED]
-    return _decision(([Say(log_dir, LayoutState.VERIFIED) for log_dir in said],), plan.sha256, done=len(plan.steps))
+    return _decision(
+        ([SetLayoutState(log_dir, LayoutState.VERIFIED) for log_dir in said],), plan.sha256, done=len(plan.steps)
+    )
 
 
-def finalize(broker: Sequence[Seen], for_broker: str) -> Decision:
+def finalize(broker: Sequence[LayoutView], for_broker: str) -> Decision:
     """Decide to lift the start block for a broker that reads topic-id directories.
 
     ``finalizing`` is durable on every log dir before the start block is lifted, and that before the first is ``final``.
@@ -286,13 +288,13 @@ def finalize(broker: Sequence[Seen], for_broker: str) -> Decision:
             LayoutState.FINALIZING,
             for_broker,
         ):
-            begin.append(Say(log_dir, LayoutState.FINALIZING, for_broker))
+            begin.append(SetLayoutState(log_dir, LayoutState.FINALIZING, for_broker))
         if (file.state, file.for_broker) != (LayoutState.FINAL, for_broker):
-            end.append(Say(log_dir, LayoutState.FINAL, for_broker))
-    return _decision((begin, [Unbar()] if end else [], end), sha256)
+            end.append(SetLayoutState(log_dir, LayoutState.FINAL, for_broker))
+    return _decision((begin, [LiftStartBlock()] if end else [], end), sha256)
 
 
-def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
+def rollback(broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decision:
     """Decide how everything is taken back to names, wherever a change of layout stands.
 
     Args:
@@ -300,7 +302,7 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
         confirmed: The operator's word that replicas under ids without ``layout.json`` are to go back.
 
     Returns:
-        What to do. While anything is refused by name the bar stays.
+        What to do. While anything is refused by name the start block stays.
 
     Raises:
         LayoutFileMissingError: nothing says why replicas lie under ids.
@@ -311,7 +313,7 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
     require_one_broker(broker)
     files = files_of(broker)
     require_known(broker, confirmed=confirmed)
-    end: tuple[list[Action], list[Action]] = ([Unbar()], [Forget(seen.log_dir) for seen in broker])
+    end: tuple[list[Action], list[Action]] = ([LiftStartBlock()], [RemoveLayoutFile(seen.log_dir) for seen in broker])
     # The start block is the last thing between a stock broker and a directory over which it stops.
     inside = [_inside(seen) for seen in broker if seen.inside]
     if not files and not any(seen.is_under_ids for seen in broker):
@@ -319,27 +321,27 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
         return _decision(() if inside else end, "", inside, is_blocked=bool(inside))
     sha256 = next((file.plan_sha256 for file in files.values()), "")
     begin = [
-        Say(seen.log_dir, LayoutState.ROLLING_BACK)
+        SetLayoutState(seen.log_dir, LayoutState.ROLLING_BACK)
         for seen in broker
         if seen.file is None or seen.file.state is not LayoutState.ROLLING_BACK
     ]
     refused: list[RefusedError] = [*inside]
     everywhere = _Everywhere(broker)
-    work = [TakeToNames(seen.log_dir, tuple(_items(seen, everywhere, refused))) for seen in broker]
-    barring = [Bar()] if any(seen.is_under_ids for seen in broker) else []
+    work = [MoveToTopicNames(seen.log_dir, tuple(_items(seen, everywhere, refused))) for seen in broker]
+    barring = [SetStartBlock()] if any(seen.is_under_ids for seen in broker) else []
     return _decision((begin, barring, work, *(() if refused else end)), sha256, refused, is_blocked=bool(refused))
 
 
-def _inside(seen: Seen) -> WorkRootInsideError:
+def _inside(seen: LayoutView) -> WorkRootInsideError:
     return WorkRootInsideError(
         f"{seen.log_dir}/{seen.inside[0]}",
         expected="no part of a work root in a log dir on which a stock broker is to start",
         found="one",
-        fix="logdirctl uninstall takes it away, and lifts the bar after that",
+        fix="logdirctl uninstall takes it away, and lifts the start block after that",
     )
 
 
-def _items(seen: Seen, everywhere: _Everywhere, refused: list[RefusedError]) -> Iterator[ToNames]:
+def _items(seen: LayoutView, everywhere: _Everywhere, refused: list[RefusedError]) -> Iterator[ToNames]:
     for replica in seen.replicas:
         if not replica.is_under_id:
             # Whatever else is with it, what a run that was cut off left in it goes.

@@ -1,4 +1,4 @@
-"""When something set aside may be purged: never early, late only by time that nobody can vouch for.
+"""When something staged may be purged: never early, late only by time that nobody can vouch for.
 
 The delay is a minimum, counted from durable staging. Within one boot only boot time counts. Of a boot that came after,
 all its boot time counts, as far as it was seen. The gap between two boots is credited once, by the wall clock, if at
@@ -191,7 +191,7 @@ def _counted(boots: tuple[Boot, ...]) -> list[int]:
 
 
 def due(marker: ReplicaMarker, heartbeat: Heartbeat | None, now: Instant) -> Verdict:
-    """Say whether something set aside may be purged.
+    """Say whether something staged may be purged.
 
     Args:
         marker: Its marker, just read.

@@ -1,6 +1,6 @@
 """What a listing says of a staged replica: whether it is assigned here, why it is kept, and which one can be restored.
 
-Not here: when it is due (``deadline``), what keeps it from being purged (``second_look``), printing.
+Not here: when it is due (``deadline``), what keeps it from being purged (``purge_recheck``), printing.
 
 Spec: design §2 law 8, §3.3, §6.
 """
@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from logdir.decide.image.assignment import Assigned, Assignment, ClusterState, assignment_of
+from logdir.decide.image.still_assigned import Assigned, ClusterState, StillAssigned, assignment_of
 from logdir.decide.refusal import Refusal, Why
 from logdir.decide.selector import parse, select
 from logdir.decide.staged.purge import may_go_early, overrides_for
-from logdir.decide.staged.purge_recheck import SecondLook
+from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
 from logdir.errors import ConfigError
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
-from logdir.observe.facts import Known, LogDirFacts, SetAside
+from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
 
 
-def selector_of(item: SetAside) -> str:
+def selector_of(item: StagedReplica) -> str:
     """Return a selector that finds a staged replica and its copies; it never looks like a flag."""
     kind, name = "part", f"{item.topic}-{item.partition}"
     if item.topic_id is not None:
@@ -30,7 +30,7 @@ def selector_of(item: SetAside) -> str:
     return f"{kind}:{name}" if name.startswith("-") else name
 
 
-def why_listed(item: SetAside, assignment: Assignment, refusal: Refusal | None, cluster: ClusterState) -> str:
+def why_listed(item: StagedReplica, assignment: StillAssigned, refusal: Refusal | None, cluster: ClusterState) -> str:
     """Return whether a staged replica is still assigned here, and why it is not purged, in words and nothing twice.
 
     Args:
@@ -51,7 +51,7 @@ def why_listed(item: SetAside, assignment: Assignment, refusal: Refusal | None, 
 
 
 def with_words(
-    refusal: Refusal | None, look: SecondLook, item: SetAside, marker: ReplicaMarker, known: Known
+    refusal: Refusal | None, look: PurgeRecheck, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> tuple[Refusal | None, str]:
     """Return what keeps one from being purged that time alone does not make due, with all that lifts it together.
 
@@ -82,7 +82,9 @@ def with_words(
     return refusal, ""
 
 
-def early_words(refusal: Refusal | None, look: SecondLook, item: SetAside, marker: ReplicaMarker, known: Known) -> str:
+def early_words(
+    refusal: Refusal | None, look: PurgeRecheck, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
+) -> str:
     """Return what more must be said before a deadline of what is refused for its assignment, too; else nothing.
 
     Args: as ``with_words``.
@@ -93,14 +95,16 @@ def early_words(refusal: Refusal | None, look: SecondLook, item: SetAside, marke
     return "" if words is None else f"before its deadline say {words}"
 
 
-def reason_of(item: SetAside, refusal: Refusal) -> str:
+def reason_of(item: StagedReplica, refusal: Refusal) -> str:
     """Return why a staged replica is not purged, in words; a file that is not its own is named."""
     problem = refusal.problem
     is_own = problem.path in (item.place, f"{refusal.log_dir}/{refusal.path}")
     return problem.reason() if is_own else f"{problem.path}: {problem.reason()}"
 
 
-def first_restorable(items: Iterable[SetAside], cluster: ClusterState, facts: Sequence[LogDirFacts]) -> SetAside | None:
+def first_restorable(
+    items: Iterable[StagedReplica], cluster: ClusterState, facts: Sequence[LogDirFacts]
+) -> StagedReplica | None:
     """Return the first staged replica that a restore by ``selector_of`` takes back without an override.
 
     Args:
@@ -108,7 +112,7 @@ def first_restorable(items: Iterable[SetAside], cluster: ClusterState, facts: Se
         cluster: What the cluster says.
         facts: Of every log dir, with those that may not be changed.
     """
-    staged = [item for one in facts for item in one.set_aside if item.kind in (Kind.STAGED, Kind.PURGING)]
+    staged = [item for one in facts for item in one.staged if item.kind in (Kind.STAGED, Kind.PURGING)]
     for item in items:
         if item.kind is not Kind.STAGED or assignment_of(cluster, item).state is not Assigned.HERE:
             continue

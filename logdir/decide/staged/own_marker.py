@@ -11,10 +11,10 @@ from logdir.decide.refusal import Refusal, Why, refuse
 from logdir.errors import ANOTHERS_DISK
 from logdir.formats.own.replica_marker import BY_HAND, Intent, ReplicaMarker
 from logdir.names import METADATA_TOPIC
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import LogDirFacts, StagedReplica
 
 
-def refuse_foreign(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker) -> Refusal | None:
     """Return the refusal of a staged replica whose marker is not its own, else ``None``.
 
     Args:

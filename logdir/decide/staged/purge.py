@@ -1,13 +1,13 @@
-"""What set-aside replicas may be removed for good: those whose time has come, and what an operator says.
+"""What staged replicas may be removed for good: those whose time has come, and what an operator says.
 
-Purge is irrevocable. Before its deadline only what an operator set aside may go, and only if the operator says so once
+Purge is irrevocable. Before its deadline only what an operator staged may go, and only if the operator says so once
 more; what has no deadline waits for an operator, who must name that too. What was staged as the only in-sync replica,
 or with nothing known, waits for a word of its own (``--even-if-last``).
 
 What goes together is claimed together, and from its claim on it cannot be restored: so only as much is claimed at a
 time as is removed in about a second.
 
-Not here: when a deadline has passed (``deadline``), what the cluster says by then (``second_look``), doing it
+Not here: when a deadline has passed (``deadline``), what the cluster says by then (``purge_recheck``), doing it
 (``disk.purge``).
 
 Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25, A48.
@@ -20,16 +20,16 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from logdir.clock import Instant
-from logdir.decide.image.assignment import is_kept_for_last
-from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_closed, refuse_marker
+from logdir.decide.image.still_assigned import is_kept_for_last
+from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_marker, refuse_quarantined
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
-from logdir.decide.staged.purge_recheck import SecondLook, against_purge
+from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
-from logdir.observe.facts import Known, LogDirFacts, SetAside
+from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
 
 MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 1024, 16 << 30, 20_000
@@ -44,13 +44,13 @@ class PurgeRequest:
     heartbeats: Mapping[str, Heartbeat | None]
     """By log dir; ``None`` where it is missing or cannot be read."""
     is_early: bool = False
-    """The operator does not want to wait for the deadline of what an operator set aside."""
+    """The operator does not want to wait for the deadline of what an operator staged."""
     includes_held: bool = False
     """With ``is_early``: nor for one that never comes."""
-    closed: Mapping[str, Problem] = field(default_factory=dict)
+    quarantined: Mapping[str, Problem] = field(default_factory=dict)
     """By log dir: why nothing of it may be changed; of a disk that was away nobody knows what was restored since."""
-    look: SecondLook = field(default_factory=lambda: SecondLook(image=None, used=None))
-    """What the cluster says now; without it what was set aside because it said so stays."""
+    look: PurgeRecheck = field(default_factory=lambda: PurgeRecheck(image=None, last_applied=None))
+    """What the cluster says now; without it what was staged because it said so stays."""
     facts: Sequence[LogDirFacts] = ()
     """Of every log dir: where a copy may live."""
 
@@ -84,7 +84,7 @@ class PurgePlan:
         return min(self.waits.values(), default=None)
 
 
-class Load(NamedTuple):
+class PurgeCost(NamedTuple):
     """What a removal frees."""
 
     partitions: int
@@ -92,12 +92,12 @@ class Load(NamedTuple):
     """Of files that nobody else holds."""
     files: int
 
-    def plus(self, more: Load) -> Load:
+    def plus(self, more: PurgeCost) -> PurgeCost:
         """Return both together."""
-        return Load(*(one + other for one, other in zip(self, more, strict=True)))
+        return PurgeCost(*(one + other for one, other in zip(self, more, strict=True)))
 
 
-class Room(NamedTuple):
+class ClaimLimit(NamedTuple):
     """How much may be claimed at a time, in each of three ways."""
 
     partitions: int
@@ -105,21 +105,21 @@ class Room(NamedTuple):
     files: int
 
 
-def room_of(bytes_per_second: int, files_per_second: int) -> Room:
+def claim_limit_of(bytes_per_second: int, files_per_second: int) -> ClaimLimit:
     """Return what is removed in about a second.
 
     Args:
         bytes_per_second: 0: as fast as it goes.
         files_per_second: Likewise.
     """
-    return Room(
+    return ClaimLimit(
         MOST_PARTITIONS,
         min(bytes_per_second or MOST_BYTES, MOST_BYTES),
         min(files_per_second or MOST_FILES, MOST_FILES),
     )
 
 
-def fits(room: Room, taken: Load, more: Load) -> bool:
+def fits(room: ClaimLimit, taken: PurgeCost, more: PurgeCost) -> bool:
     """Whether one more may be claimed: the first always may, or a big one would never go.
 
     Args:
@@ -131,14 +131,14 @@ def fits(room: Room, taken: Load, more: Load) -> bool:
     return not taken.partitions or all(load <= most for load, most in zip(both, room, strict=True))
 
 
-def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
+def plan_purge(request: PurgeRequest, items: Sequence[StagedReplica]) -> PurgePlan:
     """Decide what to remove.
 
     Args:
         request: What is asked.
         items: What was selected, with its markers just read.
     """
-    known = Known(request.facts)
+    known = ReplicaIndex(request.facts)
     decided = [_at_place(item, _decide(request, item, known)) for item in items]
     waits = {}
     for item in items:
@@ -153,23 +153,23 @@ def plan_purge(request: PurgeRequest, items: Sequence[SetAside]) -> PurgePlan:
     )
 
 
-def _at_place(item: SetAside, decided: Purge | Refusal) -> Purge | Refusal:
+def _at_place(item: StagedReplica, decided: Purge | Refusal) -> Purge | Refusal:
     return at(item.place, decided) if isinstance(decided, Refusal) else decided
 
 
-def _decide(request: PurgeRequest, item: SetAside, known: Known) -> Purge | Refusal:
+def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> Purge | Refusal:
     where = item.log_dir, f"deleting/{item.name}"
-    if (closed := refuse_closed(*where, request.closed.get(item.log_dir))) is not None:
-        return closed
+    if (quarantined := refuse_quarantined(*where, request.quarantined.get(item.log_dir))) is not None:
+        return quarantined
     if item.kind is Kind.INCOMING:
-        return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
+        return refuse(*where, Why.ON_ITS_WAY, "something staged", "a copy on its way in")
     if item.kind is Kind.PURGING:
         return Purge(log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=_loses(item))
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.ON_ITS_WAY, "something set aside", "a copy on its way in")
+        return refuse(*where, Why.ON_ITS_WAY, "something staged", "a copy on its way in")
 
     def purge(why: str) -> Purge | Refusal:
         # "Look again before the last step": its time alone is not enough.
@@ -191,7 +191,7 @@ def _decide(request: PurgeRequest, item: SetAside, known: Known) -> Purge | Refu
             words = _words(request, item, known, "--even-if-early") if was_operator else None
             fix = "wait" if words is None else f"wait, or say {words}"
             if not was_operator:
-                fix = "wait: only what an operator set aside may go early"
+                fix = "wait: only what an operator staged may go early"
             return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "one to come", fix)
         case Held(why=why):
             if marker.delay_ms is None and request.is_early and request.includes_held:
@@ -206,11 +206,11 @@ def _decide(request: PurgeRequest, item: SetAside, known: Known) -> Purge | Refu
             return gate or refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
 
 
-def _words(request: PurgeRequest, item: SetAside, known: Known, flags: str) -> str | None:
+def _words(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex, flags: str) -> str | None:
     return overrides_for(request.look, item, known, flags)
 
 
-def overrides_for(look: SecondLook, item: SetAside, known: Known, flags: str) -> str | None:
+def overrides_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, flags: str) -> str | None:
     """Return the overrides that lift a refusal together, ``None`` where none do.
 
     Args:
@@ -227,7 +227,7 @@ def overrides_for(look: SecondLook, item: SetAside, known: Known, flags: str) ->
 
 
 def may_go_early(marker: ReplicaMarker) -> bool:
-    """Whether an operator set it aside, so that an operator may purge it before its time."""
+    """Whether an operator stage it, so that an operator may purge it before its time."""
     return marker.reason is Reason.OPERATOR and _proof(marker) in (Proof.OPERATOR, Proof.IN_SYNC_ELSEWHERE)
 
 
@@ -235,6 +235,6 @@ def _proof(marker: ReplicaMarker) -> Proof | None:
     return marker.evidence.proof if isinstance(marker.evidence, Removed) else None
 
 
-def _loses(item: SetAside) -> str:
+def _loses(item: StagedReplica) -> str:
     size = "of unknown size" if item.log_bytes is None else f"{item.log_bytes} bytes"
     return f"{item.topic or item.topic_id}-{item.partition}: {size}, for good"

@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from logdir.cluster.assignment import Says, claim
+from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Source
 from logdir.decide.candidate import is_held_elsewhere, refuse_last_copy
-from logdir.decide.image.assignment import is_kept_for_last, other_in_sync
+from logdir.decide.image.still_assigned import is_kept_for_last, other_in_sync
 from logdir.decide.image.trust import YOUNGER_BY_MS
 from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
 from logdir.decide.staged.wanted import HAS_A_TWIN, has_live_copy, is_wanted
@@ -31,7 +31,7 @@ from logdir.evidence import Present, Proof, Removed, Unknown
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
-from logdir.observe.facts import Known, SetAside, identity_of
+from logdir.observe.facts import ReplicaIndex, StagedReplica, identity_of
 from logdir.reasons import Reason
 from logdir.text import quoted
 
@@ -41,7 +41,7 @@ _LOOKED_UP = frozenset((Proof.METADATA_LOG, Proof.LIVE_CLUSTER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecondLook:
+class PurgeRecheck:
     """What is known when a deadline has passed."""
 
     image: Image | None
@@ -50,7 +50,7 @@ class SecondLook:
     """One that is only too old to prove anything: what it wants is not removed all the same."""
     latest: tuple[Image, ...] = ()
     """Logs to their end, the broker's own among them, which may not all be committed: they can only keep a replica."""
-    used: ControllerFile | None
+    last_applied: ControllerFile | None
     held: Problem | None = None
     """Why all purges are held, of ``trust.check_image``."""
     blind: Problem | None = None
@@ -63,8 +63,8 @@ class SecondLook:
     """The operator purges also what was staged as the only in-sync replica, or with nothing known."""
 
 
-def against_purge(look: SecondLook, item: SetAside, known: Known) -> Refusal | None:
-    """Return why something set aside may not be purged although its time has come, ``None`` if it may.
+def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) -> Refusal | None:
+    """Return why something staged may not be purged although its time has come, ``None`` if it may.
 
     Args:
         look: What is known now.
@@ -94,7 +94,7 @@ def against_purge(look: SecondLook, item: SetAside, known: Known) -> Refusal | N
         for image in (*images, *_beyond(images, look.latest)):
             if (refusal := _against_last_copy(image, item)) is not None:
                 return refusal
-    if marker.reason is Reason.ABSENT and (look.used is None or look.used.is_full_wanted):
+    if marker.reason is Reason.ABSENT and (look.last_applied is None or look.last_applied.is_full_wanted):
         expected = "a FULL request after the last gap"
         return refuse(*where, Why.NO_EVIDENCE, expected, "FULL wanted: one may have been missed", "wait for it")
     if isinstance(marker.evidence, Removed) and marker.evidence.proof in _LOOKED_UP:
@@ -109,7 +109,7 @@ def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
 
 
 def _against_deliberate(
-    look: SecondLook, images: Sequence[Image], item: SetAside, marker: ReplicaMarker, known: Known
+    look: PurgeRecheck, images: Sequence[Image], item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal | None:
     """Return why what an operator staged may not be purged, ``None`` if it may."""
     every = [*images, *_beyond(images, look.latest)]
@@ -129,12 +129,12 @@ def _against_deliberate(
     return None
 
 
-def _shows_not_here(image: Image, item: SetAside, marker: ReplicaMarker) -> bool:
+def _shows_not_here(image: Image, item: StagedReplica, marker: ReplicaMarker) -> bool:
     """Whether an image shows that what was assigned here when it was staged no longer is."""
-    said = claim(image, item.topic, item.topic_id, item.partition)
-    if said.says is Says.REMOVED and not said.has_left:
+    said = assignment_in(image, item.topic, item.topic_id, item.partition)
+    if said.says is AssignmentState.REMOVED and not said.has_left:
         return True  # a topic id never comes back
-    return said.says is not Says.UNSPOKEN and _is_news(image, marker)
+    return said.says is not AssignmentState.NOT_COVERED and _is_news(image, marker)
 
 
 def _is_news(image: Image, marker: ReplicaMarker) -> bool:
@@ -148,7 +148,9 @@ def _was_assigned(marker: ReplicaMarker) -> bool:
     return isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE
 
 
-def _against_blind(look: SecondLook, blind: Problem, item: SetAside, marker: ReplicaMarker, known: Known) -> Refusal:
+def _against_blind(
+    look: PurgeRecheck, blind: Problem, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
+) -> Refusal:
     """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
     where = item.log_dir, f"deleting/{item.name}"
     if _was_assigned(marker):
@@ -173,11 +175,11 @@ def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> R
     return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
 
 
-def _against_the_last(log_dir: str, path: str, item: SetAside, known: Known) -> Refusal:
+def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: ReplicaIndex) -> Refusal:
     is_last = item.marker is not None and isinstance(item.marker.evidence, Present)
     found = "the only in-sync replica when it was staged" if is_last else "staged with nothing known of its assignment"
     name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
-    copies = known.set_aside(identity_of(item), Kind.STAGED, Kind.PURGING, Kind.INCOMING)
+    copies = known.staged(identity_of(item), Kind.STAGED, Kind.PURGING, Kind.INCOMING)
     # Without both all of them would go: two disks may hold a copy of one name.
     which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
     fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
@@ -185,11 +187,11 @@ def _against_the_last(log_dir: str, path: str, item: SetAside, known: Known) -> 
 
 
 def _against_assigned(
-    look: SecondLook, image: Image, item: SetAside, marker: ReplicaMarker, known: Known
+    look: PurgeRecheck, image: Image, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal | None:
     """Return why what is still assigned here may not be purged, ``None`` if it may."""
     where = item.log_dir, f"deleting/{item.name}"
-    one = claim(image, item.topic, item.topic_id, item.partition).partition
+    one = assignment_in(image, item.topic, item.topic_id, item.partition).partition
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
     if is_live_here and _is_news(image, marker) and _was_assigned(marker):
         return None
@@ -211,21 +213,21 @@ def _against_assigned(
     return refuse_as(*where, Why.STILL_ASSIGNED, expected, found, fix)
 
 
-def _has_live_copy(item: SetAside, known: Known) -> bool:
+def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:
     return has_live_copy(item, known.replicas(identity_of(item), Kind.LIVE))
 
 
-def _against_last_copy(image: Image, item: SetAside) -> Refusal | None:
+def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     """Refuse what is assigned elsewhere, if nobody who answers holds it there any more."""
     if image.source is not Source.METADATA_LOG:
         return None  # no other source says who answers
-    one = claim(image, item.topic, item.topic_id, item.partition).partition
+    one = assignment_in(image, item.topic, item.topic_id, item.partition).partition
     if one is None or is_held_elsewhere(image, one):
         return None
     return refuse_last_copy(item.log_dir, f"deleting/{item.name}", "logdirctl staged hold")
 
 
-def _against_old_evidence(image: Image | None, item: SetAside, staged_at_ms: int) -> Refusal | None:
+def _against_old_evidence(image: Image | None, item: StagedReplica, staged_at_ms: int) -> Refusal | None:
     where = item.log_dir, f"deleting/{item.name}"
     expected = (
         f"metadata that shows it gone, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
@@ -233,7 +235,7 @@ def _against_old_evidence(image: Image | None, item: SetAside, staged_at_ms: int
     fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
     if image is None:
         return refuse(*where, Why.NO_EVIDENCE, expected, "no metadata that may be used", fix)
-    said = claim(image, item.topic, item.topic_id, item.partition)
+    said = assignment_in(image, item.topic, item.topic_id, item.partition)
     if isinstance(said.evidence, Unknown):
         return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that says nothing of it", fix)
     if not image.is_dated:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from logdir.decide.image.assignment import Assigned, Assignment, ClusterState, assignment_of, remedy
+from logdir.decide.image.still_assigned import Assigned, ClusterState, StillAssigned, assignment_of, remedy
 from logdir.decide.refusal import (
     CHOOSE,
     FINISH_MOVE,
@@ -27,8 +27,8 @@ from logdir.decide.refusal import (
     at,
     refuse,
     refuse_as,
-    refuse_closed,
     refuse_marker,
+    refuse_quarantined,
 )
 from logdir.decide.staged.own_marker import refuse_foreign
 from logdir.errors import InvalidNameError
@@ -42,11 +42,11 @@ from logdir.names import (
     parse_id_dir,
     parse_partition_dir,
 )
-from logdir.observe.facts import Identity, Known, LogDirFacts, SetAside, identity_of
+from logdir.observe.facts import Identity, LogDirFacts, ReplicaIndex, StagedReplica, identity_of
 
 
 class RestoreClass(Enum):
-    """What can become of something set aside."""
+    """What can become of something staged."""
 
     RENAME_BACK = "a"
     ADOPT = "b"
@@ -129,14 +129,11 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
         request: What is asked.
         facts: Of every log dir configured for the broker, in that order, seen under all locks.
     """
-    known = Known(facts)
+    known = ReplicaIndex(facts)
     actions: list[Restore] = []
     refusals: list[Refusal] = []
     by_place = {
-        (one.log_dir, item.name): (one, item)
-        for one in facts
-        for item in one.set_aside
-        if item.kind is not Kind.INCOMING
+        (one.log_dir, item.name): (one, item) for one in facts for item in one.staged if item.kind is not Kind.INCOMING
     }
     order = {one.log_dir: number for number, one in enumerate(facts)}
     selected = sorted(set(request.selected), key=lambda place: (order.get(place[0], len(order)), place))
@@ -146,7 +143,7 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
             missing = "none there; look for it in the other log dirs"
             where = _where(log_dir, name)
             decided: Restore | Refusal | None = _against_disks(facts, *where) or refuse(
-                *where, Why.NOT_THERE, "something set aside", missing
+                *where, Why.NOT_THERE, "something staged", missing
             )
         else:
             decided = _decide(request, facts, known, *found)
@@ -195,13 +192,13 @@ def _claimed(marker: ReplicaMarker) -> tuple[tuple[str | TopicId, int], ...]:
 
 
 def _decide(
-    request: RestoreRequest, facts: Sequence[LogDirFacts], known: Known, one: LogDirFacts, item: SetAside
+    request: RestoreRequest, facts: Sequence[LogDirFacts], known: ReplicaIndex, one: LogDirFacts, item: StagedReplica
 ) -> Restore | Refusal:
     where = _where(item.log_dir, item.name)
-    if (closed := refuse_closed(*where, one.closed)) is not None:
-        return closed
+    if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
+        return quarantined
     if item.kind is Kind.PURGING:
-        return refuse(*where, Why.PURGING, "something set aside", "its removal has begun: parts of it are gone")
+        return refuse(*where, Why.PURGING, "something staged", "its removal has begun: parts of it are gone")
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
@@ -231,7 +228,7 @@ def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Ref
     return None
 
 
-def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker) -> Refusal | None:
     where = _where(item.log_dir, item.name)
     if (foreign := refuse_foreign(one, item, marker)) is not None:
         return foreign
@@ -253,7 +250,7 @@ def _against_marker(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> 
 
 
 def live_path(marker: ReplicaMarker) -> str | None:
-    """Return where something set aside lives when taken back, relative to its log dir.
+    """Return where something staged lives when taken back, relative to its log dir.
 
     Returns:
         ``None`` if the path in its marker is not one of its topic, id and partition, or nothing says its topic whole:
@@ -284,7 +281,7 @@ def _may_be_cut(marker: ReplicaMarker) -> bool:
     return parts is not None and parts.is_truncated and marker.topic == parts.topic
 
 
-def _identity(item: SetAside, marker: ReplicaMarker) -> Identity:
+def _identity(item: StagedReplica, marker: ReplicaMarker) -> Identity:
     return Identity(topic=marker.topic, topic_id=marker.topic_id or item.topic_id, partition=marker.partition)
 
 
@@ -292,7 +289,7 @@ def _id_words(topic_id: TopicId | None) -> str:
     return "without a topic id" if topic_id is None else f"id {topic_id}"
 
 
-def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refusal | None:
+def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker) -> Refusal | None:
     where = _where(item.log_dir, item.name)
     identity = _identity(item, marker)
     live = known.replicas(identity, Kind.LIVE)
@@ -305,15 +302,15 @@ def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker) -> Refus
     if futures:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in futures)
         return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, FINISH_MOVE)
-    coming = known.set_aside(identity, Kind.INCOMING)
+    coming = known.staged(identity, Kind.INCOMING)
     if coming:
         found = " and ".join(one.place for one in coming)
         return refuse(*where, Why.ON_ITS_WAY, "no copy of it on its way in", found, "finish or undo that move")
     return None
 
 
-def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Refusal | None:
-    copies = [one for one in known.set_aside(identity_of(item), Kind.STAGED) if one is not item]
+def _against_copies(request: RestoreRequest, known: ReplicaIndex, item: StagedReplica) -> Refusal | None:
+    copies = [one for one in known.staged(identity_of(item), Kind.STAGED) if one is not item]
     # Of one name but another id is another topic's; it is no copy.
     copies = [one for one in copies if one.topic_id == item.topic_id]
     if not copies or request.is_choice:
@@ -323,7 +320,7 @@ def _against_copies(request: RestoreRequest, known: Known, item: SetAside) -> Re
     return refuse(*_where(item.log_dir, item.name), Why.CHOICE, expected, f"also {found}", CHOOSE)
 
 
-def _against_assignment(request: RestoreRequest, item: SetAside, found: Assignment) -> Refusal | None:
+def _against_assignment(request: RestoreRequest, item: StagedReplica, found: StillAssigned) -> Refusal | None:
     where = _where(item.log_dir, item.name)
     expected = "a replica that is known to be still assigned here"
     either = f"{_SAYS[RestoreClass.ADOPT]}; or {_SAYS[RestoreClass.EXPORT]}"
@@ -347,7 +344,7 @@ def _against_assignment(request: RestoreRequest, item: SetAside, found: Assignme
             return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)
 
 
-def _restore(one: LogDirFacts, item: SetAside, marker: ReplicaMarker, assignment: Assignment) -> Restore:
+def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assignment: StillAssigned) -> Restore:
     path = live_path(marker)
     if path is None:
         raise ValueError(f"refused before: {marker.path}")

@@ -1,9 +1,9 @@
-"""What was set aside and is wanted again: it is never purged, and taking it back is proposed.
+"""What was staged and is wanted again: it is never purged, and taking it back is proposed.
 
 A source of a move, a loser of two copies, or what a broker had deleted after a move, is wanted all along: there a live
 copy on a disk of this broker is enough. Of another id, or in a directory that cannot be read, it is none.
 
-Not here: whether it can be taken back (``restore``), the look before a purge (``second_look``).
+Not here: whether it can be taken back (``restore``), the look before a purge (``purge_recheck``).
 
 Spec: design §4; attacks A43.
 """
@@ -12,23 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from logdir.cluster.assignment import claim
+from logdir.cluster.assignment import assignment_in
 from logdir.cluster.image import Image
 from logdir.decide.reconcile_action import HoldStaged
 from logdir.decide.refusal import UNTOUCHED, Refusal, Why, at, refuse
 from logdir.evidence import Evidence, Present, Proof, Removed
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
 
 HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED))
-"""Set aside while the id was wanted: with a live copy here, that is as it should be."""
+"""Staged while the id was wanted: with a live copy here, that is as it should be."""
 _Key = tuple[str | bytes, int]
 
 
-def is_wanted(image: Image, item: SetAside) -> Evidence | None:
-    """Return the evidence that the replica set aside is wanted, ``None`` if the image does not say so."""
-    said = claim(image, item.topic, item.topic_id, item.partition)
+def is_wanted(image: Image, item: StagedReplica) -> Evidence | None:
+    """Return the evidence that the replica staged is wanted, ``None`` if the image does not say so."""
+    said = assignment_in(image, item.topic, item.topic_id, item.partition)
     return said.evidence if isinstance(said.evidence, Present) else None
 
 
@@ -46,7 +46,7 @@ def hold_what_is_wanted(
     wanted = [
         (item, evidence)
         for one in usable
-        for item in one.set_aside
+        for item in one.staged
         if item.kind is not Kind.INCOMING and (evidence := is_wanted(image, item)) is not None
     ]
     if not wanted:
@@ -74,14 +74,14 @@ def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[_Key]) -> dict
     return found
 
 
-def keys_of(item: SetAside | Replica) -> tuple[_Key, ...]:
+def keys_of(item: StagedReplica | Replica) -> tuple[_Key, ...]:
     """Return the names by which a replica may be known."""
     by_name: tuple[_Key, ...] = () if item.topic is None else ((item.topic, item.partition),)
     return by_name if item.topic_id is None else ((bytes(item.topic_id), item.partition), *by_name)
 
 
-def has_live_copy(item: SetAside, namesakes: Iterable[Replica]) -> bool:
-    """Whether one of the live replicas of its name or id is a copy of what was set aside, by all that can be told."""
+def has_live_copy(item: StagedReplica, namesakes: Iterable[Replica]) -> bool:
+    """Whether one of the live replicas of its name or id is a copy of what was staged, by all that can be told."""
     return any(
         UNTOUCHED.isdisjoint(replica.problems)
         and (None in (replica.topic_id, item.topic_id) or replica.topic_id == item.topic_id)
@@ -89,9 +89,9 @@ def has_live_copy(item: SetAside, namesakes: Iterable[Replica]) -> bool:
     )
 
 
-def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
+def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
     where = item.log_dir, f"deleting/{item.name}"
-    expected = "nothing set aside that the cluster wants"
+    expected = "nothing staged that the cluster wants"
     if item.kind is Kind.PURGING:
         return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun")
     marker = item.marker

@@ -73,7 +73,7 @@ def replace_file(
             raise RefusedError(
                 f"{directory.path}/{name}",
                 expected="the bytes the plan was made from",
-                found=_told(found),
+                found=_shown(found),
                 fix="plan again",
             )
         if found is not None:
@@ -128,5 +128,5 @@ def _clear(directory: Directory, name: str) -> bool:
     return True
 
 
-def _told(data: bytes | None) -> str:
+def _shown(data: bytes | None) -> str:
     return "no file" if data is None else f"{len(data)} other bytes"

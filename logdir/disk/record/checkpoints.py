@@ -8,7 +8,7 @@ Spec: design §2 law 9, §3.3; kafka-behaviour §2.12, §10.5; attacks A30, A39.
 from __future__ import annotations
 
 from logdir.disk.kernel.small_file import read_file, replace_file
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import MalformedFileError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
@@ -18,7 +18,7 @@ _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 """Of ``Checkpoints``, in the order of ``NAMES``."""
 
 
-def read_entries(site: Site, partition: TopicPartition) -> Checkpoints:
+def read_entries(open_dir: OpenLogDir, partition: TopicPartition) -> Checkpoints:
     """Return what a log dir's checkpoint files say of a partition.
 
     Raises:
@@ -27,13 +27,13 @@ def read_entries(site: Site, partition: TopicPartition) -> Checkpoints:
     """
     found = {}
     for field, name in zip(_FIELDS, NAMES, strict=True):
-        data = read_file(site.top, name)
-        offsets = {} if data is None else offset_checkpoint.parse(data, f"{site.log_dir}/{name}")
+        data = read_file(open_dir.top, name)
+        offsets = {} if data is None else offset_checkpoint.parse(data, f"{open_dir.log_dir}/{name}")
         found[field] = offsets.get(partition)
     return Checkpoints(**found)
 
 
-def put_entries(site: Site, marker: ReplicaMarker) -> None:
+def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:
     """Put the entries a marker holds back into the files; one that says the same already is not written.
 
     Without its log-start entry a broker would undo DeleteRecords (kafka-behaviour §10.5).
@@ -47,10 +47,10 @@ def put_entries(site: Site, marker: ReplicaMarker) -> None:
     for field, name in zip(_FIELDS, NAMES, strict=True):
         offset = getattr(marker.checkpoints, field)
         if offset is not None:
-            _change(site, name, partition, offset)
+            _change(open_dir, name, partition, offset)
 
 
-def drop_entries(site: Site, partition: TopicPartition) -> None:
+def drop_entries(open_dir: OpenLogDir, partition: TopicPartition) -> None:
     """Take the entries of a partition out of the files.
 
     Raises:
@@ -59,10 +59,10 @@ def drop_entries(site: Site, partition: TopicPartition) -> None:
         OSError: another error; each file holds all of its old or all of its new entries.
     """
     for name in NAMES:
-        _change(site, name, partition, None)
+        _change(open_dir, name, partition, None)
 
 
-def set_entries(site: Site, partition: TopicPartition, checkpoints: Checkpoints) -> None:
+def set_entries(open_dir: OpenLogDir, partition: TopicPartition, checkpoints: Checkpoints) -> None:
     """Give a partition exactly these entries; where there is none, the file holds none afterwards.
 
     Raises:
@@ -71,12 +71,12 @@ def set_entries(site: Site, partition: TopicPartition, checkpoints: Checkpoints)
         OSError: another error; each file holds all of its old or all of its new entries.
     """
     for field, name in zip(_FIELDS, NAMES, strict=True):
-        _change(site, name, partition, getattr(checkpoints, field))
+        _change(open_dir, name, partition, getattr(checkpoints, field))
 
 
-def _change(site: Site, name: str, partition: TopicPartition, offset: int | None) -> None:
-    before = read_file(site.top, name)
-    offsets = {} if before is None else offset_checkpoint.parse(before, f"{site.log_dir}/{name}")
+def _change(open_dir: OpenLogDir, name: str, partition: TopicPartition, offset: int | None) -> None:
+    before = read_file(open_dir.top, name)
+    offsets = {} if before is None else offset_checkpoint.parse(before, f"{open_dir.log_dir}/{name}")
     if offsets.get(partition) != offset:
         wanted = {key: known for key, known in offsets.items() if key != partition}
         if offset is not None:
@@ -86,6 +86,6 @@ def _change(site: Site, name: str, partition: TopicPartition, offset: int | None
         except ValueError as error:
             # Kafka reads it, we would not write it: then it is not rewritten.
             raise MalformedFileError(
-                f"{site.log_dir}/{name}", expected="entries Kafka writes", found=str(error)
+                f"{open_dir.log_dir}/{name}", expected="entries Kafka writes", found=str(error)
             ) from error
-        replace_file(site.top, name, data, before=before, owner=site.owner.for_file(), work=site.work)
+        replace_file(open_dir.top, name, data, before=before, owner=open_dir.owner.for_file(), work=open_dir.work)

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 
 from logdir.disk.kernel.failure import recording
 from logdir.disk.kernel.small_file import read_file, replace_file
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, RefusedError, UnsupportedVersionError
 from logdir.formats.own import controller_file
 from logdir.formats.own.controller_file import FILE_NAME, ControllerFile
 
 
-def read_records(sites: Sequence[Site]) -> tuple[ControllerFile | None, ...]:
+def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[ControllerFile | None, ...]:
     """Return what each work root says, for ``decide.position.highest``.
 
     Args:
-        sites: All log dirs of the broker.
+        open_dirs: All log dirs of the broker.
 
     Returns:
         One record per site, in their order; ``None`` where the file is missing, cannot be read as one, or speaks of
@@ -33,26 +33,26 @@ def read_records(sites: Sequence[Site]) -> tuple[ControllerFile | None, ...]:
     Raises:
         UnsupportedVersionError: a newer release wrote one.
     """
-    return tuple(_read(site) for site in sites)
+    return tuple(_read(open_dir) for open_dir in open_dirs)
 
 
-def _read(site: Site) -> ControllerFile | None:
+def _read(open_dir: OpenLogDir) -> ControllerFile | None:
     try:
-        data = site.work.read(FILE_NAME, controller_file.MAX_BYTES)
-        said = controller_file.parse(data, f"{site.work.path}/{FILE_NAME}")
+        data = open_dir.work.read(FILE_NAME, controller_file.MAX_BYTES)
+        said = controller_file.parse(data, f"{open_dir.work.path}/{FILE_NAME}")
     except UnsupportedVersionError:
         raise
     except (OSError, FormatError):
         return None
-    is_ours = said.node_id == site.node_id and said.cluster_id in (None, site.cluster_id)
+    is_ours = said.node_id == open_dir.node_id and said.cluster_id in (None, open_dir.cluster_id)
     return said if is_ours else None
 
 
-def write_record(sites: Sequence[Site], record: ControllerFile) -> None:
+def write_record(open_dirs: Sequence[OpenLogDir], record: ControllerFile) -> None:
     """Make a record durable in every work root; where it stands already nothing is written.
 
     Args:
-        sites: All log dirs of the broker that may be changed; their owner locks are held.
+        open_dirs: All log dirs of the broker that may be changed; their owner locks are held.
         record: Of ``decide``.
 
     Raises:
@@ -62,16 +62,22 @@ def write_record(sites: Sequence[Site], record: ControllerFile) -> None:
         OSError: another error. In all cases nothing may be done now that rests on it.
     """
     data = controller_file.render(record)
-    for site in sites:
-        with recording(site.work, FILE_NAME):
-            before = read_file(site.work, FILE_NAME)
+    for open_dir in open_dirs:
+        with recording(open_dir.work, FILE_NAME):
+            before = read_file(open_dir.work, FILE_NAME)
             # The old bytes would only say less.
             replace_file(
-                site.work, FILE_NAME, data, before=before, owner=site.owner.for_file(), work=site.work, keep=False
+                open_dir.work,
+                FILE_NAME,
+                data,
+                before=before,
+                owner=open_dir.owner.for_file(),
+                work=open_dir.work,
+                keep=False,
             )
 
 
-def begin(site: Site) -> None:
+def begin(open_dir: OpenLogDir) -> None:
     """Write the first record into a work root that was just made, and only into such a one.
 
     Raises:
@@ -80,10 +86,10 @@ def begin(site: Site) -> None:
         DiskFullError: the disk has no room for it.
         OSError: another error.
     """
-    with recording(site.work, FILE_NAME):
-        if read_file(site.work, FILE_NAME) is not None:
-            raise RefusedError(f"{site.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
-        if site.node_id is None:
-            raise RefusedError(site.log_dir, expected="a node id in meta.properties", found="none")
-        data = controller_file.render(controller_file.begin(site.cluster_id, site.node_id))
-        replace_file(site.work, FILE_NAME, data, before=None, owner=site.owner.for_file(), work=site.work)
+    with recording(open_dir.work, FILE_NAME):
+        if read_file(open_dir.work, FILE_NAME) is not None:
+            raise RefusedError(f"{open_dir.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
+        if open_dir.node_id is None:
+            raise RefusedError(open_dir.log_dir, expected="a node id in meta.properties", found="none")
+        data = controller_file.render(controller_file.begin(open_dir.cluster_id, open_dir.node_id))
+        replace_file(open_dir.work, FILE_NAME, data, before=None, owner=open_dir.owner.for_file(), work=open_dir.work)

@@ -14,29 +14,29 @@ from logdir.clock import Instant
 from logdir.decide.staged import deadline
 from logdir.disk.kernel.failure import recording
 from logdir.disk.kernel.small_file import read_file, replace_file
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import MalformedFileError
 from logdir.formats.own import heartbeat_file
 from logdir.formats.own.heartbeat_file import FILE_NAME, Heartbeat
 
 
-def read(site: Site) -> Heartbeat | None:
+def read(open_dir: OpenLogDir) -> Heartbeat | None:
     """Return what a work root says; ``None`` if it is missing or malformed.
 
     Raises:
         UnsupportedVersionError: a newer release wrote it.
         OSError: it cannot be read.
     """
-    data = read_file(site.work, FILE_NAME)
+    data = read_file(open_dir.work, FILE_NAME)
     if data is None:
         return None
     try:
-        return heartbeat_file.parse(data, f"{site.work.path}/{FILE_NAME}")
+        return heartbeat_file.parse(data, f"{open_dir.work.path}/{FILE_NAME}")
     except MalformedFileError:
         return None
 
 
-def beat(site: Site, now: Instant) -> Heartbeat | None:
+def beat(open_dir: OpenLogDir, now: Instant) -> Heartbeat | None:
     """Fold the heartbeat of a work root forward, durably; its owner lock is held.
 
     Returns:
@@ -49,16 +49,16 @@ def beat(site: Site, now: Instant) -> Heartbeat | None:
         DiskFullError: the disk has no room for it.
         OSError: another error; it is as it was.
     """
-    with recording(site.work, FILE_NAME):
-        known = read(site)
-    return None if known is None else _write(site, deadline.beat(known, now))
+    with recording(open_dir.work, FILE_NAME):
+        known = read(open_dir)
+    return None if known is None else _write(open_dir, deadline.beat(known, now))
 
 
-def begin(site: Site, now: Instant) -> Heartbeat:
+def begin(open_dir: OpenLogDir, now: Instant) -> Heartbeat:
     """Write the first heartbeat of a work root, or of one that lost it: what was counted before counts no more.
 
     Args:
-        site: The log dir; its owner lock is held.
+        open_dir: The log dir; its owner lock is held.
         now: This moment.
 
     Returns:
@@ -71,18 +71,18 @@ def begin(site: Site, now: Instant) -> Heartbeat:
         DiskFullError: the disk has no room for it.
         OSError: another error; it is as it was.
     """
-    return beat(site, now) or _write(site, deadline.begin(now))
+    return beat(open_dir, now) or _write(open_dir, deadline.begin(now))
 
 
-def _write(site: Site, value: Heartbeat) -> Heartbeat:
-    with recording(site.work, FILE_NAME):
+def _write(open_dir: OpenLogDir, value: Heartbeat) -> Heartbeat:
+    with recording(open_dir.work, FILE_NAME):
         replace_file(
-            site.work,
+            open_dir.work,
             FILE_NAME,
             heartbeat_file.render(value),
-            before=read_file(site.work, FILE_NAME),
-            owner=site.owner.for_file(),
-            work=site.work,
+            before=read_file(open_dir.work, FILE_NAME),
+            owner=open_dir.owner.for_file(),
+            work=open_dir.work,
             keep=False,
         )
     return value

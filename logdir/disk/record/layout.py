@@ -16,7 +16,7 @@ from logdir.disk.kernel.failure import calling, full_disk, is_full, syncing
 from logdir.disk.kernel.small_file import TEMPORARY, read_file, remove_file, replace_file
 from logdir.disk.replica.layout_view import identity
 from logdir.disk.replica.relayout import remove_empty_prefixes
-from logdir.disk.root.open_log_dir import LogDirTop, Site
+from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.errors import DiskError, RefusedError
 from logdir.formats.own import layout_file
 from logdir.formats.own.layout_file import FILE_NAME, LayoutFile, LayoutState
@@ -42,11 +42,11 @@ def map_os_errors(one: LogDirTop) -> Iterator[None]:
         ) from error
 
 
-def write_state(site: Site, state: LayoutState, plan_sha256: str, for_broker: str | None = None) -> None:
+def write_state(open_dir: OpenLogDir, state: LayoutState, plan_sha256: str, for_broker: str | None = None) -> None:
     """Write ``layout.json``; durable when it returns.
 
     Args:
-        site: The log dir.
+        open_dir: The log dir.
         state: How far it is.
         plan_sha256: Of the plan document's footer.
         for_broker: The broker that reads topic-id directories, in the operator's words.
@@ -56,24 +56,26 @@ def write_state(site: Site, state: LayoutState, plan_sha256: str, for_broker: st
         LogDirError: as ``look_layout.identity``, or as ``replace_file``.
         OSError: another call failed.
     """
-    before = read_file(site.top, FILE_NAME)
-    cluster_id, node_id = identity(site)
+    before = read_file(open_dir.top, FILE_NAME)
+    cluster_id, node_id = identity(open_dir)
     data = layout_file.render(LayoutFile(state, plan_sha256, cluster_id, node_id, for_broker))
     if state is LayoutState.APPLIED:
         # The moves of a process that was killed are durable, too, before the file says applied. That the sync of the
         # log dir below carries these renames is measured (reliability §4.1), not promised.
-        with syncing(site.top):
-            site.top.sync_disk()
-    replace_file(site.top, FILE_NAME, data, before=before, owner=site.owner.for_file(), work=site.work, keep=False)
+        with syncing(open_dir.top):
+            open_dir.top.sync_disk()
+    replace_file(
+        open_dir.top, FILE_NAME, data, before=before, owner=open_dir.owner.for_file(), work=open_dir.work, keep=False
+    )
 
 
-def remove_state(site: Site) -> None:
+def remove_state(open_dir: OpenLogDir) -> None:
     """Remove ``layout.json``, and what an interruption left of a new one. Raises ``OSError``, ``ReadOnlyDiskError``."""
     for name in (FILE_NAME + TEMPORARY, FILE_NAME):
-        remove_file(site.top, name)
+        remove_file(open_dir.top, name)
 
 
-def require_no_prefixes(site: Site) -> None:
+def require_no_prefixes(open_dir: OpenLogDir) -> None:
     """Remove the empty prefix directories, and make all that was done to the disk durable.
 
     Raises:
@@ -81,16 +83,16 @@ def require_no_prefixes(site: Site) -> None:
         ReadOnlyDiskError: a sync failed or the disk is sick.
         OSError: the log dir cannot be listed.
     """
-    if left := remove_empty_prefixes(site):
+    if left := remove_empty_prefixes(open_dir):
         raise RefusedError(
-            f"{site.log_dir}/{left[0]}",
+            f"{open_dir.log_dir}/{left[0]}",
             expected="an empty prefix directory",
             found="something in it",
-            fix="look at it and move it out of the log dir; the bar stays until then",
+            fix="look at it and move it out of the log dir; the start block stays until then",
         )
 
 
-def sync(site: Site) -> None:
+def sync(open_dir: OpenLogDir) -> None:
     """Make the entries of the log dir durable, also those that a killed process made. Raises ``ReadOnlyDiskError``."""
-    with syncing(site.top):
-        site.top.sync()
+    with syncing(open_dir.top):
+        open_dir.top.sync()

@@ -16,84 +16,86 @@ from contextlib import suppress
 from logdir.clock import Instant
 from logdir.disk.kernel.failure import recording
 from logdir.disk.kernel.small_file import read_file, replace_file
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, MalformedFileError
 from logdir.formats.own import quarantine_file
-from logdir.formats.own.quarantine_file import FILE_NAME, Suspect, SuspectFile
+from logdir.formats.own.quarantine_file import FILE_NAME, QuarantinedDisk, QuarantineFile
 
 
-def read_suspects(sites: Sequence[Site], boot_id: str) -> Mapping[str, Suspect]:
+def read_quarantine(open_dirs: Sequence[OpenLogDir], boot_id: str) -> Mapping[str, QuarantinedDisk]:
     """Return which of these log dirs failed a sync in this boot, by path.
 
     Args:
-        sites: All log dirs of a broker that answer.
+        open_dirs: All log dirs of a broker that answer.
         boot_id: Of this boot.
 
     Raises:
         FormatError: a file is not in its form, or of a newer release: nobody can say then whom it means.
         OSError: one cannot be read.
     """
-    found: dict[str, Suspect] = {}
-    for teller in sites:
+    found: dict[str, QuarantinedDisk] = {}
+    for teller in open_dirs:
         file = _read(teller)
         if file is None or file.boot_id != boot_id:
             continue
         for one in file.disks:
-            for site in sites:
-                same_path = one.directory_id is None and one.log_dir == site.log_dir
-                if same_path or (one.directory_id is not None and one.directory_id == site.directory_id):
-                    found.setdefault(site.log_dir, one)
+            for open_dir in open_dirs:
+                same_path = one.directory_id is None and one.log_dir == open_dir.log_dir
+                if same_path or (one.directory_id is not None and one.directory_id == open_dir.directory_id):
+                    found.setdefault(open_dir.log_dir, one)
     return found
 
 
-def _read(site: Site) -> SuspectFile | None:
-    data = read_file(site.work, FILE_NAME)
-    return None if data is None else quarantine_file.parse(data, f"{site.work.path}/{FILE_NAME}")
+def _read(open_dir: OpenLogDir) -> QuarantineFile | None:
+    data = read_file(open_dir.work, FILE_NAME)
+    return None if data is None else quarantine_file.parse(data, f"{open_dir.work.path}/{FILE_NAME}")
 
 
-def tell_suspects(
-    sites: Sequence[Site], failed: Mapping[int, str], now: Instant, *, closed: Collection[str] = ()
+def write_quarantine(
+    open_dirs: Sequence[OpenLogDir], failed: Mapping[int, str], now: Instant, *, quarantined: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Say in every work root on a healthy disk which disks failed a sync; durable there. Never raises.
 
     Args:
-        sites: All log dirs of a broker that answer; their owner locks are held.
+        open_dirs: All log dirs of a broker that answer; their owner locks are held.
         failed: Device to what was said: ``HostDisk.failed``.
         now: This moment.
-        closed: Log dirs of which nothing may be changed for another reason.
+        quarantined: Log dirs of which nothing may be changed for another reason.
 
     Returns:
         The log dirs on those devices.
     """
-    sick = {site.log_dir: what for site in sites if (what := _failed(site, failed)) is not None}
+    sick = {open_dir.log_dir: what for open_dir in open_dirs if (what := _failed(open_dir, failed)) is not None}
     disks = tuple(
-        Suspect(site.log_dir, site.directory_id, sick[site.log_dir], max(0, now.wall_ms))
-        for site in sites
-        if site.log_dir in sick
+        QuarantinedDisk(open_dir.log_dir, open_dir.directory_id, sick[open_dir.log_dir], max(0, now.wall_ms))
+        for open_dir in open_dirs
+        if open_dir.log_dir in sick
     )
-    for site in sites:
-        if disks and site.log_dir not in sick and site.log_dir not in closed:
+    for open_dir in open_dirs:
+        if disks and open_dir.log_dir not in sick and open_dir.log_dir not in quarantined:
             # One that cannot be told keeps the others from nothing; that is said by its own next change.
-            with suppress(LogDirError, OSError), recording(site.work, FILE_NAME):
-                _tell(site, SuspectFile(now.boot_id, disks))
+            with suppress(LogDirError, OSError), recording(open_dir.work, FILE_NAME):
+                _tell(open_dir, QuarantineFile(now.boot_id, disks))
     return tuple(sick)
 
 
-def _failed(site: Site, failed: Mapping[int, str]) -> str | None:
-    for directory in (site.top, site.work):
+def _failed(open_dir: OpenLogDir, failed: Mapping[int, str]) -> str | None:
+    for directory in (open_dir.top, open_dir.work):
         with suppress(OSError, LogDirError):
             if (said := failed.get(directory.identity().device)) is not None:
                 return said
     return None
 
 
-def _tell(site: Site, said: SuspectFile) -> None:
-    before = read_file(site.work, FILE_NAME)
+def _tell(open_dir: OpenLogDir, said: QuarantineFile) -> None:
+    before = read_file(open_dir.work, FILE_NAME)
     known = None
     with suppress(MalformedFileError):
-        known = _read(site)
+        known = _read(open_dir)
     if known is not None and known.boot_id == said.boot_id:
         others = tuple(one for one in known.disks if one[:2] not in {disk[:2] for disk in said.disks})
         said = said._replace(disks=(*others, *said.disks))
     data = quarantine_file.render(said)
-    replace_file(site.work, FILE_NAME, data, before=before, owner=site.owner.for_file(), work=site.work, keep=False)
+    replace_file(
+        open_dir.work, FILE_NAME, data, before=before, owner=open_dir.owner.for_file(), work=open_dir.work, keep=False
+    )

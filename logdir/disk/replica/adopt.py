@@ -1,8 +1,8 @@
-"""Files that were set aside, taken over by a topic made anew: the way back for what a broker had really deleted.
+"""Files that were staged, taken over by a topic made anew: the way back for what a broker had really deleted.
 
 The broker is stopped and every lock of it held. Beside the rescued directory, which is not changed, a new one is made
 under ``incoming/`` of hard links: without the index files of the last segment, with the *new* id. It becomes
-``{new id}_{partition}.ready``, durable. Then the replica that the broker had made anew is set aside with reason
+``{new id}_{partition}.ready``, durable. Then the replica that the broker had made anew is staged with reason
 *duplicate*, the checkpoint entries become those of the rescued log, and the new directory is renamed to the live name.
 
 Names tell how far an interruption let it come (``recover_adoptions``, before ``recover``): no ``.ready``, or one beside
@@ -40,7 +40,7 @@ from logdir.disk.replica.replica_dir import (
     require_plain,
 )
 from logdir.disk.replica.staging import RestoreItem, StageItem, as_error, require_staged, restore, stage
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
@@ -67,12 +67,12 @@ class AdoptItem:
     """The topic made anew; it may have another name."""
     topic_id: TopicId
     """Its new id."""
-    present: Site
+    present: OpenLogDir
     """The log dir in which the broker made its replica."""
     present_marker: ReplicaMarker
-    """With which that one is set aside: reason *duplicate*. Its checkpoint entries are filled in here."""
+    """With which that one is staged: reason *duplicate*. Its checkpoint entries are filled in here."""
     keep: bool = False
-    """Whether the rescued directory stays set aside, its files shared with the live log."""
+    """Whether the rescued directory stays staged, its files shared with the live log."""
 
     @property
     def path(self) -> str:
@@ -85,40 +85,40 @@ class AdoptItem:
         return TopicPartition(self.topic, self.marker.partition)
 
 
-def adopt(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Outcome:
+def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]) -> Outcome:
     """Make rescued files the log of a replica that a topic made anew has here.
 
     Args:
-        site: The log dir in which they are set aside, and where they become live.
+        open_dir: The log dir in which they are staged, and where they become live.
         item: Which files, and whose they become.
-        sites: Every log dir of the broker, this one among them; its broker is stopped and every lock held.
+        open_dirs: Every log dir of the broker, this one among them; its broker is stopped and every lock held.
 
     Returns:
         Its outcome; done, ``place`` is the live name. Undone, the new topic is as it was, and what was rescued too.
 
     Raises:
-        ReadOnlyDiskError: a sync failed, a disk is sick, or the way back was barred; ``recover_adoptions`` goes on.
+        ReadOnlyDiskError: a sync failed, a disk is sick, or the way back was blocked; ``recover_adoptions`` goes on.
     """
     place = f"deleting/{item.name}"
     try:
-        with calling(site.top):
-            if not _is_adopted(site, item):
-                _require_possible(site, item, sites)
-                _adopt(site, item)
+        with calling(open_dir.top):
+            if not _is_adopted(open_dir, item):
+                _require_possible(open_dir, item, open_dirs)
+                _adopt(open_dir, item)
             if not item.keep:
-                _consume(site, item)
+                _consume(open_dir, item)
     except (LogDirError, OSError) as error:
-        return undone(place, error if isinstance(error, LogDirError) else as_error(site.path_of(place), error))
+        return undone(place, error if isinstance(error, LogDirError) else as_error(open_dir.path_of(place), error))
     return done(place, item.path)
 
 
-def _is_adopted(site: Site, item: AdoptItem) -> bool:
+def _is_adopted(open_dir: OpenLogDir, item: AdoptItem) -> bool:
     """Whether an earlier adoption of this came to its end, but for the rescued directory."""
-    with site.deleting.open(item.name) as rescued:
+    with open_dir.deleting.open(item.name) as rescued:
         wanted = {name: rescued.stat(name).inode for name in rescued.names() if name.endswith(".log")}
-    if not is_there(site.top, item.path):
+    if not is_there(open_dir.top, item.path):
         return False
-    with site.top.open(item.path) as live:
+    with open_dir.top.open(item.path) as live:
         if _id_in(live) != item.topic_id or not wanted:
             return False
         return all(is_there(live, name) and live.stat(name).inode == inode for name, inode in wanted.items())
@@ -130,8 +130,8 @@ def _id_in(directory: Directory) -> TopicId | None:
     return None if data is None else partition_metadata.parse_stock(data, path).topic_id
 
 
-def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> None:
-    where = site.path_of(f"deleting/{item.name}")
+def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]) -> None:
+    where = open_dir.path_of(f"deleting/{item.name}")
     if item.marker.topic_id == item.topic_id:
         raise RefusedError(
             where, expected="a topic with another id", found="its own", fix="logdirctl staged restore renames it back"
@@ -141,7 +141,7 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
     if item.marker.tiered:
         raise RefusedError(where, expected="a log that is all local", found="one of which a part was in remote storage")
     live = []
-    for other in sites:
+    for other in open_dirs:
         for name in other.top.names():
             parts = parse_partition_dir(name)
             if parts is None or (parts.topic, parts.partition) != item.key:
@@ -158,36 +158,36 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
         if (found_id := _id_in(directory)) != item.topic_id:
             raise RefusedError(directory.path, expected=f"id {item.topic_id}", found=found_id, fix="plan again")
     # A file that is not in its form must be found before anything is renamed.
-    for other in {one.log_dir: one for one in (site, item.present)}.values():
+    for other in {one.log_dir: one for one in (open_dir, item.present)}.values():
         read_entries(other, item.key)
 
 
-def _adopt(site: Site, item: AdoptItem) -> None:
-    for name in ready_names(site):
+def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
+    for name in ready_names(open_dir):
         parts = parse_work_dir(name)
         if parts is not None and (parts.topic_id, parts.partition) == (item.topic_id, item.marker.partition):
-            withdraw(site, name)
-    ready = _make_ready(site, item, _build(site, item))
+            withdraw(open_dir, name)
+    ready = _make_ready(open_dir, item, _build(open_dir, item))
     marker = replace(item.present_marker, checkpoints=read_entries(item.present, item.key), path=item.path)
     (staged,) = stage(item.present, [StageItem(path=item.path, marker=marker)])
     if staged.place is None:
-        withdraw(site, ready)
-        raise staged.error or DiskError(site.log_dir, expected="the new replica set aside", found="not")
+        withdraw(open_dir, ready)
+        raise staged.error or DiskError(open_dir.log_dir, expected="the new replica staged", found="not")
     try:
-        publish(site, ready, item.key, item.marker.checkpoints, item.present)
+        publish(open_dir, ready, item.key, item.marker.checkpoints, item.present)
     except (LogDirError, OSError) as error:
         if isinstance(error, ReadOnlyDiskError) or (isinstance(error, OSError) and is_sick(error)):
             raise
         _put_back(item, staged.place, marker, error)
-        withdraw(site, ready)
+        withdraw(open_dir, ready)
         raise
 
 
-def _build(site: Site, item: AdoptItem) -> str:
+def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
     """Return the name, under ``incoming/``, of a directory that holds what shall be live."""
     parts = WorkDir(item.topic_id, None, item.marker.partition, 1, "")
-    with site.deleting.open(item.name) as rescued:
-        found = require_marker(site, rescued)
+    with open_dir.deleting.open(item.name) as rescued:
+        found = require_marker(open_dir, rescued)
         require_staged(found, rescued.path)
         if found != item.marker:
             raise RefusedError(
@@ -197,55 +197,55 @@ def _build(site: Site, item: AdoptItem) -> str:
         # Never cleanly closed by the broker that will open it: it would trust zeros (kafka-behaviour §10.6).
         left_out = {FILE_NAME, NEW_MARKER, METADATA_FILE, METADATA_FILE + TEMPORARY, *last_indexes(names)}
         marker = replace(found, intent=Intent.INCOMING, delay_ms=None)
-        name = make_marked(site, parts, lambda inode: replace(marker, birth_inode=inode))
+        name = make_marked(open_dir, parts, lambda inode: replace(marker, birth_inode=inode))
         try:
-            with site.incoming.open(name) as directory:
+            with open_dir.incoming.open(name) as directory:
                 for file in names:
                     if file not in left_out:
-                        link(site, rescued, file, directory)
+                        link(open_dir, rescued, file, directory)
                 said = partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, item.topic_id))
-                write_new(site, directory, METADATA_FILE, said)
+                write_new(open_dir, directory, METADATA_FILE, said)
                 with syncing(directory):
-                    # The files were made durable when they were set aside; their new names are with the directory.
+                    # The files were made durable when they were staged; their new names are with the directory.
                     directory.sync_file(METADATA_FILE)
                     directory.sync()
         except OSError as error:
             if not is_sick(error):
-                drop(site, name, MADE)
+                drop(open_dir, name, MADE)
             raise
     return name
 
 
-def _make_ready(site: Site, item: AdoptItem, name: str) -> str:
+def _make_ready(open_dir: OpenLogDir, item: AdoptItem, name: str) -> str:
     parts = parse_work_dir(name)
     if parts is None:
         raise ValueError(f"not a name under incoming/: {name!r}")
     ready = render_work_dir(parts._replace(mark="ready"))
     try:
-        rename(site, site.incoming, name, site.incoming, ready)
+        rename(open_dir, open_dir.incoming, name, open_dir.incoming, ready)
     except OSError as error:
         if not is_sick(error):
-            drop(site, name, MADE)
+            drop(open_dir, name, MADE)
         raise
-    with syncing(site.incoming):
-        site.incoming.sync()
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
     return ready
 
 
-def ready_names(site: Site) -> tuple[str, ...]:
+def ready_names(open_dir: OpenLogDir) -> tuple[str, ...]:
     """Return the names under ``incoming/`` of what waits to be adopted; copies that were moved are others'.
 
     Raises:
         OSError: it cannot be listed.
     """
     found = []
-    for name in site.incoming.names():
+    for name in open_dir.incoming.names():
         parts = parse_work_dir(name)
-        if parts is None or parts.mark != "ready" or site.incoming.stat(name).type is not Type.DIRECTORY:
+        if parts is None or parts.mark != "ready" or open_dir.incoming.stat(name).type is not Type.DIRECTORY:
             continue
-        with site.incoming.open(name) as directory:
+        with open_dir.incoming.open(name) as directory:
             try:
-                marker = require_marker(site, directory)
+                marker = require_marker(open_dir, directory)
             except RefusedError:
                 continue
         # A copy on its way has its own id; what is adopted has the marker of the old one.
@@ -254,7 +254,7 @@ def ready_names(site: Site) -> tuple[str, ...]:
     return tuple(found)
 
 
-def withdraw(site: Site, ready: str) -> None:
+def withdraw(open_dir: OpenLogDir, ready: str) -> None:
     """Take away what was ready to be published; the rescued files are where they were.
 
     Raises:
@@ -265,44 +265,46 @@ def withdraw(site: Site, ready: str) -> None:
     parts = parse_work_dir(ready)
     if parts is None:
         raise ValueError(f"not a name under incoming/: {ready!r}")
-    with site.incoming.open(ready) as directory:
+    with open_dir.incoming.open(ready) as directory:
         if last := only_names(directory, MADE):
             raise RefusedError(
                 f"{directory.path}/{last[0]}", expected="another name in deleting/", found="none", fix="look at it"
             )
     begun = render_work_dir(parts._replace(mark=""))
-    rename(site, site.incoming, ready, site.incoming, begun)
-    with syncing(site.incoming):
-        site.incoming.sync()
-    drop(site, begun, MADE)
+    rename(open_dir, open_dir.incoming, ready, open_dir.incoming, begun)
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
+    drop(open_dir, begun, MADE)
 
 
-def publish(site: Site, ready: str, key: TopicPartition, checkpoints: Checkpoints, present: Site) -> None:
+def publish(
+    open_dir: OpenLogDir, ready: str, key: TopicPartition, checkpoints: Checkpoints, present: OpenLogDir
+) -> None:
     """Make what is ready live; nothing has its live name.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         ready: Under ``incoming/``.
         key: Its topic, as it is called now, and partition.
         checkpoints: Of the rescued log.
-        present: The log dir of the replica that was set aside for it, whose entries go.
+        present: The log dir of the replica that was staged for it, whose entries go.
 
     Raises:
         ReadOnlyDiskError: a sync failed.
         FormatError, RefusedError, OSError: another error; it is not live.
     """
-    if present.log_dir != site.log_dir:
+    if present.log_dir != open_dir.log_dir:
         drop_entries(present, key)
     # All of them: an entry of the replica made anew would move the start of this log, or of its cleaning.
-    set_entries(site, key, checkpoints)
+    set_entries(open_dir, key, checkpoints)
     live = name_for(key.topic, key.partition, DirForm.CURRENT)
-    rename(site, site.incoming, ready, site.top, live)
-    with syncing(site.top):
-        site.top.sync()
-    with syncing(site.incoming):
-        site.incoming.sync()
+    rename(open_dir, open_dir.incoming, ready, open_dir.top, live)
+    with syncing(open_dir.top):
+        open_dir.top.sync()
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
     try:
-        with site.top.open(live) as directory:
+        with open_dir.top.open(live) as directory:
             # Under a live name a marker means nothing; a scan removes it if this cannot.
             clear_marker(directory)
             with syncing(directory):
@@ -313,7 +315,7 @@ def publish(site: Site, ready: str, key: TopicPartition, checkpoints: Checkpoint
 
 
 def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirError | OSError) -> None:
-    """Make the replica live again that was set aside for nothing."""
+    """Make the replica live again that was staged for nothing."""
     present = item.present
     back = RestoreItem(name=place.removeprefix("deleting/"), marker=marker, path=item.path, drop_last_indexes=False)
     try:
@@ -330,10 +332,10 @@ def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirErr
         ) from why
 
 
-def _consume(site: Site, item: AdoptItem) -> None:
+def _consume(open_dir: OpenLogDir, item: AdoptItem) -> None:
     # Its files have their live names. What cannot go now, goes at its deadline.
     try:
-        remove(site, claim(site, item.name, item.marker), in_use=lambda directory, name: True)
+        remove(open_dir, claim(open_dir, item.name, item.marker), in_use=lambda directory, name: True)
     except (RefusedError, OSError) as error:
         if isinstance(error, OSError) and is_sick(error):
             raise

@@ -1,7 +1,7 @@
 """What a start makes of an adoption that was interrupted; before ``recover``, for all log dirs at once.
 
-``.ready`` and no live replica: the one made anew was set aside for it, so the rest is done. ``.ready`` beside a live
-replica: that one was not yet set aside, or a broker has made yet another, so the links are taken away and all is as
+``.ready`` and no live replica: the one made anew was staged for it, so the rest is done. ``.ready`` beside a live
+replica: that one was not yet staged, or a broker has made yet another, so the links are taken away and all is as
 before; the operator may adopt again. No ``.ready``: nothing to do here, ``recover`` takes away what was only begun.
 
 Repeatable; a second run changes nothing. Not here: the one way in, which keeps that order (``recovery``).
@@ -18,7 +18,7 @@ from logdir.disk.kernel.failure import calling, syncing, trouble
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.adopt import publish, ready_names, withdraw
 from logdir.disk.replica.replica_dir import require_marker
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.names import DirForm, WorkDir, name_for, parse_work_dir
@@ -38,11 +38,11 @@ class RecoveredAdoptions:
     """Which are as they were, and why."""
 
 
-def recover_adoptions(sites: Sequence[Site]) -> RecoveredAdoptions:
+def recover_adoptions(open_dirs: Sequence[OpenLogDir]) -> RecoveredAdoptions:
     """Finish or withdraw what adoptions an interruption left; every owner lock and every lock of the broker is held.
 
     Args:
-        sites: Every log dir of the broker: one that is not there may hold the replica that speaks against finishing.
+        open_dirs: Every log dir of the broker: the replica that speaks against finishing may lie in any.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or a disk is sick.
@@ -51,48 +51,48 @@ def recover_adoptions(sites: Sequence[Site]) -> RecoveredAdoptions:
     finished: list[str] = []
     withdrawn: list[str] = []
     troubled: list[Problem] = []
-    for site in sites:
-        with calling(site.top):
-            for name in ready_names(site):
-                path = site.path_of(f"incoming/{name}")
+    for open_dir in open_dirs:
+        with calling(open_dir.top):
+            for name in ready_names(open_dir):
+                path = open_dir.path_of(f"incoming/{name}")
                 try:
-                    live = _finish(site, name, sites)
+                    live = _finish(open_dir, name, open_dirs)
                     if live is None:
-                        withdraw(site, name)
+                        withdraw(open_dir, name)
                         withdrawn.append(path)
                     else:
-                        finished.append(f"{site.log_dir}/{live}")
+                        finished.append(f"{open_dir.log_dir}/{live}")
                 except (LogDirError, OSError) as error:
                     troubled.append(trouble(path, error))
     return RecoveredAdoptions(finished=tuple(finished), withdrawn=tuple(withdrawn), troubled=tuple(troubled))
 
 
-def _finish(site: Site, name: str, sites: Sequence[Site]) -> str | None:
+def _finish(open_dir: OpenLogDir, name: str, open_dirs: Sequence[OpenLogDir]) -> str | None:
     """Publish what is ready if nothing has its live name; return that, ``None`` if it shall not be."""
     parts = parse_work_dir(name)
     if parts is None:
         raise ValueError(f"not a name under incoming/: {name!r}")
-    found = _set_aside_for(parts, sites)
+    found = _staged_of(parts, open_dirs)
     if found is None:
         return None
     present, topic = found
     live = name_for(topic, parts.partition, DirForm.CURRENT)
-    if any(is_there(other.top, live) for other in sites):
+    if any(is_there(other.top, live) for other in open_dirs):
         return None
-    with site.incoming.open(name) as directory:
-        checkpoints = require_marker(site, directory).checkpoints
+    with open_dir.incoming.open(name) as directory:
+        checkpoints = require_marker(open_dir, directory).checkpoints
     # The process may have ended between that rename and its sync: a power cut could still undo it, beside entries
     # that are no longer its own.
     for directory in (present.deleting, present.top):
         with syncing(directory):
             directory.sync()
-    publish(site, name, TopicPartition(topic, parts.partition), checkpoints, present)
+    publish(open_dir, name, TopicPartition(topic, parts.partition), checkpoints, present)
     return live
 
 
-def _set_aside_for(parts: WorkDir, sites: Sequence[Site]) -> tuple[Site, str] | None:
-    """Return where a replica of the new id was set aside as a duplicate, and its topic."""
-    for present in sites:
+def _staged_of(parts: WorkDir, open_dirs: Sequence[OpenLogDir]) -> tuple[OpenLogDir, str] | None:
+    """Return where a replica of the new id was staged as a duplicate, and its topic."""
+    for present in open_dirs:
         for name in present.deleting.names():
             staged = parse_work_dir(name)
             if staged is None or staged._replace(counter=1) != parts._replace(counter=1, mark=""):

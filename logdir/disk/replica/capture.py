@@ -35,7 +35,7 @@ from logdir.disk.replica.hardlink_dir import drop, link, make_marked
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import NEW_MARKER, read_marker, rename
 from logdir.disk.replica.staging import as_error, rewrite_marker
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, LogDirError, RefusedError
 from logdir.evidence import Absent, Proof, Removed
 from logdir.formats.kafka import partition_metadata
@@ -52,7 +52,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureItem:
-    """A directory a stock broker set aside."""
+    """A directory a stock broker staged."""
 
     name: str
     """At the top of the log dir."""
@@ -93,11 +93,13 @@ class _Replica:
         return self.parts.form is DirForm.DELETE
 
 
-def capture(site: Site, items: Sequence[CaptureItem], now: Callable[[], Instant], threads: int = 1) -> list[Outcome]:
+def capture(
+    open_dir: OpenLogDir, items: Sequence[CaptureItem], now: Callable[[], Instant], threads: int = 1
+) -> list[Outcome]:
     """Capture directories; the owner lock is held, the broker may run.
 
     Args:
-        site: Their log dir.
+        open_dir: Their log dir.
         items: No directory twice; those the broker removes first come first.
         now: The clocks; a deadline counts from when its capture was durable.
         threads: How many are captured at a time.
@@ -113,27 +115,27 @@ def capture(site: Site, items: Sequence[CaptureItem], now: Callable[[], Instant]
 
     def one(item: CaptureItem) -> None:
         try:
-            with calling(site.top):
-                outcomes[item.name] = _capture(site, item, now)
+            with calling(open_dir.top):
+                outcomes[item.name] = _capture(open_dir, item, now)
         except (LogDirError, OSError) as error:
-            outcomes[item.name] = undone(item.name, _ours(site, item, error))
+            outcomes[item.name] = undone(item.name, _ours(open_dir, item, error))
 
     for_each(items, one, threads)
     return [outcomes[item.name] for item in items]
 
 
-def _ours(site: Site, item: CaptureItem, error: LogDirError | OSError) -> LogDirError:
-    return error if isinstance(error, LogDirError) else as_error(f"{site.log_dir}/{item.name}", error)
+def _ours(open_dir: OpenLogDir, item: CaptureItem, error: LogDirError | OSError) -> LogDirError:
+    return error if isinstance(error, LogDirError) else as_error(f"{open_dir.log_dir}/{item.name}", error)
 
 
-def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outcome:
-    path = f"{site.log_dir}/{item.name}"
+def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]) -> Outcome:
+    path = f"{open_dir.log_dir}/{item.name}"
     parts = parse_partition_dir(item.name)
     if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
         raise RefusedError(path, expected="a -delete or -stray directory of a topic", found="another")
     if item.topic is not None and not _fits(item.topic, parts):
         raise RefusedError(path, expected=f"a directory of topic {item.topic}", found=parts.topic)
-    with site.top.open(item.name) as source:
+    with open_dir.top.open(item.name) as source:
         seen = look(source)
         replica = _Replica(
             item=item,
@@ -142,31 +144,31 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
             topic_id=_read_id(source),
             is_topic_sure=item.topic is not None or not parts.is_truncated,
         )
-        found = _found(site, replica, seen)
+        found = _found(open_dir, replica, seen)
         if found is not None and found.startswith("deleting/"):
             # Whoever renamed it may have been killed before that was durable.
-            with syncing(site.deleting):
-                site.deleting.sync()
-            with syncing(site.incoming):
-                site.incoming.sync()
+            with syncing(open_dir.deleting):
+                open_dir.deleting.sync()
+            with syncing(open_dir.incoming):
+                open_dir.incoming.sync()
             return done(item.name, found)
         if not any(name.endswith(".log") for name in seen):
             raise RefusedError(path, expected="segments", found="none: it is empty, or all but removed by its broker")
-        name = found or make_marked(site, replica.place, lambda inode: _marker(site, replica, inode, now()))
-        with site.incoming.open(name) as target:
+        name = found or make_marked(open_dir, replica.place, lambda inode: _marker(open_dir, replica, inode, now()))
+        with open_dir.incoming.open(name) as target:
             try:
-                problem = _link_all(site, source, seen, target, replica)
+                problem = _link_all(open_dir, source, seen, target, replica)
                 if problem is None:
                     _sync_files(target)
-                    place = _commit(site, name, target, replica, now)
+                    place = _commit(open_dir, name, target, replica, now)
                     return done(item.name, f"deleting/{place}")
             except OSError as error:
                 if is_sick(error):
                     raise
-                return _give_up(site, name, target, item, as_error(path, error))
+                return _give_up(open_dir, name, target, item, as_error(path, error))
             why = RefusedError(path, expected="a replica that is whole", found=problem, fix=_PARTIAL.format(name))
             if not any(file.endswith(".log") for file in look(target)):
-                return _give_up(site, name, target, item, why)
+                return _give_up(open_dir, name, target, item, why)
             _sync_files(target)
             with syncing(target):
                 target.sync()
@@ -193,9 +195,9 @@ def _read_id(source: Directory) -> TopicId | None:
         return None
 
 
-def _found(site: Site, replica: _Replica, seen: Files) -> str | None:
+def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
     """Return where an earlier capture of the same directory is: whole in ``deleting/``, or begun in ``incoming/``."""
-    for parent, prefix in ((site.deleting, "deleting/"), (site.incoming, "")):
+    for parent, prefix in ((open_dir.deleting, "deleting/"), (open_dir.incoming, "")):
         for name in parent.names():
             parts = parse_work_dir(name)
             # What is marked is being purged, or belongs to an adoption: it will not stay.
@@ -209,7 +211,7 @@ def _found(site: Site, replica: _Replica, seen: Files) -> str | None:
                     if prefix:
                         if seen and all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items()):
                             return f"{prefix}{name}"
-                    elif _is_begun(site, directory, replica) and (not held or _shares(held, seen)):
+                    elif _is_begun(open_dir, directory, replica) and (not held or _shares(held, seen)):
                         return name
     return None
 
@@ -219,14 +221,14 @@ def _shares(held: Files, seen: Files) -> bool:
     return any(inode in inodes for inode, _ in seen.values())
 
 
-def _is_begun(site: Site, directory: Directory, replica: _Replica) -> bool:
+def _is_begun(open_dir: OpenLogDir, directory: Directory, replica: _Replica) -> bool:
     marker = _marker_in(directory)
     return (
         marker is not None
         and marker.intent is Intent.CAPTURED
         and marker.path == replica.item.name
         and marker.birth_inode == directory.own_stat().inode
-        and marker.directory_id == site.directory_id
+        and marker.directory_id == open_dir.directory_id
     )
 
 
@@ -237,13 +239,13 @@ def _marker_in(directory: Directory) -> ReplicaMarker | None:
         return None
 
 
-def _marker(site: Site, replica: _Replica, inode: int, instant: Instant) -> ReplicaMarker:
+def _marker(open_dir: OpenLogDir, replica: _Replica, inode: int, instant: Instant) -> ReplicaMarker:
     """Return the marker of a capture that has begun: without a deadline, whatever happens."""
     return ReplicaMarker(
         intent=Intent.CAPTURED,
-        cluster_id=site.cluster_id,
-        node_id=site.node_id,
-        directory_id=site.directory_id,
+        cluster_id=open_dir.cluster_id,
+        node_id=open_dir.node_id,
+        directory_id=open_dir.directory_id,
         topic=replica.topic,
         topic_id=replica.topic_id,
         partition=replica.parts.partition,
@@ -259,33 +261,33 @@ def _marker(site: Site, replica: _Replica, inode: int, instant: Instant) -> Repl
         delay_ms=None,
         boot_id=instant.boot_id,
         boottime_ms=instant.boottime_ms,
-        checkpoints=_entries(site, replica),
+        checkpoints=_entries(open_dir, replica),
         clean=False,
         tiered=replica.item.tiered,
     )
 
 
-def _entries(site: Site, replica: _Replica) -> Checkpoints:
+def _entries(open_dir: OpenLogDir, replica: _Replica) -> Checkpoints:
     partition = TopicPartition(replica.topic, replica.parts.partition)
     points = Checkpoints()
     # The entries go by name: once the topic is made again, they speak of the new one.
     live = f"{replica.topic}-{replica.parts.partition}"
     try:
         # Of a name that may be cut they would be another topic's.
-        if replica.is_topic_sure and not is_there(site.top, live):
-            points = read_entries(site, partition)
-            if is_there(site.top, live):
+        if replica.is_topic_sure and not is_there(open_dir.top, live):
+            points = read_entries(open_dir, partition)
+            if is_there(open_dir.top, live):
                 points = Checkpoints()
     except LogDirError:
         points = Checkpoints()
     return points if replica.item.log_start is None else replace(points, log_start=replica.item.log_start)
 
 
-def _link_all(site: Site, source: Directory, seen: Files, target: Directory, replica: _Replica) -> str | None:
+def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Directory, replica: _Replica) -> str | None:
     """Link until nothing changes any more; return what is missing of a whole replica, ``None`` if nothing.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         source: What is captured.
         seen: What was seen in it first: a file that was there once and is gone is missing, however still it lies now.
         target: Where the links go.
@@ -297,7 +299,7 @@ def _link_all(site: Site, source: Directory, seen: Files, target: Directory, rep
     problem = None
     for _ in range(_ROUNDS):
         for name, (inode, _) in seen.items():
-            _link(site, source, target, name, inode)
+            _link(open_dir, source, target, name, inode)
         held = look(target)
         after = look(source)
         problem = complaint(target, seen, held, after, log_start=start, is_tiered=replica.item.tiered)
@@ -307,7 +309,7 @@ def _link_all(site: Site, source: Directory, seen: Files, target: Directory, rep
     return problem
 
 
-def _link(site: Site, source: Directory, target: Directory, name: str, inode: int) -> None:
+def _link(open_dir: OpenLogDir, source: Directory, target: Directory, name: str, inode: int) -> None:
     try:
         held = target.stat(name)
     except FileNotFoundError:
@@ -318,7 +320,7 @@ def _link(site: Site, source: Directory, target: Directory, name: str, inode: in
         # A broker replaces its small files by others of the same name: the later one counts.
         target.unlink(name)
     try:
-        link(site, source, name, target)
+        link(open_dir, source, name, target)
     except FileNotFoundError:
         return  # the next look tells what that means
 
@@ -331,7 +333,7 @@ def _sync_files(target: Directory) -> None:
                 target.sync_file(name)
 
 
-def _commit(site: Site, name: str, target: Directory, replica: _Replica, now: Callable[[], Instant]) -> str:
+def _commit(open_dir: OpenLogDir, name: str, target: Directory, replica: _Replica, now: Callable[[], Instant]) -> str:
     begun = read_marker(target)
     if begun is None:
         raise RefusedError(f"{target.path}/{FILE_NAME}", expected="the marker of this capture", found="none")
@@ -350,19 +352,21 @@ def _commit(site: Site, name: str, target: Directory, replica: _Replica, now: Ca
         checkpoints=points,
         tiered=begun.tiered or replica.item.tiered,
     )
-    rewrite_marker(site, target, marker)
-    place = free_name(site.deleting, replica.place, lambda to: rename(site, site.incoming, name, site.deleting, to))
-    with syncing(site.deleting):
-        site.deleting.sync()
-    with syncing(site.incoming):
-        site.incoming.sync()
+    rewrite_marker(open_dir, target, marker)
+    place = free_name(
+        open_dir.deleting, replica.place, lambda to: rename(open_dir, open_dir.incoming, name, open_dir.deleting, to)
+    )
+    with syncing(open_dir.deleting):
+        open_dir.deleting.sync()
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
     return place
 
 
-def _give_up(site: Site, name: str, target: Directory, item: CaptureItem, error: LogDirError) -> Outcome:
+def _give_up(open_dir: OpenLogDir, name: str, target: Directory, item: CaptureItem, error: LogDirError) -> Outcome:
     """Take the links away again, unless one of them is the last name of its data by now."""
     try:
-        if drop(site, name):
+        if drop(open_dir, name):
             return undone(item.name, error)
     except (OSError, RefusedError) as failed:
         if isinstance(failed, OSError) and is_sick(failed):

@@ -1,4 +1,4 @@
-"""A verified copy of a set aside replica outside the log dirs: what is left when its topic cannot be made again.
+"""A verified copy of a staged replica outside the log dirs: what is left when its topic cannot be made again.
 
 Each file is copied, synced, digested on the way in, read back past the page cache and compared; the source must be
 unchanged at the end. The indexes of the last segment stay behind: as preallocated they are full of zeros, by which a
@@ -23,7 +23,7 @@ from logdir.disk.kernel.failure import is_full
 from logdir.disk.kernel.host import HostDirectory
 from logdir.disk.replica.captured_files import Files, look
 from logdir.disk.replica.replica_dir import last_indexes, require_marker, require_plain
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import failed_at
 from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
@@ -48,11 +48,11 @@ class Exported:
     """Not so of a capture that stayed *partial*."""
 
 
-def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -> Exported:
-    """Copy a replica that was set aside to a new directory; the owner lock is held.
+def export(open_dir: OpenLogDir, place: str, destination: str, forbidden: Sequence[str]) -> Exported:
+    """Copy a replica that was staged to a new directory; the owner lock is held.
 
     Args:
-        site: Its log dir, on this host.
+        open_dir: Its log dir, on this host.
         place: ``deleting/{name}``, or ``incoming/{name}`` of a partial capture.
         destination: Absolute path; must not exist, its parent must.
         forbidden: Every log dir and work root of this host: nothing is put into one.
@@ -68,19 +68,19 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
     folder, _, name = place.partition("/")
     parts = parse_work_dir(name)
     if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
-        raise RefusedError(site.path_of(place), expected="a replica that was set aside", found="another name")
-    parent = site.deleting if folder == DELETING else site.incoming
+        raise RefusedError(open_dir.path_of(place), expected="a replica that was staged", found="another name")
+    parent = open_dir.deleting if folder == DELETING else open_dir.incoming
     try:
         with parent.open(name) as source:
-            marker = require_marker(site, source)
+            marker = require_marker(open_dir, source)
             if marker.intent is Intent.INCOMING or (folder == INCOMING and marker.intent is not Intent.CAPTURED):
-                raise RefusedError(source.path, expected="a replica that was set aside", found=marker.intent.value)
+                raise RefusedError(source.path, expected="a replica that was staged", found=marker.intent.value)
             if not isinstance(source, HostDirectory):
                 raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
-            own = [site.log_dir, site.work.path, *forbidden]
+            own = [open_dir.log_dir, open_dir.work.path, *forbidden]
             return _export(source, marker, destination, own, is_whole=folder == DELETING)
     except OSError as error:
-        path = failed_at(site.path_of(place), error)
+        path = failed_at(open_dir.path_of(place), error)
         if is_full(error):  # nothing is written but the copy
             fix = "no copy was made, and what is staged is as it was; make room on that disk, or name another place"
             found = error.strerror or str(error)
@@ -89,7 +89,7 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
             path,
             expected="a call that succeeds",
             found=error.strerror or error,
-            fix="what was copied is gone again; what was set aside is as it was",
+            fix="what was copied is gone again; what was staged is as it was",
         ) from error
 
 

@@ -21,7 +21,7 @@ from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.relayout_metadata import plain, read_metadata
 from logdir.disk.replica.replica_dir import require_plain
 from logdir.disk.replica.staging import as_error
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.ids import TopicId
@@ -39,11 +39,11 @@ class GiveItem:
     topic_id: TopicId
 
 
-def give_id(site: Site, item: GiveItem) -> Outcome:
+def give_id(open_dir: OpenLogDir, item: GiveItem) -> Outcome:
     """Give a live replica the id it lacks; every lock of the broker is held.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         item: What to give it.
 
     Returns:
@@ -54,27 +54,27 @@ def give_id(site: Site, item: GiveItem) -> Outcome:
 
     Spec: KIP-516, "Migration".
     """
-    with calling(site.top):
+    with calling(open_dir.top):
         try:
-            _give(site, item)
+            _give(open_dir, item)
         except LogDirError as error:
             return undone(item.path, error)
         except OSError as error:
             if is_sick(error):
                 raise
-            return undone(item.path, as_error(f"{site.log_dir}/{item.path}", error))
+            return undone(item.path, as_error(f"{open_dir.log_dir}/{item.path}", error))
     return done(item.path, item.path)
 
 
-def _give(site: Site, item: GiveItem) -> None:
-    with site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
-        if parent is not site.top or item.topic_id.is_zero:
+def _give(open_dir: OpenLogDir, item: GiveItem) -> None:
+    with open_dir.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+        if parent is not open_dir.top or item.topic_id.is_zero:
             # By id its name says the id, and the file must say the topic's name, too.
-            found = item.path if parent is not site.top else str(item.topic_id)
+            found = item.path if parent is not open_dir.top else str(item.topic_id)
             raise RefusedError(directory.path, expected="a replica by name, and an id", found=found)
         require_plain(directory)
         if not _has_it(directory, item.topic_id):
-            _put(site, directory, plain(item.topic_id))
+            _put(open_dir, directory, plain(item.topic_id))
         with syncing(directory):
             directory.sync()
 
@@ -90,18 +90,18 @@ def _has_it(directory: Directory, topic_id: TopicId) -> bool:
     return True
 
 
-def _put(site: Site, directory: Directory, data: bytes) -> None:
+def _put(open_dir: OpenLogDir, directory: Directory, data: bytes) -> None:
     temporary = METADATA_FILE + TEMPORARY
     try:
         if is_there(directory, temporary):
             directory.unlink(temporary)
-        _write(site, directory, temporary, data)
+        _write(open_dir, directory, temporary, data)
         with syncing(directory):
             directory.sync_file(temporary)
         found = directory.read(temporary, len(data))
         if found != data:
             raise RefusedError(f"{directory.path}/{temporary}", expected="the bytes just written", found=found)
-        with_reserve(site.work, lambda: directory.rename(temporary, directory, METADATA_FILE))
+        with_reserve(open_dir.work, lambda: directory.rename(temporary, directory, METADATA_FILE))
     except (RefusedError, OSError) as error:
         if not (isinstance(error, OSError) and is_sick(error)):
             with suppress(OSError):
@@ -109,13 +109,13 @@ def _put(site: Site, directory: Directory, data: bytes) -> None:
         raise
 
 
-def _write(site: Site, directory: Directory, name: str, data: bytes) -> None:
+def _write(open_dir: OpenLogDir, directory: Directory, name: str, data: bytes) -> None:
     def write() -> None:
         try:
-            directory.write(name, data, site.owner.for_file())
+            directory.write(name, data, open_dir.owner.for_file())
         except OSError:
             with suppress(OSError):
                 directory.unlink(name)
             raise
 
-    with_reserve(site.work, write)
+    with_reserve(open_dir.work, write)

@@ -17,7 +17,7 @@ from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import syncing, with_reserve
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.replica.replica_dir import NEW_MARKER
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import RefusedError
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
@@ -28,11 +28,11 @@ _OWN = frozenset((FILE_NAME, NEW_MARKER))
 """What we make in such a directory ourselves, always."""
 
 
-def make_marked(site: Site, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:
+def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:
     """Make a directory under ``incoming/`` with its marker in it, both durable.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         parts: Of its name, as far as it is free.
         marker_of: Returns the marker for the inode of the new directory.
 
@@ -44,40 +44,40 @@ def make_marked(site: Site, parts: WorkDir, marker_of: Callable[[int], ReplicaMa
         ReadOnlyDiskError: a sync failed.
         OSError: another error; there is no such directory.
     """
-    made = site.incoming
+    made = open_dir.incoming
 
     def make(name: str) -> None:
-        with_reserve(site.work, lambda: _make(site, name))
+        with_reserve(open_dir.work, lambda: _make(open_dir, name))
 
     name = free_name(made, parts, make)
     try:
         with made.open(name) as directory:
             data = replica_marker.render(marker_of(directory.own_stat().inode))
-            write_new(site, directory, FILE_NAME, data)
+            write_new(open_dir, directory, FILE_NAME, data)
             with syncing(directory):
                 directory.sync_file(FILE_NAME)
                 directory.sync()
     except OSError:
-        drop(site, name)
+        drop(open_dir, name)
         raise
     with syncing(made):
         made.sync()
     return name
 
 
-def _make(site: Site, name: str) -> None:
+def _make(open_dir: OpenLogDir, name: str) -> None:
     try:
-        site.incoming.make(name, site.owner)
+        open_dir.incoming.make(name, open_dir.owner)
     except FileExistsError:
         raise
     except OSError:
         # A failure may leave it empty.
-        if is_there(site.incoming, name):
-            site.incoming.remove(name)
+        if is_there(open_dir.incoming, name):
+            open_dir.incoming.remove(name)
         raise
 
 
-def write_new(site: Site, directory: Directory, name: str, data: bytes) -> None:
+def write_new(open_dir: OpenLogDir, directory: Directory, name: str, data: bytes) -> None:
     """Make a file, on a full disk out of the reserve. Not durable yet.
 
     Raises:
@@ -86,7 +86,7 @@ def write_new(site: Site, directory: Directory, name: str, data: bytes) -> None:
 
     def write() -> None:
         try:
-            directory.write(name, data, site.owner.for_file())
+            directory.write(name, data, open_dir.owner.for_file())
         except FileExistsError:
             raise
         except OSError:
@@ -94,16 +94,16 @@ def write_new(site: Site, directory: Directory, name: str, data: bytes) -> None:
                 directory.unlink(name)
             raise
 
-    with_reserve(site.work, write)
+    with_reserve(open_dir.work, write)
 
 
-def link(site: Site, source: Directory, name: str, target: Directory) -> None:
+def link(open_dir: OpenLogDir, source: Directory, name: str, target: Directory) -> None:
     """Give one file a name in another directory, on a full disk out of the reserve. Not durable yet.
 
     Raises:
         OSError: it has none there.
     """
-    with_reserve(site.work, lambda: source.link(name, target, name))
+    with_reserve(open_dir.work, lambda: source.link(name, target, name))
 
 
 def only_names(directory: Directory, own: Iterable[str] = ()) -> tuple[str, ...]:
@@ -117,11 +117,11 @@ def only_names(directory: Directory, own: Iterable[str] = ()) -> tuple[str, ...]
     return tuple(name for name in directory.names() if name not in left_out and directory.stat(name).links < 2)
 
 
-def drop(site: Site, name: str, own: Iterable[str] = ()) -> bool:
+def drop(open_dir: OpenLogDir, name: str, own: Iterable[str] = ()) -> bool:
     """Remove a directory of links under ``incoming/``, unless a file in it has no other name any more.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         name: Under ``incoming/``; without a mark, so that a part of it is known for what it is.
         own: Which files were made here and are not links.
 
@@ -133,27 +133,27 @@ def drop(site: Site, name: str, own: Iterable[str] = ()) -> bool:
         ReadOnlyDiskError: a sync failed.
         OSError: another error; a part of it is left, with its marker.
     """
-    with site.incoming.open(name) as directory:
+    with open_dir.incoming.open(name) as directory:
         if only_names(directory, own):
             return False
         names = directory.names()
         for inner in names:
             if inner != FILE_NAME:
-                _unlink(site, directory, inner)
+                _unlink(open_dir, directory, inner)
         if set(names) - {FILE_NAME}:
             with syncing(directory):
                 directory.sync()
         if FILE_NAME in names:
-            _unlink(site, directory, FILE_NAME)
-    with_reserve(site.work, lambda: site.incoming.remove(name))
-    with syncing(site.incoming):
-        site.incoming.sync()
+            _unlink(open_dir, directory, FILE_NAME)
+    with_reserve(open_dir.work, lambda: open_dir.incoming.remove(name))
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
     return True
 
 
-def _unlink(site: Site, directory: Directory, name: str) -> None:
+def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
     found = directory.stat(name)
     if found.type is not Type.FILE:
         raise RefusedError(f"{directory.path}/{name}", expected="a regular file", found=found.type.value)
     # On btrfs this takes room, too.
-    with_reserve(site.work, lambda: directory.unlink(name))
+    with_reserve(open_dir.work, lambda: directory.unlink(name))

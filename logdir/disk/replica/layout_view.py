@@ -1,6 +1,6 @@
 """What a change of layout must know of one log dir, seen through ``Directory``: read-only.
 
-Not here: what follows from it (``decide.relayout``), inventories (``observe.scan``), what lies deeper than
+Not here: what follows from it (``decide.layout.relayout``), inventories (``observe.scan``), what lies deeper than
 ``partition.metadata`` (``relayout`` looks when it gets there).
 
 Spec: design §3.1; attacks A13, A42, A44.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from logdir.decide.layout.action import Replica, Seen
+from logdir.decide.layout.action import LayoutView, Replica
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import is_sick
 from logdir.disk.kernel.small_file import read_file
@@ -29,7 +29,7 @@ from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type,
 
 
 def identity(one: LogDirTop) -> tuple[str | None, int | None]:
-    """Return cluster and node id of a log dir; the true ones, also while it is barred.
+    """Return cluster and node id of a log dir; the true ones, also while it is blocked.
 
     Raises:
         LogDirError: what is true cannot be told.
@@ -42,12 +42,12 @@ def identity(one: LogDirTop) -> tuple[str | None, int | None]:
     return said.cluster_id, said.node_id
 
 
-def look(one: LogDirTop) -> Seen:
+def look(one: LogDirTop) -> LayoutView:
     """Return what lies in a log dir.
 
     Raises:
-        FormatError: ``layout.json``, ``bar.json`` or ``meta.properties`` is malformed, or newer than we know.
-        StateError: it is barred, and what is true is lost.
+        FormatError: ``layout.json``, ``start-block.json`` or ``meta.properties`` is malformed, or newer than we know.
+        StateError: it is blocked, and what is true is lost.
         OSError: the log dir cannot be listed, or the disk is sick.
     """
     said = read_file(one.top, FILE_NAME)
@@ -66,7 +66,7 @@ def look(one: LogDirTop) -> Seen:
         elif found is Inside.PREFIX:
             with one.top.open(name) as prefix:
                 replicas += _under_ids(prefix, name)
-    return Seen(one.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures), inside(types))
+    return LayoutView(one.log_dir, cluster_id, node_id, file, tuple(replicas), tuple(futures), inside(types))
 
 
 def inside(types: Mapping[str, Type]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ of their removal, and each is listed once for both, as long as nothing comes or 
 Of several, one that cannot be read, or is not as it was judged, is left as it is; the others go on. An error of a call
 that changes something tells of the disk, as everywhere (``failure``).
 
-Not here: when a deadline has passed and how many go together (``decide``), the sleeping between steps (``pace`` is the
-caller's).
+Not here: when a deadline has passed and how many go together (``decide``), the sleeping between steps (the
+caller's ``throttle``).
 
 Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tree removal".
 """
@@ -24,14 +24,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from logdir.decide.staged.purge import Load, Room, fits
+from logdir.decide.staged.purge import ClaimLimit, PurgeCost, fits
 from logdir.disk.kernel.calls import Directory, Stat
 from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, syncing, with_reserve
 from logdir.disk.kernel.fanout import for_each
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import rename, require_file, require_marker
 from logdir.disk.replica.staging import as_error, require_staged
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.reserve import has_room
 from logdir.errors import DiskError, LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own import own_json
@@ -44,7 +44,7 @@ GROUP = 32
 """Of small files so many are one step."""
 _SMALL = (".index", ".timeindex", ".txnindex", ".snapshot")
 """What lies beside segments: of the ten megabytes such a file may seem to have few were ever written."""
-Pace = Callable[[int, int], None]
+Throttle = Callable[[int, int], None]
 """Told bytes and files freed by the step just made; may wait."""
 InUse = Callable[[Directory, str], bool]
 """Whether somebody has a file of a directory open or mapped."""
@@ -62,10 +62,10 @@ class Listing(NamedTuple):
     """``None``: by its name it is small, and was not looked at."""
 
     @property
-    def load(self) -> Load:
+    def load(self) -> PurgeCost:
         """Return what its removal frees."""
         alone = sum(found.size_bytes for found in self.files.values() if found is not None and found.links == 1)
-        return Load(1, alone, len(self.files))
+        return PurgeCost(1, alone, len(self.files))
 
 
 class _UnreadableError(OSError):
@@ -76,11 +76,11 @@ def _at_once(freed_bytes: int, files: int) -> None:
     """Do not wait."""
 
 
-def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
+def claim(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> str:
     """Take a staged replica for removal; from here on it cannot be restored.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         name: Under ``deleting/``.
         marker: On which the deadline was judged; it is read again and must say the same.
 
@@ -92,23 +92,23 @@ def claim(site: Site, name: str, marker: ReplicaMarker) -> str:
         ReadOnlyDiskError: the sync failed, or the disk is sick.
         OSError: another error; it is still staged.
     """
-    with calling(site.deleting):
-        claimed, _ = _judged(site, name, marker)
-        _claim(site, name, claimed)
-        with syncing(site.deleting):
-            site.deleting.sync()
+    with calling(open_dir.deleting):
+        claimed, _ = _judged(open_dir, name, marker)
+        _claim(open_dir, name, claimed)
+        with syncing(open_dir.deleting):
+            open_dir.deleting.sync()
     return claimed
 
 
-def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]:
+def _judged(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> tuple[str, Listing]:
     """Look at a replica again; return the name of its claim and what is in it."""
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
         raise ValueError(f"not the name of a staged replica: {name!r}")
-    with _looking(), site.deleting.open(name) as directory:
+    with _looking(), open_dir.deleting.open(name) as directory:
         require_staged(marker, directory.path)
-        if not _is_byte_for_byte(site, directory, marker):
-            found = require_marker(site, directory)
+        if not _is_byte_for_byte(open_dir, directory, marker):
+            found = require_marker(open_dir, directory)
             require_staged(found, directory.path)
             if found != marker:
                 raise RefusedError(
@@ -117,12 +117,16 @@ def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)
 
 
-def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker) -> bool:
+def _is_byte_for_byte(open_dir: OpenLogDir, directory: Directory, marker: ReplicaMarker) -> bool:
     """Whether a marker that is of this directory and host stands there as we write it: then it need not be taken apart.
 
     Where it says no, nothing is wrong yet: ``require_marker`` tells.
     """
-    if (marker.cluster_id, marker.node_id, marker.directory_id) != (site.cluster_id, site.node_id, site.directory_id):
+    if (marker.cluster_id, marker.node_id, marker.directory_id) != (
+        open_dir.cluster_id,
+        open_dir.node_id,
+        open_dir.directory_id,
+    ):
         return False
     if marker.birth_inode != directory.identity().inode:
         return False
@@ -132,9 +136,9 @@ def _is_byte_for_byte(site: Site, directory: Directory, marker: ReplicaMarker) -
         return False
 
 
-def _claim(site: Site, name: str, claimed: str) -> None:
+def _claim(open_dir: OpenLogDir, name: str, claimed: str) -> None:
     """Rename; not durable yet."""
-    rename(site, site.deleting, name, site.deleting, claimed)
+    rename(open_dir, open_dir.deleting, name, open_dir.deleting, claimed)
 
 
 def _listed(directory: Directory) -> Listing:
@@ -159,13 +163,13 @@ def _looking() -> Iterator[None]:
         raise
 
 
-def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: InUse) -> None:
+def remove(open_dir: OpenLogDir, claimed: str, throttle: Throttle = _at_once, *, in_use: InUse) -> None:
     """Remove a claimed replica; repeatable from wherever it stopped.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         claimed: Of ``claim``, or found by a scan after ``recover``, which makes claims durable.
-        pace: Called after every step, with the bytes of segments it freed, if nobody else holds them, and its files.
+        throttle: Called after every step with the bytes of segments it freed, and its files.
         in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
 
     Raises:
@@ -173,38 +177,38 @@ def remove(site: Site, claimed: str, pace: Pace = _at_once, *, in_use: InUse) ->
         ReadOnlyDiskError: the sync failed, or the disk is sick.
         OSError: another error; what is left is still claimed.
     """
-    with calling(site.deleting):
-        _remove(site, claimed, pace, in_use, None)
-        with syncing(site.deleting):
-            site.deleting.sync()
+    with calling(open_dir.deleting):
+        _remove(open_dir, claimed, throttle, in_use, None)
+        with syncing(open_dir.deleting):
+            open_dir.deleting.sync()
 
 
-def _remove(site: Site, claimed: str, pace: Pace, in_use: InUse, seen: Listing | None) -> None:
+def _remove(open_dir: OpenLogDir, claimed: str, throttle: Throttle, in_use: InUse, seen: Listing | None) -> None:
     """Remove files and directory; not durable yet."""
     parts = parse_work_dir(claimed)
     if parts is None or parts.mark != "purging":
         raise ValueError(f"not the name of a claimed replica: {claimed!r}")
     with ExitStack() as stack:
         with _looking():
-            directory = stack.enter_context(site.deleting.open(claimed))
+            directory = stack.enter_context(open_dir.deleting.open(claimed))
             own = directory.own_stat()
             is_as_seen = seen is not None and (seen.inode, seen.mtime_ns) == (own.inode, own.mtime_ns)
             files = seen.files if seen is not None and is_as_seen else _listed(directory).files
-        _remove_files(site, directory, files, pace, in_use)
-    with_reserve(site.work, lambda: site.deleting.remove(claimed))
+        _remove_files(open_dir, directory, files, throttle, in_use)
+    with_reserve(open_dir.work, lambda: open_dir.deleting.remove(claimed))
 
 
 def claim_all(
-    site: Site,
+    open_dir: OpenLogDir,
     items: Mapping[str, ReplicaMarker],
     *,
-    room: Room | None = None,
+    room: ClaimLimit | None = None,
     seen: dict[str, Listing] | None = None,
 ) -> tuple[Outcome, ...]:
     """Claim several with one sync.
 
     Args:
-        site: Their log dir.
+        open_dir: Their log dir.
         items: Their names under ``deleting/``, and the markers on which their deadlines were judged.
         room: How much may wait for its removal; ``None``: all of it.
         seen: Is told what lies in each that is claimed, by its new name: for ``remove_all``.
@@ -217,15 +221,15 @@ def claim_all(
         ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
     """
     outcomes: dict[str, Outcome] = {}
-    taken = Load(0, 0, 0)
-    with calling(site.deleting):
+    taken = PurgeCost(0, 0, 0)
+    with calling(open_dir.deleting):
         for name, marker in items.items():
-            with _noting(site, name, outcomes):
-                claimed, listing = _judged(site, name, marker)
+            with _noting(open_dir, name, outcomes):
+                claimed, listing = _judged(open_dir, name, marker)
                 if room is not None and not fits(room, taken, listing.load):
                     break
                 try:
-                    _claim(site, name, claimed)
+                    _claim(open_dir, name, claimed)
                 except OSError as error:
                     if is_full(error) and _is_any_done(outcomes):
                         break  # a new name takes room, too: what is claimed goes first, and makes some
@@ -235,15 +239,15 @@ def claim_all(
                     seen[claimed] = listing
                 outcomes[name] = done(f"deleting/{name}", f"deleting/{claimed}")
         if _is_any_done(outcomes):
-            with syncing(site.deleting):
-                site.deleting.sync()
+            with syncing(open_dir.deleting):
+                open_dir.deleting.sync()
     return tuple(outcomes.values())
 
 
 def remove_all(
-    site: Site,
+    open_dir: OpenLogDir,
     claimed: Sequence[str],
-    pace: Pace = _at_once,
+    throttle: Throttle = _at_once,
     *,
     in_use: InUse,
     seen: Mapping[str, Listing] = MappingProxyType({}),
@@ -254,13 +258,13 @@ def remove_all(
     A claim that was found by a scan may be of a process that was killed before it was durable: it is made so first.
 
     Args:
-        site: Their log dir.
+        open_dir: Their log dir.
         claimed: Their names under ``deleting/``, of ``claim_all`` or found by a scan; none twice.
-        pace: Called after every step.
+        throttle: Called after every step.
         in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
         seen: Of ``claim_all``, whose claims are durable: what need not be listed once more.
         at_once: How many may be under way, where the disk has room: a call of the kernel takes longer than what is
-            between two. ``pace`` and ``in_use`` are then called from several threads.
+            between two. ``throttle`` and ``in_use`` are then called from several threads.
 
     Returns:
         One outcome per name, in their order; what is not done is still claimed, and its ``place`` says where.
@@ -269,21 +273,21 @@ def remove_all(
         ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
     """
     outcomes: dict[str, Outcome] = {}
-    with calling(site.deleting):
+    with calling(open_dir.deleting):
         if any(name not in seen for name in claimed):
-            with syncing(site.deleting):
-                site.deleting.sync()
+            with syncing(open_dir.deleting):
+                open_dir.deleting.sync()
 
         def remove_one(name: str) -> None:
-            with _noting(site, name, outcomes, is_claimed=True):
-                _remove(site, name, pace, in_use, seen.get(name))
+            with _noting(open_dir, name, outcomes, is_claimed=True):
+                _remove(open_dir, name, throttle, in_use, seen.get(name))
                 outcomes[name] = done(f"deleting/{name}", None)
 
         # On a full disk one by one: what is kept for that is given up for one call.
-        for_each(claimed, remove_one, at_once if at_once == 1 or has_room(site.work.space()) else 1)
+        for_each(claimed, remove_one, at_once if at_once == 1 or has_room(open_dir.work.space()) else 1)
         if _is_any_done(outcomes):
-            with syncing(site.deleting):
-                site.deleting.sync()
+            with syncing(open_dir.deleting):
+                open_dir.deleting.sync()
     return tuple(outcomes[name] for name in claimed)
 
 
@@ -293,9 +297,11 @@ def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:
 
 
 @contextmanager
-def _noting(site: Site, name: str, outcomes: dict[str, Outcome], *, is_claimed: bool = False) -> Iterator[None]:
+def _noting(
+    open_dir: OpenLogDir, name: str, outcomes: dict[str, Outcome], *, is_claimed: bool = False
+) -> Iterator[None]:
     """Note an error that concerns one alone; of one that is claimed nothing is as it was."""
-    path, place = f"{site.deleting.path}/{name}", f"deleting/{name}"
+    path, place = f"{open_dir.deleting.path}/{name}", f"deleting/{name}"
     lies = place if is_claimed else None
     as_ours = _as_begun if is_claimed else as_error
     try:
@@ -308,7 +314,7 @@ def _noting(site: Site, name: str, outcomes: dict[str, Outcome], *, is_claimed: 
         gone = RefusedError(path, expected="what was seen there", found="none: purged, or restored", fix="look again")
         outcomes[name] = undone(place, gone)
     except _UnreadableError as error:
-        site.deleting.own_stat()  # an XFS that has shut down says so here, too: then it is not one alone
+        open_dir.deleting.own_stat()  # an XFS that has shut down says so here, too: then it is not one alone
         outcomes[name] = undone(place, as_ours(path, error), lies)
     except OSError as error:
         if is_sick(error):
@@ -327,22 +333,22 @@ def _as_begun(path: str, error: OSError) -> DiskError:
 
 
 def _remove_files(
-    site: Site, directory: Directory, files: Mapping[str, Stat | None], pace: Pace, in_use: InUse
+    open_dir: OpenLogDir, directory: Directory, files: Mapping[str, Stat | None], throttle: Throttle, in_use: InUse
 ) -> None:
     """Remove every file, the marker last."""
     waiting = 0
     group: list[str] = []
     for name in sorted(files, key=lambda name: name == FILE_NAME):
-        waiting += _shortened(directory, name, files[name], pace, in_use)
+        waiting += _shortened(directory, name, files[name], throttle, in_use)
         group.append(name)
         if len(group) == GROUP or waiting >= STEP_BYTES:
-            _unlink(site, directory, group, waiting, pace)
+            _unlink(open_dir, directory, group, waiting, throttle)
             group, waiting = [], 0
     if group:
-        _unlink(site, directory, group, waiting, pace)
+        _unlink(open_dir, directory, group, waiting, throttle)
 
 
-def _shortened(directory: Directory, name: str, found: Stat | None, pace: Pace, in_use: InUse) -> int:
+def _shortened(directory: Directory, name: str, found: Stat | None, throttle: Throttle, in_use: InUse) -> int:
     """Take off a big file what goes in steps; return the bytes that go with its name."""
     if found is None:
         return 0
@@ -357,11 +363,13 @@ def _shortened(directory: Directory, name: str, found: Stat | None, pace: Pace, 
         while size > STEP_BYTES:
             size -= STEP_BYTES
             directory.truncate(name, size)
-            pace(STEP_BYTES, 0)
+            throttle(STEP_BYTES, 0)
     return size
 
 
-def _unlink(site: Site, directory: Directory, names: Sequence[str], freed_bytes: int, pace: Pace) -> None:
+def _unlink(
+    open_dir: OpenLogDir, directory: Directory, names: Sequence[str], freed_bytes: int, throttle: Throttle
+) -> None:
     for name in names:
-        with_reserve(site.work, partial(directory.unlink, name))  # which takes room, too, on btrfs
-    pace(freed_bytes, len(names))
+        with_reserve(open_dir.work, partial(directory.unlink, name))  # which takes room, too, on btrfs
+    throttle(freed_bytes, len(names))

@@ -17,7 +17,7 @@ AT_ONCE = 2
 _LONGEST_S = 1.0
 
 
-class Pace:
+class RateLimiter:
     """Told of every step; waits until the next may be made."""
 
     def __init__(

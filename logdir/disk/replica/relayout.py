@@ -9,7 +9,7 @@ name that still does was on its way: a stock broker passes over that line, and e
 In a batch every sync is one ``syncfs``, called only while every lock of the broker is held: it replaces the fsync of
 every parent. Times of change of files are carried over; those of directories are not.
 
-Not here: whether and when (``decide.relayout``), the way over all disks (``service.layout_phases``), the bar (``bar``).
+Not here: whether and when (``decide.layout.relayout``), the way over all disks (``layout_phases``), ``start_block``.
 
 Spec: design §3.1, §3.4; baselines §3; attacks A8, A9, A11, A44.
 """
@@ -40,7 +40,7 @@ from logdir.disk.replica.relayout_metadata import (
 )
 from logdir.disk.replica.replica_dir import NEW_MARKER, require_plain
 from logdir.disk.replica.staging import as_error
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.own.replica_marker import FILE_NAME
@@ -62,8 +62,8 @@ _I = TypeVar("_I", bound=_Item)
 class _Batch:
     """What became of each item so far."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, open_dir: OpenLogDir) -> None:
+        self.open_dir = open_dir
         self.outcomes: dict[str, Outcome] = {}
 
     def passed(self, items: Iterable[_I], call: Callable[[_I], object]) -> list[_I]:
@@ -84,7 +84,7 @@ class _Batch:
         for prefix, group in groupby(sorted(items, key=_prefix_and_path), key=lambda item: item.prefix):
             same = list(group)
             try:
-                opened = self.site.top.open(prefix)
+                opened = self.open_dir.top.open(prefix)
             except OSError as error:
                 for item in same:
                     self.note(item, error)
@@ -99,12 +99,12 @@ class _Batch:
         if isinstance(error, OSError):
             if is_sick(error):
                 raise error
-            error = as_error(f"{self.site.log_dir}/{item.path}", error)
+            error = as_error(f"{self.open_dir.log_dir}/{item.path}", error)
         self.outcomes[item.path] = undone(item.path, error)
 
     def sync(self) -> None:
-        with syncing(self.site.top):
-            self.site.top.sync_disk()
+        with syncing(self.open_dir.top):
+            self.open_dir.top.sync_disk()
 
     def in_order(self, items: Sequence[_I]) -> tuple[Outcome, ...]:
         return tuple(self.outcomes[item.path] for item in items)
@@ -114,11 +114,11 @@ def _prefix_and_path(item: _Item) -> tuple[str, str]:
     return item.prefix, item.path
 
 
-def to_ids(site: Site, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
+def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
     """Take replicas to the topic-id layout; every lock of the broker is held, and no broker can start.
 
     Args:
-        site: Their log dir.
+        open_dir: Their log dir.
         items: At most what two seconds allow; no replica twice. None of them has a ``-future`` anywhere.
 
     Returns:
@@ -128,40 +128,40 @@ def to_ids(site: Site, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
     """
-    batch = _Batch(site)
-    with calling(site.top):
+    batch = _Batch(open_dir)
+    with calling(open_dir.top):
         ours: set[str] = set()
-        marked = batch.passed(items, lambda item: _mark(site, item, ours))
+        marked = batch.passed(items, lambda item: _mark(open_dir, item, ours))
         if marked:
             batch.sync()
         # Under the same locks as a moment ago: what needs no replacing is not read again.
-        replaced = batch.passed(marked, lambda item: None if item.path in ours else _give_topic(site, item))
+        replaced = batch.passed(marked, lambda item: None if item.path in ours else _give_topic(open_dir, item))
         made: set[str] = set()
-        ready = batch.passed(replaced, lambda item: _make_prefix(site, item.prefix, made))
+        ready = batch.passed(replaced, lambda item: _make_prefix(open_dir, item.prefix, made))
         if ready:
             batch.sync()
         moved = batch.passed_by_prefix(
-            ready, lambda prefix, item: _rename(site, site.top, item.path, prefix, item.place)
+            ready, lambda prefix, item: _rename(open_dir, open_dir.top, item.path, prefix, item.place)
         )
         for item in moved:
             batch.outcomes[item.path] = done(item.path, item.place)
         stuck = [item for item in marked if batch.outcomes[item.path].error is not None]
         if stuck:
             back = [ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path) for i in stuck]
-            _to_names(_Batch(site), back)
+            _to_names(_Batch(open_dir), back)
             for prefix in sorted({item.prefix for item in stuck}):
-                _remove_empty(site, prefix)
+                _remove_empty(open_dir, prefix)
         if moved:
             batch.sync()
     return batch.in_order(items)
 
 
-def _mark(site: Site, item: ToIds, ours: set[str]) -> None:
+def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
     """Write what is to be durable before anything is replaced; add to ``ours`` what has its topic already."""
-    path = f"{site.log_dir}/{item.path}"
+    path = f"{open_dir.log_dir}/{item.path}"
     if item.topic == METADATA_TOPIC:
         raise RefusedError(path, expected="a topic's replica", found="the metadata log", fix="it is only read")
-    with site.top.open(item.path) as directory:
+    with open_dir.top.open(item.path) as directory:
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
             raise RefusedError(path, expected=f"no {FILE_NAME}", found="one", fix="recover the log dir first")
@@ -174,40 +174,40 @@ def _mark(site: Site, item: ToIds, ours: set[str]) -> None:
             ours.add(item.path)
             return
         leftovers = KEPT in names or NEW_METADATA in names
-        mark(site, directory, found, item.topic_id, data, leftovers=leftovers)
+        mark(open_dir, directory, found, item.topic_id, data, leftovers=leftovers)
 
 
-def _give_topic(site: Site, item: ToIds) -> None:
-    with site.top.open(item.path) as directory:
+def _give_topic(open_dir: OpenLogDir, item: ToIds) -> None:
+    with open_dir.top.open(item.path) as directory:
         replace_metadata(directory, with_topic(item.topic_id, item.topic))
 
 
-def _make_prefix(site: Site, prefix: str, made: set[str]) -> None:
+def _make_prefix(open_dir: OpenLogDir, prefix: str, made: set[str]) -> None:
     """Make a prefix directory once; one that a failure left goes with what could not be moved into it."""
     if prefix in made:
         return
     try:
-        with_reserve(site.work, lambda: site.top.make(prefix, site.owner))
+        with_reserve(open_dir.work, lambda: open_dir.top.make(prefix, open_dir.owner))
     except FileExistsError:
-        found = site.top.stat(prefix)
+        found = open_dir.top.stat(prefix)
         if found.type is not Type.DIRECTORY:
             raise RefusedError(
-                f"{site.log_dir}/{prefix}", expected="a directory", found=found.type.value, fix="move it away"
+                f"{open_dir.log_dir}/{prefix}", expected="a directory", found=found.type.value, fix="move it away"
             ) from None
-        if found.owner != site.owner:
+        if found.owner != open_dir.owner:
             # Of a run that was killed before it had given it away.
-            site.top.adopt(prefix, site.owner)
+            open_dir.top.adopt(prefix, open_dir.owner)
     made.add(prefix)
 
 
-def _rename(site: Site, parent: Directory, path: str, to: Directory, place: str) -> None:
+def _rename(open_dir: OpenLogDir, parent: Directory, path: str, to: Directory, place: str) -> None:
     name, new_name = path.rpartition("/")[2], place.rpartition("/")[2]
-    with_reserve(site.work, lambda: parent.rename(name, to, new_name))
+    with_reserve(open_dir.work, lambda: parent.rename(name, to, new_name))
 
 
-def _remove_empty(site: Site, prefix: str) -> bool:
+def _remove_empty(open_dir: OpenLogDir, prefix: str) -> bool:
     try:
-        site.top.remove(prefix)
+        open_dir.top.remove(prefix)
     except OSError as error:
         if is_sick(error):
             raise
@@ -225,13 +225,13 @@ class _Back(NamedTuple):
     has_leftovers: bool
 
 
-def to_names(site: Site, items: Sequence[ToNames]) -> tuple[Outcome, ...]:
+def to_names(open_dir: OpenLogDir, items: Sequence[ToNames]) -> tuple[Outcome, ...]:
     """Take replicas back to the topic-name layout, with the bytes and times of change as they were.
 
     Every lock of the broker is held, and no broker can start.
 
     Args:
-        site: Their log dir.
+        open_dir: Their log dir.
         items: At most what two seconds allow; no replica twice. One that lies under its name loses whatever a change
             of layout that was cut off left in it; usually nothing.
 
@@ -242,18 +242,18 @@ def to_names(site: Site, items: Sequence[ToNames]) -> tuple[Outcome, ...]:
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
     """
-    batch = _Batch(site)
-    with calling(site.top):
+    batch = _Batch(open_dir)
+    with calling(open_dir.top):
         _to_names(batch, items)
     return batch.in_order(items)
 
 
 def _to_names(batch: _Batch, items: Sequence[ToNames]) -> None:
-    site = batch.site
+    open_dir = batch.open_dir
     plans: dict[str, _Back | None] = {}
 
     def prepare(item: ToNames) -> None:
-        plans[item.path] = _prepare(site, item)
+        plans[item.path] = _prepare(open_dir, item)
 
     prepared = batch.passed(items, prepare)
     for item in prepared:
@@ -263,35 +263,35 @@ def _to_names(batch: _Batch, items: Sequence[ToNames]) -> None:
         return
     under_ids = [item for item in prepared if item.path in todo and item.prefix]
     moved = batch.passed_by_prefix(
-        under_ids, lambda prefix, item: _rename(site, prefix, item.path, site.top, item.place)
+        under_ids, lambda prefix, item: _rename(open_dir, prefix, item.path, open_dir.top, item.place)
     )
     for item in under_ids:
         if batch.outcomes[item.path].error is not None:
-            _forget_new(site, item)
+            _forget_new(open_dir, item)
     batch.sync()
     here = [item for item in prepared if item.path in todo and not item.prefix] + moved
-    restored = batch.passed(here, lambda item: _restore(site, item, todo[item.path]))
+    restored = batch.passed(here, lambda item: _restore(open_dir, item, todo[item.path]))
     is_restored = {item.path for item in restored}
     unrestored = [item for item in moved if item.path not in is_restored]
     if unrestored:
         # Under its id again, where it says its topic: undone, not half done.
-        returning = _Batch(site)
+        returning = _Batch(open_dir)
         returning.passed_by_prefix(
-            unrestored, lambda prefix, item: _rename(site, site.top, item.place, prefix, item.path)
+            unrestored, lambda prefix, item: _rename(open_dir, open_dir.top, item.place, prefix, item.path)
         )
         for item in unrestored:
-            _forget_new(site, item)
+            _forget_new(open_dir, item)
     left = [item for item in restored if todo[item.path].has_leftovers]
     if left:
         batch.sync()
-        batch.passed(left, lambda item: _clear(site, item))
+        batch.passed(left, lambda item: _clear(open_dir, item))
     batch.sync()
 
 
-def _prepare(site: Site, item: ToNames) -> _Back | None:
+def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
     """Write the old ``partition.metadata`` beside the new one; ``None`` if there is nothing to do."""
-    path = f"{site.log_dir}/{item.path}"
-    with site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+    path = f"{open_dir.log_dir}/{item.path}"
+    with open_dir.parent_of(item.path) as (parent, name), parent.open(name) as directory:
         names = directory.names()
         has_leftovers = KEPT in names or NEW_METADATA in names
         found = read_metadata(directory)
@@ -313,31 +313,31 @@ def _prepare(site: Site, item: ToNames) -> _Back | None:
             return _Back(None, True, has_leftovers)
         if NEW_METADATA in names:
             directory.unlink(NEW_METADATA)
-        put_new(site, directory, original.data, found.owner or site.owner.for_file(), original.mtime_ns)
+        put_new(open_dir, directory, original.data, found.owner or open_dir.owner.for_file(), original.mtime_ns)
         return _Back(original.data, True, KEPT in names)
 
 
-def _restore(site: Site, item: ToNames, plan: _Back) -> None:
+def _restore(open_dir: OpenLogDir, item: ToNames, plan: _Back) -> None:
     if not plan.is_changed:
         return
-    with site.top.open(item.place) as directory:
+    with open_dir.top.open(item.place) as directory:
         if plan.data is None:
             directory.unlink(METADATA_FILE)
         else:
             replace_metadata(directory, plan.data)
 
 
-def _clear(site: Site, item: ToNames) -> None:
-    with site.top.open(item.place) as directory:
+def _clear(open_dir: OpenLogDir, item: ToNames) -> None:
+    with open_dir.top.open(item.place) as directory:
         clear(directory)
 
 
-def _forget_new(site: Site, item: ToNames) -> None:
-    with suppress(OSError), site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+def _forget_new(open_dir: OpenLogDir, item: ToNames) -> None:
+    with suppress(OSError), open_dir.parent_of(item.path) as (parent, name), parent.open(name) as directory:
         directory.unlink(NEW_METADATA)
 
 
-def remove_empty_prefixes(site: Site) -> tuple[str, ...]:
+def remove_empty_prefixes(open_dir: OpenLogDir) -> tuple[str, ...]:
     """Remove the prefix directories that hold nothing, and make all that was done to the disk durable.
 
     Every lock of the broker is held.
@@ -349,9 +349,11 @@ def remove_empty_prefixes(site: Site) -> tuple[str, ...]:
         ReadOnlyDiskError: a sync failed or the disk is sick.
         OSError: the log dir cannot be listed.
     """
-    with calling(site.top):
-        found = [name for name in site.top.names() if is_prefix(name) and site.top.stat(name).type is Type.DIRECTORY]
-        left = tuple(name for name in found if not _remove_empty(site, name))
-        with syncing(site.top):
-            site.top.sync_disk()
+    with calling(open_dir.top):
+        found = [
+            name for name in open_dir.top.names() if is_prefix(name) and open_dir.top.stat(name).type is Type.DIRECTORY
+        ]
+        left = tuple(name for name in found if not _remove_empty(open_dir, name))
+        with syncing(open_dir.top):
+            open_dir.top.sync_disk()
     return left

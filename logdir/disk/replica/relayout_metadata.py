@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.failure import is_sick, with_reserve
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.partition_metadata import PartitionMetadata
@@ -128,11 +128,13 @@ def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_
     return RelayoutFile(Original(plain(topic_id), found.mtime_ns or 0))
 
 
-def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, data: bytes, *, leftovers: bool) -> None:
+def mark(
+    open_dir: OpenLogDir, directory: Directory, found: Metadata, topic_id: TopicId, data: bytes, *, leftovers: bool
+) -> None:
     """Write the new file beside the old one, and what the old one was if that would be lost. Not durable yet.
 
     Args:
-        site: The log dir.
+        open_dir: The log dir.
         directory: Where.
         found: The old file.
         topic_id: Of the topic.
@@ -147,15 +149,15 @@ def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, d
         raise RefusedError(
             f"{directory.path}/{METADATA_FILE}", expected="a time of change since 1970", found=found.mtime_ns
         )
-    owner = site.owner.for_file()
+    owner = open_dir.owner.for_file()
     if leftovers:
         # The old file is in place: what a run that was cut off wrote beside it says nothing it does not.
         clear(directory)
     try:
         if found.data != plain(topic_id):
             original = None if found.data is None else Original(found.data, found.mtime_ns or 0)
-            _write(site, directory, KEPT, relayout_file.render(RelayoutFile(original)), owner, None)
-        put_new(site, directory, data, found.owner or owner, found.mtime_ns)
+            _write(open_dir, directory, KEPT, relayout_file.render(RelayoutFile(original)), owner, None)
+        put_new(open_dir, directory, data, found.owner or owner, found.mtime_ns)
     except OSError as error:
         if not is_sick(error):
             with suppress(OSError):
@@ -163,9 +165,9 @@ def mark(site: Site, directory: Directory, found: Metadata, topic_id: TopicId, d
         raise
 
 
-def put_new(site: Site, directory: Directory, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
+def put_new(open_dir: OpenLogDir, directory: Directory, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
     """Write a ``partition.metadata`` under its other name, which is free. Not durable yet. Raises ``OSError``."""
-    _write(site, directory, NEW_METADATA, data, owner, mtime_ns)
+    _write(open_dir, directory, NEW_METADATA, data, owner, mtime_ns)
 
 
 def replace_metadata(directory: Directory, data: bytes) -> None:
@@ -190,7 +192,9 @@ def clear(directory: Directory) -> None:
             directory.unlink(name)
 
 
-def _write(site: Site, directory: Directory, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
+def _write(
+    open_dir: OpenLogDir, directory: Directory, name: str, data: bytes, owner: Owner, mtime_ns: int | None
+) -> None:
     def write() -> None:
         try:
             directory.write(name, data, owner, mtime_ns)
@@ -199,4 +203,4 @@ def _write(site: Site, directory: Directory, name: str, data: bytes, owner: Owne
                 directory.unlink(name)
             raise
 
-    with_reserve(site.work, write)
+    with_reserve(open_dir.work, write)

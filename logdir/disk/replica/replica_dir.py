@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import with_reserve
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, MalformedFileError, RefusedError
 from logdir.formats.own import own_json, replica_marker
 from logdir.formats.own.replica_marker import BY_HAND, FILE_NAME, ReplicaMarker
@@ -71,7 +71,7 @@ def read_marker(directory: Directory) -> ReplicaMarker | None:
     return replica_marker.parse(data, path)
 
 
-def require_marker(site: Site, directory: Directory) -> ReplicaMarker:
+def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
     """Return the marker of a directory in a work root, which must be ours in every way.
 
     Raises:
@@ -89,9 +89,9 @@ def require_marker(site: Site, directory: Directory) -> ReplicaMarker:
     if marker.birth_inode != inode:
         raise RefusedError(path, expected=f"a marker of inode {inode}", found=marker.birth_inode, fix="held: foreign")
     for what, ours, said in (
-        ("cluster", site.cluster_id, marker.cluster_id),
-        ("node", site.node_id, marker.node_id),
-        ("directory", site.directory_id, marker.directory_id),
+        ("cluster", open_dir.cluster_id, marker.cluster_id),
+        ("node", open_dir.node_id, marker.node_id),
+        ("directory", open_dir.directory_id, marker.directory_id),
     ):
         # A release before 3.7 gives a log dir no id; it may have got one since.
         if ours != said and not (what == "directory" and said is None):
@@ -99,13 +99,13 @@ def require_marker(site: Site, directory: Directory) -> ReplicaMarker:
     return marker
 
 
-def rename(site: Site, parent: Directory, name: str, to: Directory, new_name: str) -> None:
+def rename(open_dir: OpenLogDir, parent: Directory, name: str, to: Directory, new_name: str) -> None:
     """Rename a partition directory; on a full disk the reserve makes room for its new entry. Not durable yet.
 
     Raises:
         OSError: as the call; nothing was renamed.
     """
-    with_reserve(site.work, lambda: parent.rename(name, to, new_name))
+    with_reserve(open_dir.work, lambda: parent.rename(name, to, new_name))
 
 
 def clear_marker(directory: Directory) -> bool:

@@ -1,4 +1,4 @@
-"""Setting a replica aside, and taking it back.
+"""Staging a replica, and taking it back.
 
 Stage: the marker, a sync, the rename, both parents. The rename is the commit: before it a live directory carries a
 marker that means nothing, after it ``deleting/`` holds a directory that says itself why and until when. In a batch all
@@ -33,7 +33,7 @@ from logdir.disk.replica.replica_dir import (
     require_marker,
     require_plain,
 )
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, LogDirError, RefusedError
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
@@ -49,7 +49,7 @@ _MARKS = frozenset(("", "purging"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageItem:
-    """A live replica to set aside."""
+    """A live replica to staged."""
 
     path: str
     """Relative to the log dir."""
@@ -84,11 +84,11 @@ def batches() -> Batches:
     return Batches(AT_ONCE, _LONGEST_MS)
 
 
-def stage(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
+def stage(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
     """Set replicas aside; every lock of the broker is held.
 
     Args:
-        site: Their log dir.
+        open_dir: Their log dir.
         items: At most what two seconds allow; no path twice.
 
     Returns:
@@ -102,48 +102,48 @@ def stage(site: Site, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
     outcomes: dict[str, Outcome] = {}
     # In a loop of their own, which takes half as long as one with calls of the kernel in between.
     rendered = [replica_marker.render(item.marker) for item in items]
-    with ExitStack() as stack, calling(site.top):
+    with ExitStack() as stack, calling(open_dir.top):
         marked: list[StageItem] = []
         for item, data in zip(items, rendered, strict=True):
             try:
-                _mark(site, item, data)
+                _mark(open_dir, item, data)
                 marked.append(item)
             except (LogDirError, OSError) as error:
-                outcomes[item.path] = _undone(site, item.path, error)
+                outcomes[item.path] = _undone(open_dir, item.path, error)
         if marked:
-            with syncing(site.top):
-                site.top.sync_disk()
+            with syncing(open_dir.top):
+                open_dir.top.sync_disk()
         parents: dict[str, Directory] = {}
         for item in marked:
             prefix, slash, name = item.path.rpartition("/")
             try:
                 if slash and prefix not in parents:
-                    parents[prefix] = stack.enter_context(site.top.open(prefix))
-                parent = parents.setdefault(prefix, site.top)
-                place = _rename_free(site, parent, name, item.marker)
+                    parents[prefix] = stack.enter_context(open_dir.top.open(prefix))
+                parent = parents.setdefault(prefix, open_dir.top)
+                place = _rename_free(open_dir, parent, name, item.marker)
                 outcomes[item.path] = done(item.path, f"deleting/{place}")
             except (LogDirError, OSError) as error:
-                outcomes[item.path] = _undone(site, item.path, error)
-                _unmark(site, item.path)
+                outcomes[item.path] = _undone(open_dir, item.path, error)
+                _unmark(open_dir, item.path)
         if parents:
-            with syncing(site.deleting):
-                site.deleting.sync()
+            with syncing(open_dir.deleting):
+                open_dir.deleting.sync()
             for parent in parents.values():
                 with syncing(parent):
                     parent.sync()
     return tuple(outcomes[item.path] for item in items)
 
 
-def _undone(site: Site, path: str, error: LogDirError | OSError) -> Outcome:
+def _undone(open_dir: OpenLogDir, path: str, error: LogDirError | OSError) -> Outcome:
     if isinstance(error, LogDirError):
         return undone(path, error)
     if is_sick(error):
         raise error
-    return undone(path, as_error(site.path_of(path), error))
+    return undone(path, as_error(open_dir.path_of(path), error))
 
 
-def _mark(site: Site, item: StageItem, data: bytes) -> None:
-    with site.parent_of(item.path) as (parent, name), parent.open(name) as directory:
+def _mark(open_dir: OpenLogDir, item: StageItem, data: bytes) -> None:
+    with open_dir.parent_of(item.path) as (parent, name), parent.open(name) as directory:
         inode = directory.identity().inode
         if inode != item.marker.birth_inode:
             raise RefusedError(
@@ -152,18 +152,18 @@ def _mark(site: Site, item: StageItem, data: bytes) -> None:
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
             clear_marker(directory)
-        _write_marker(site, directory, FILE_NAME, data)
+        _write_marker(open_dir, directory, FILE_NAME, data)
 
 
-def _write_marker(site: Site, directory: Directory, name: str, data: bytes) -> None:
+def _write_marker(open_dir: OpenLogDir, directory: Directory, name: str, data: bytes) -> None:
     def write() -> None:
         try:
-            directory.write(name, data, site.owner.for_file())
+            directory.write(name, data, open_dir.owner.for_file())
         except OSError:
             _forget(directory, name)
             raise
 
-    with_reserve(site.work, write)
+    with_reserve(open_dir.work, write)
 
 
 def _forget(directory: Directory, name: str) -> None:
@@ -175,26 +175,26 @@ def _forget(directory: Directory, name: str) -> None:
             raise
 
 
-def _unmark(site: Site, path: str) -> None:
+def _unmark(open_dir: OpenLogDir, path: str) -> None:
     try:
-        with site.parent_of(path) as (parent, name), parent.open(name) as directory:
+        with open_dir.parent_of(path) as (parent, name), parent.open(name) as directory:
             clear_marker(directory)
     except OSError as error:
         if is_sick(error):
             raise
 
 
-def _rename_free(site: Site, parent: Directory, name: str, marker: ReplicaMarker) -> str:
+def _rename_free(open_dir: OpenLogDir, parent: Directory, name: str, marker: ReplicaMarker) -> str:
     topic = None if marker.topic_id is not None else marker.topic
     parts = WorkDir(marker.topic_id, topic, marker.partition, 1, "")
-    return free_name(site.deleting, parts, lambda to: rename(site, parent, name, site.deleting, to), _MARKS)
+    return free_name(open_dir.deleting, parts, lambda to: rename(open_dir, parent, name, open_dir.deleting, to), _MARKS)
 
 
-def restore(site: Site, item: RestoreItem) -> Outcome:
+def restore(open_dir: OpenLogDir, item: RestoreItem) -> Outcome:
     """Make a staged replica live again; every lock of the broker is held, and that nobody else has its name was seen.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         item: What and where to.
 
     Returns:
@@ -207,18 +207,18 @@ def restore(site: Site, item: RestoreItem) -> Outcome:
     Spec: design §3.3 "Restore", class (a).
     """
     place = f"deleting/{item.name}"
-    with calling(site.top):
+    with calling(open_dir.top):
         try:
-            _restore(site, item)
+            _restore(open_dir, item)
         except (LogDirError, OSError) as error:
-            return _undone(site, place, error)
+            return _undone(open_dir, place, error)
     return done(place, item.path)
 
 
-def _restore(site: Site, item: RestoreItem) -> None:
-    _require_unclaimed(site, item.name)
-    with site.deleting.open(item.name) as directory:
-        marker = require_marker(site, directory)
+def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
+    _require_unclaimed(open_dir, item.name)
+    with open_dir.deleting.open(item.name) as directory:
+        marker = require_marker(open_dir, directory)
         require_staged(marker, directory.path)
         if marker != item.marker:
             raise RefusedError(
@@ -227,62 +227,64 @@ def _restore(site: Site, item: RestoreItem) -> None:
         names = require_plain(directory)
         prefix, slash, name = item.path.rpartition("/")
         if slash:
-            _make_prefix(site, prefix)
-        with site.parent_of(item.path) as (parent, _):
+            _make_prefix(open_dir, prefix)
+        with open_dir.parent_of(item.path) as (parent, _):
             # Before the entries: they would be those of what lives there.
             if is_there(parent, name):
                 raise RefusedError(f"{parent.path}/{name}", expected="nothing of that name", found="something")
-            put_entries(site, item.marker)
+            put_entries(open_dir, item.marker)
             if item.drop_last_indexes:
-                _drop(site, directory, last_indexes(names))
-            rename(site, site.deleting, item.name, parent, name)
+                _drop(open_dir, directory, last_indexes(names))
+            rename(open_dir, open_dir.deleting, item.name, parent, name)
             with syncing(parent):
                 parent.sync()
-            with syncing(site.deleting):
-                site.deleting.sync()
+            with syncing(open_dir.deleting):
+                open_dir.deleting.sync()
         # Under a live name a marker means nothing; a scan removes it if we do not come so far, or if this is lost.
         _forget(directory, NEW_MARKER)
         _forget(directory, FILE_NAME)
 
 
-def _drop(site: Site, directory: Directory, names: Sequence[str]) -> None:
+def _drop(open_dir: OpenLogDir, directory: Directory, names: Sequence[str]) -> None:
     for name in names:
-        with_reserve(site.work, partial(directory.unlink, name))
+        with_reserve(open_dir.work, partial(directory.unlink, name))
     if names:
         with syncing(directory):
             directory.sync()
 
 
-def _require_unclaimed(site: Site, name: str) -> None:
+def _require_unclaimed(open_dir: OpenLogDir, name: str) -> None:
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
-        raise RefusedError(f"{site.deleting.path}/{name}", expected="the name of a staged replica", found="another")
+        raise RefusedError(f"{open_dir.deleting.path}/{name}", expected="the name of a staged replica", found="another")
     claimed = render_work_dir(parts._replace(mark="purging"))
-    if not is_there(site.deleting, name):
-        found = "one being purged" if is_there(site.deleting, claimed) else "none: purged, or restored"
-        raise RefusedError(f"{site.deleting.path}/{name}", expected="a staged replica", found=found, fix="look again")
+    if not is_there(open_dir.deleting, name):
+        found = "one being purged" if is_there(open_dir.deleting, claimed) else "none: purged, or restored"
+        raise RefusedError(
+            f"{open_dir.deleting.path}/{name}", expected="a staged replica", found=found, fix="look again"
+        )
 
 
-def _make_prefix(site: Site, prefix: str) -> None:
+def _make_prefix(open_dir: OpenLogDir, prefix: str) -> None:
     with suppress(FileExistsError):
-        with_reserve(site.work, lambda: site.top.make(prefix, site.owner))
+        with_reserve(open_dir.work, lambda: open_dir.top.make(prefix, open_dir.owner))
     # All of this also where it is there: whoever made it may have been stopped before.
-    with site.top.open(prefix) as made:
+    with open_dir.top.open(prefix) as made:
         owner = made.own_stat().owner
         # As ``make`` leaves it that is cut off; one that anybody else made stays as it is.
-        if owner != site.owner and owner.mode == site.owner.mode & 0o700 and not made.names():
-            site.top.adopt(prefix, site.owner)
+        if owner != open_dir.owner and owner.mode == open_dir.owner.mode & 0o700 and not made.names():
+            open_dir.top.adopt(prefix, open_dir.owner)
         with syncing(made):
             made.sync()
-    with syncing(site.top):
-        site.top.sync()
+    with syncing(open_dir.top):
+        open_dir.top.sync()
 
 
-def hold(site: Site, name: str) -> Outcome:
+def hold(open_dir: OpenLogDir, name: str) -> Outcome:
     """Take the deadline from a staged replica.
 
     Args:
-        site: Its log dir.
+        open_dir: Its log dir.
         name: Under ``deleting/``.
 
     Returns:
@@ -292,23 +294,23 @@ def hold(site: Site, name: str) -> Outcome:
         ReadOnlyDiskError: a sync failed or the disk is sick.
     """
     place = f"deleting/{name}"
-    with calling(site.deleting):
+    with calling(open_dir.deleting):
         try:
-            _require_unclaimed(site, name)
-            with site.deleting.open(name) as directory:
-                marker = require_marker(site, directory)
+            _require_unclaimed(open_dir, name)
+            with open_dir.deleting.open(name) as directory:
+                marker = require_marker(open_dir, directory)
                 if marker.delay_ms is not None:
-                    rewrite_marker(site, directory, replace(marker, delay_ms=None))
+                    rewrite_marker(open_dir, directory, replace(marker, delay_ms=None))
                 else:
                     # Whoever took it may have been killed before that was durable.
                     with syncing(directory):
                         directory.sync()
         except (LogDirError, OSError) as error:
-            return _undone(site, place, error)
+            return _undone(open_dir, place, error)
     return done(place, place)
 
 
-def rewrite_marker(site: Site, directory: Directory, marker: ReplicaMarker) -> None:
+def rewrite_marker(open_dir: OpenLogDir, directory: Directory, marker: ReplicaMarker) -> None:
     """Replace the marker of a directory in a work root, durably.
 
     Raises:
@@ -316,16 +318,16 @@ def rewrite_marker(site: Site, directory: Directory, marker: ReplicaMarker) -> N
         OSError: another error; the marker is as it was.
     """
     _forget(directory, NEW_MARKER)
-    _write_marker(site, directory, NEW_MARKER, replica_marker.render(marker))
+    _write_marker(open_dir, directory, NEW_MARKER, replica_marker.render(marker))
     with syncing(directory):
         directory.sync_file(NEW_MARKER)
-    with_reserve(site.work, lambda: directory.replace(NEW_MARKER, FILE_NAME))
+    with_reserve(open_dir.work, lambda: directory.replace(NEW_MARKER, FILE_NAME))
     with syncing(directory):
         directory.sync()
 
 
 def require_staged(marker: ReplicaMarker, path: str) -> None:
-    """Check that a marker speaks of something set aside.
+    """Check that a marker speaks of something staged.
 
     Raises:
         RefusedError: of something on its way in.

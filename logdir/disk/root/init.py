@@ -22,7 +22,7 @@ from logdir.disk.kernel.failure import calling, is_full, is_sick, read_only, syn
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.kernel.whole_path import not_a_file
 from logdir.disk.root import probe
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import Candidate, InitPlan, opened_parent
 from logdir.disk.root.reserve import RESERVE_BYTES, put_inodes, put_reserve, refill_reserve, spare_names
 from logdir.disk.root.work_root import DIRECTORIES, OWNER_LOCK_TEXT, failed_at, open_log_dir, open_site, open_work_root
@@ -68,16 +68,16 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
         with ExitStack() as stack:
             top = stack.enter_context(open_log_dir(disk, plan.log_dir))
             try:
-                with _told(candidate.path, top):
-                    site = _begin(stack, disk, plan, candidate, top)
+                with _map_os_errors(candidate.path, top):
+                    open_dir = _begin(stack, disk, plan, candidate, top)
             except _UnsuitableError as unsuitable:
                 if number == len(plan.candidates):
                     raise unsuitable.error from unsuitable.__cause__
                 why = f"{unsuitable.error.found}, where {unsuitable.error.expected} is expected"
                 passed.append(candidate._replace(why=why))
                 continue
-            with _told(candidate.path, top):
-                _finish(plan, candidate.kind, site, made_at_ms, reserve_bytes)
+            with _map_os_errors(candidate.path, top):
+                _finish(plan, candidate.kind, open_dir, made_at_ms, reserve_bytes)
             return InitDone(candidate.kind, candidate.path, tuple(passed))
     raise ValueError("a plan has at least one candidate")
 
@@ -91,7 +91,7 @@ class _UnsuitableError(Exception):
 
 
 @contextmanager
-def _told(path: str, top: Directory) -> Iterator[None]:
+def _map_os_errors(path: str, top: Directory) -> Iterator[None]:
     """Say what an error of the kernel means here."""
     try:
         with calling(top):
@@ -113,7 +113,7 @@ def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
     return RefusedError(at, expected="a work root to be made", found=found, fix=fix)
 
 
-def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> Site:
+def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> OpenLogDir:
     """Make the directories and prove that they do."""
     kind, owner = candidate.kind, top.own_stat().owner
     ready = None
@@ -123,11 +123,11 @@ def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, t
         with open_work_root(disk, kind, plan.log_dir, top) as work:
             for name in (DELETING, INCOMING):
                 _ensure_directory(work, name, owner)
-        site = open_site(stack, disk, kind, plan.log_dir, top, plan.belongs)
-        _ensure_directory(site.work, PROBE, owner)
-        with syncing(site.work):
-            site.work.sync()
-        ready = site
+        open_dir = open_site(stack, disk, kind, plan.log_dir, top, plan.belongs)
+        _ensure_directory(open_dir.work, PROBE, owner)
+        with syncing(open_dir.work):
+            open_dir.work.sync()
+        ready = open_dir
         probe.round_trip(kind, ready, unsupported_fs=plan.unsupported_fs)
     except RefusedError as error:
         if not plan.is_whole:
@@ -221,16 +221,16 @@ def _put_owner_lock(work: Directory, owner: Owner) -> None:
         replace_file(work, OWNER_LOCK, OWNER_LOCK_TEXT, before=None, owner=owner, work=work)
 
 
-def _finish(plan: InitPlan, kind: WorkRootKind, site: Site, made_at_ms: int, reserve_bytes: int) -> None:
+def _finish(plan: InitPlan, kind: WorkRootKind, open_dir: OpenLogDir, made_at_ms: int, reserve_bytes: int) -> None:
     """Make the files, the one that says that all is there last."""
-    work, owner = site.work, site.owner.for_file()
+    work, owner = open_dir.work, open_dir.owner.for_file()
     _put_owner_lock(work, owner)
     if plan.is_whole:
         refill_reserve(work, owner, reserve_bytes)
     else:
         put_reserve(work, owner, reserve_bytes)
     if spare_names(reserve_bytes):
-        _ensure_directory(work, SPARE, site.owner)
+        _ensure_directory(work, SPARE, open_dir.owner)
         with syncing(work):
             work.sync()
         put_inodes(work, owner, reserve_bytes)

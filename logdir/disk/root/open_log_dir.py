@@ -16,7 +16,7 @@ from logdir.disk.kernel.calls import Directory, Owner
 
 
 class LogDirTop(Protocol):
-    """What a look at one log dir needs: a ``Site`` has it, and so has a log dir without a work root."""
+    """What a look at one log dir needs: a ``OpenLogDir`` has it, and so has a log dir without a work root."""
 
     @property
     def log_dir(self) -> str:
@@ -35,7 +35,7 @@ class OpenTop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class OpenLogDir:
     """Open directories of one log dir; whoever opened them closes them."""
 
     log_dir: str

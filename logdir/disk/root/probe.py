@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import is_sick, read_only
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, NoWorkRootError, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import PROBE, PROBE_IN_LOG_DIR
@@ -59,13 +59,13 @@ class _Stop(NamedTuple):
         return f"{self.directory.path}/{self.name}"
 
 
-def _stops(kind: WorkRootKind, site: Site) -> tuple[_Stop, ...]:
-    home = _Stop(site.work, PROBE)
-    through_log_dir = () if kind is WorkRootKind.INSIDE else (_Stop(site.top, PROBE_IN_LOG_DIR),)
-    return (home, *through_log_dir, _Stop(site.deleting, PROBE), _Stop(site.incoming, PROBE))
+def _stops(kind: WorkRootKind, open_dir: OpenLogDir) -> tuple[_Stop, ...]:
+    home = _Stop(open_dir.work, PROBE)
+    through_log_dir = () if kind is WorkRootKind.INSIDE else (_Stop(open_dir.top, PROBE_IN_LOG_DIR),)
+    return (home, *through_log_dir, _Stop(open_dir.deleting, PROBE), _Stop(open_dir.incoming, PROBE))
 
 
-def bring_home(kind: WorkRootKind, site: Site) -> bool:
+def bring_home(kind: WorkRootKind, open_dir: OpenLogDir) -> bool:
     """Put the probe back where it lives, if it is anywhere.
 
     Returns:
@@ -74,7 +74,7 @@ def bring_home(kind: WorkRootKind, site: Site) -> bool:
     Raises:
         OSError: it cannot be renamed, or one too many is not empty.
     """
-    home, *away = _stops(kind, site)
+    home, *away = _stops(kind, open_dir)
     is_home = home.holds_probe()
     for stop in away:
         if not stop.holds_probe():
@@ -87,12 +87,12 @@ def bring_home(kind: WorkRootKind, site: Site) -> bool:
     return is_home
 
 
-def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> None:
+def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool = False) -> None:
     """Rename the probe everywhere a replica goes, and back.
 
     Args:
         kind: Of the work root.
-        site: Its directories.
+        open_dir: Its directories.
         unsupported_fs: The operator's word that its file system may be any.
 
     Raises:
@@ -100,12 +100,12 @@ def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) 
         RefusedError: a directory folds case; the probe was brought home.
         NoWorkRootError: there is no probe.
     """
-    if not bring_home(kind, site):
-        path = f"{site.work.path}/{PROBE}"
+    if not bring_home(kind, open_dir):
+        path = f"{open_dir.work.path}/{PROBE}"
         raise NoWorkRootError(
             path, expected="the directory to be renamed as a proof", found="none", fix="logdirctl init"
         )
-    stops = _stops(kind, site)
+    stops = _stops(kind, open_dir)
     for here, there in pairwise((*stops, stops[0])):
         try:
             here.send(there)
@@ -125,18 +125,18 @@ def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) 
             )
 
 
-def refusal(site: Site, error: OSError) -> DiskError:
+def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
     """Say why a proof failed, and what may be done."""
-    path = str(error.filename or site.work.path)
+    path = str(error.filename or open_dir.work.path)
     if error.errno in _RIGHTS and error.errno != errno.EROFS:
         return RefusedError(path, expected="the right to rename", found=error.strerror, fix="run as the owner of both")
     if is_sick(error):
-        return read_only(site.work, error, "a disk that can be written")
+        return read_only(open_dir.work, error, "a disk that can be written")
     if error.errno in _CROSSING:
         return RefusedError(
             path,
             expected="log dir and work root on one mount, in one subvolume or quota tree",
-            found=f"{error.strerror}: {_mounts(site)}",
+            found=f"{error.strerror}: {_mounts(open_dir)}",
             fix="mount both through one mount point (systemd: one ReadWritePaths above both), or work.root: in-place",
         )
     if error.errno in _NO_FLAGS:
@@ -149,19 +149,19 @@ def refusal(site: Site, error: OSError) -> DiskError:
     return RefusedError(path, expected="a rename there and back", found=error.strerror or error)
 
 
-def _mounts(site: Site) -> str:
-    log_dir, work = site.top.identity(), site.work.identity()
+def _mounts(open_dir: OpenLogDir) -> str:
+    log_dir, work = open_dir.top.identity(), open_dir.work.identity()
     if log_dir.mount_id != work.mount_id:
         return f"mounts {log_dir.mount_id} and {work.mount_id} of mountinfo"
     return f"devices {log_dir.device} and {work.device}" if log_dir.device != work.device else "one mount"
 
 
-def prove(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> None:
+def prove(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool = False) -> None:
     """Rename the probe everywhere a replica goes, and back.
 
     Args:
         kind: Of the work root.
-        site: Its directories.
+        open_dir: Its directories.
         unsupported_fs: As for ``round_trip``.
 
     Raises:
@@ -170,6 +170,6 @@ def prove(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) -> No
         NoWorkRootError: there is no probe.
     """
     try:
-        round_trip(kind, site, unsupported_fs=unsupported_fs)
+        round_trip(kind, open_dir, unsupported_fs=unsupported_fs)
     except OSError as error:
-        raise refusal(site, error) from error
+        raise refusal(open_dir, error) from error

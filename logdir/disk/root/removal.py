@@ -38,7 +38,7 @@ from logdir.observe.classify import (
     classify,
 )
 
-_WITHOUT_WORTH = ("heartbeat.json", "brake.json", "controller.json", "suspect.json", RESERVE, OWNER_LOCK)
+_WITHOUT_WORTH = ("heartbeat.json", "staging-limit.json", "controller.json", "quarantine.json", RESERVE, OWNER_LOCK)
 """Files that mean nothing without the root. Any other says something is going on, or is somebody else's."""
 _FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))
 
@@ -61,7 +61,7 @@ def remove_root(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
         FormatError: as ``locate``.
     """
     log_dir = normal(log_dir)
-    with open_log_dir(disk, log_dir) as top, _told(top):
+    with open_log_dir(disk, log_dir) as top, _map_os_errors(top):
         kinds = _removable(disk, log_dir, top)
         for kind in kinds:
             _remove(disk, kind, log_dir, top)
@@ -71,7 +71,7 @@ def remove_root(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
 def require_removable(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
     """Return the work roots of a log dir, if all of them can be taken away: as ``remove_root``. Reads only."""
     log_dir = normal(log_dir)
-    with open_log_dir(disk, log_dir) as top, _told(top):
+    with open_log_dir(disk, log_dir) as top, _map_os_errors(top):
         return _removable(disk, log_dir, top)
 
 
@@ -82,7 +82,7 @@ def require_rights(disk: Disk, log_dir: str) -> None:
         LogDirError: as ``remove_root``, but for what a work root holds.
     """
     log_dir = normal(log_dir)
-    with open_log_dir(disk, log_dir) as top, _told(top):
+    with open_log_dir(disk, log_dir) as top, _map_os_errors(top):
         for kind in _kinds(disk, log_dir, top):
             _require_rights(disk, kind, log_dir, top)
 
@@ -116,7 +116,7 @@ def _require_rights(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory
 
 
 @contextmanager
-def _told(top: Directory) -> Iterator[None]:
+def _map_os_errors(top: Directory) -> Iterator[None]:
     try:
         with calling(top):
             yield

@@ -1,4 +1,4 @@
-"""The work root of one log dir of a broker, opened for a command, also behind a bar; reads only.
+"""The work root of one log dir of a broker, opened for a command, also behind a start block; reads only.
 
 Not here: all of them together, and their locks (``service.broker``).
 
@@ -18,33 +18,33 @@ from logdir.formats.own import start_block_file, work_root_file
 from logdir.observe.classify import META_PROPERTIES
 
 
-def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
-    """Open the work root of a log dir, also of one that is barred; reads only.
+def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = True) -> WorkRoot:
+    """Open the work root of a log dir, also of one that is blocked; reads only.
 
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
-        is_bar_allowed: Also while a change of layout is under way.
+        is_start_block_allowed: Also while a change of layout is under way.
 
     Returns:
         The open root; the caller closes it.
 
     Raises:
         RefusedError: a change of layout is under way.
-        LogDirError: as ``open_root`` and ``bar.true_properties``.
+        LogDirError: as ``open_root`` and ``start_block.true_properties``.
         OSError: a part of it cannot be opened.
     """
     with ExitStack() as stack:
         top = stack.enter_context(open_log_dir(disk, log_dir))
         data = start_block.true_properties(top)
         path = f"{log_dir}/{META_PROPERTIES}"
-        if data is None or not start_block_file.is_barred(top.read(META_PROPERTIES, 1 << 20), path):
+        if data is None or not start_block_file.is_blocked(top.read(META_PROPERTIES, 1 << 20), path):
             return open_root(disk, log_dir)
-        if not is_bar_allowed:
+        if not is_start_block_allowed:
             raise RefusedError(
                 log_dir,
-                expected="log dirs that are not barred",
-                found="a bar: a change of layout is under way",
+                expected="log dirs that are not blocked",
+                found="a start block: a change of layout is under way",
                 fix="logdirctl layout status",
             )
         belongs = work_root_file.belonging(meta_properties.parse(data, path))
@@ -52,6 +52,8 @@ def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> 
         if located.found is None or located.file is None:
             raise NoWorkRootError(log_dir, expected="a work root", found="none", fix="is the right disk mounted?")
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
-        site = open_site(stack, disk, located.found, log_dir, top, belongs)
+        open_dir = open_site(stack, disk, located.found, log_dir, top, belongs)
         word = located.file.unsupported_fs
-        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)
+        return WorkRoot(
+            kind=located.found, open_dir=open_dir, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word
+        )

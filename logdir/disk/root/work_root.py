@@ -20,7 +20,7 @@ from logdir.disk.kernel.failure import calling, is_denied, no_permission
 from logdir.disk.kernel.small_file import TEMPORARY, read_file
 from logdir.disk.record.start_block import true_properties
 from logdir.disk.root import probe
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import (
     ANOTHERS_DISK,
     ForeignLogDirError,
@@ -138,7 +138,7 @@ def read_belonging(top: Directory) -> Belonging:
         OSError: it cannot be read.
     """
     path = f"{top.path}/{META_PROPERTIES}"
-    # A barred log dir is still whose it was (attacks A37).
+    # A blocked log dir is still whose it was (attacks A37).
     data = true_properties(top)
     belongs = None if data is None else work_root_file.belonging(meta_properties.parse(data, path))
     if belongs is None or (belongs.cluster_id is None and belongs.node_id is None):
@@ -214,12 +214,12 @@ def _is_started(root: Directory, kind: WorkRootKind) -> bool:
     names = set(root.names())
     if kind is WorkRootKind.INSIDE:
         return not names.isdisjoint(_STARTED)
-    strangers = sorted(names - KNOWN_FILES - _STARTED)
-    if strangers:
+    unexpected_entries = sorted(names - KNOWN_FILES - _STARTED)
+    if unexpected_entries:
         raise WorkRootConflictError(
             root.path,
             expected="a work root or nothing",
-            found=f"a directory that holds {strangers[0]}",
+            found=f"a directory that holds {unexpected_entries[0]}",
             fix="move it away",
         )
     return True
@@ -230,7 +230,7 @@ class WorkRoot:
     """A work root opened for work. Closing it closes all its directories."""
 
     kind: WorkRootKind
-    site: Site
+    open_dir: OpenLogDir
     belongs: Belonging
     """As ``meta.properties`` says now."""
     opened: ExitStack
@@ -257,7 +257,7 @@ class WorkRoot:
             ReadOnlyDiskError: the disk takes no changes.
             NoWorkRootError: there is no probe.
         """
-        probe.prove(self.kind, self.site, unsupported_fs=self.unsupported_fs)
+        probe.prove(self.kind, self.open_dir, unsupported_fs=self.unsupported_fs)
 
     def require_same(self, disk: Disk) -> None:
         """Return if all paths still lead to the directories that are open; to be asked before each batch.
@@ -266,22 +266,22 @@ class WorkRoot:
             LogDirReplacedError: something was mounted, unmounted or renamed: the worker must end.
             ReadOnlyDiskError: the disk is sick.
         """
-        site = self.site
+        open_dir = self.open_dir
         with ExitStack() as stack:
             try:
-                with calling(site.top):
-                    top = stack.enter_context(disk.open_top(site.log_dir))
-                    work = stack.enter_context(open_work_root(disk, self.kind, site.log_dir, top))
-                    pairs = [(site.top, top), (site.work, work)]
+                with calling(open_dir.top):
+                    top = stack.enter_context(disk.open_top(open_dir.log_dir))
+                    work = stack.enter_context(open_work_root(disk, self.kind, open_dir.log_dir, top))
+                    pairs = [(open_dir.top, top), (open_dir.work, work)]
                     pairs += [(d, stack.enter_context(work.open(n))) for d, n in self._below()]
             except OSError as error:
-                raise _replaced(failed_at(site.work.path, error), error.strerror or str(error)) from error
+                raise _replaced(failed_at(open_dir.work.path, error), error.strerror or str(error)) from error
             for held, now in pairs:
                 if held.identity() != now.identity():
                     raise _replaced(now.path, f"{now.identity()}, not {held.identity()}")
 
     def _below(self) -> tuple[tuple[Directory, str], ...]:
-        return ((self.site.deleting, DELETING), (self.site.incoming, INCOMING))
+        return ((self.open_dir.deleting, DELETING), (self.open_dir.incoming, INCOMING))
 
 
 def _replaced(path: str, found: str) -> LogDirReplacedError:
@@ -324,14 +324,16 @@ def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_i
                 log_dir, expected="a work root", found=found, fix="is the right disk mounted? then logdirctl init"
             )
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
-        site = open_site(stack, disk, located.found, log_dir, top, belongs)
+        open_dir = open_site(stack, disk, located.found, log_dir, top, belongs)
         word = located.file.unsupported_fs
-        return WorkRoot(kind=located.found, site=site, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word)
+        return WorkRoot(
+            kind=located.found, open_dir=open_dir, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word
+        )
 
 
 def open_site(
     stack: ExitStack, disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory, belongs: Belonging
-) -> Site:
+) -> OpenLogDir:
     """Open the directories of a work root, to be closed by ``stack``.
 
     Raises:
@@ -349,7 +351,7 @@ def open_site(
             found="one of them missing",
             fix="logdirctl init",
         ) from error
-    return Site(
+    return OpenLogDir(
         log_dir=log_dir,
         top=top,
         work=work,

@@ -27,7 +27,7 @@ BROKER_KEY = "broker.id"
 NODE_KEY = "node.id"
 DIRECTORY_KEY = "directory.id"
 START_BLOCK_NODE_ID = 2**31 - 1
-"""Of no broker: what stands in the file while ``bar.json`` beside it keeps the true one (``bar_file``)."""
+"""Of no broker: what stands in the file while ``start-block.json`` beside it keeps the true one (``bar_file``)."""
 
 # Java's String.trim(): everything up to the blank, control characters included.
 _TRIMMED = "".join(map(chr, range(0x21)))

@@ -2,7 +2,7 @@
 
 It decides nothing but refusals: where a replica lies is said by its name. Losing it makes us hold and ask.
 
-Not here: what may follow what (``decide.relayout``).
+Not here: what may follow what (``decide.layout.relayout``).
 
 Spec: design §2 law 2, §3.1; attacks A21.
 """
@@ -42,7 +42,7 @@ class LayoutFile(NamedTuple):
     """Of the plan document's footer."""
     cluster_id: str | None
     node_id: int | None
-    """The true one, also while the broker is barred."""
+    """The true one, also while the broker is blocked."""
     for_broker: str | None = None
     """The broker that reads topic-id directories, in the operator's words; only from ``finalizing`` on."""
 

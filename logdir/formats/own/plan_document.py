@@ -3,7 +3,7 @@
 Header, one line per step, footer with their number and the digest of all lines before it. Nothing of a document that is
 cut off, altered or newer than we know is used. Keys we do not know are passed over.
 
-Not here: writing one (``migrate.plan.documents``), whether a step still fits what is there (``decide.relayout``).
+Not here: writing one (``migrate.plan.documents``), whether a step still fits (``decide.layout.relayout``).
 
 Spec: design §7.1 (digest), §7.7 (``brokers/``).
 """

@@ -1,10 +1,10 @@
-"""``suspect.json``: disks on which a sync failed in this boot, told by the work roots of the others.
+"""``quarantine.json``: disks on which a sync failed in this boot, told by the work roots of the others.
 
 After a failed sync the kernel calls the pages clean: what a process reads there until the next boot need not be what
 the disk holds. So nothing is decided or written on such a disk before that. The disk itself cannot be trusted to keep
 the word; every other work root of the broker does. The file only ever makes us refuse.
 
-Not here: writing it, and whom it means (``disk.suspect``).
+Not here: writing it, and whom it means (``disk.record.quarantine``).
 
 Spec: design §2 law 2, §3.4; reliability §4.3.
 """
@@ -17,15 +17,15 @@ from typing import NamedTuple
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
 
-FILE_NAME = "suspect.json"
+FILE_NAME = "quarantine.json"
 VERSION = 1
 MAX_BYTES = 64 << 10
-_KIND = "suspect"
+_KIND = "quarantine"
 _MAX_DISKS = 100
 _MAX_FOUND = 200
 
 
-class Suspect(NamedTuple):
+class QuarantinedDisk(NamedTuple):
     """One log dir whose disk failed a sync."""
 
     log_dir: str
@@ -37,15 +37,15 @@ class Suspect(NamedTuple):
     """Wall clock, for people."""
 
 
-class SuspectFile(NamedTuple):
+class QuarantineFile(NamedTuple):
     """What the file says."""
 
     boot_id: str
     """In which boot; in another it says nothing."""
-    disks: tuple[Suspect, ...]
+    disks: tuple[QuarantinedDisk, ...]
 
 
-def render(value: SuspectFile) -> bytes:
+def render(value: QuarantineFile) -> bytes:
     """Return the file.
 
     Raises:
@@ -57,7 +57,7 @@ def render(value: SuspectFile) -> bytes:
     return own_json.render(_KIND, VERSION, {"boot_id": value.boot_id, "disks": disks})
 
 
-def parse(data: bytes, path: str = "") -> SuspectFile:
+def parse(data: bytes, path: str = "") -> QuarantineFile:
     """Read the file.
 
     Args:
@@ -79,11 +79,11 @@ def parse(data: bytes, path: str = "") -> SuspectFile:
     for number, item in enumerate(listed):
         one = own_json.Values(item, path, f"disks[{number}].")
         disks.append(
-            Suspect(
+            QuarantinedDisk(
                 log_dir=one.text("log_dir"),
                 directory_id=one.text_or_none("directory_id"),
                 found=one.text("found"),
                 at_ms=one.number("at_ms"),
             )
         )
-    return SuspectFile(values.text("boot_id"), tuple(disks))
+    return QuarantineFile(values.text("boot_id"), tuple(disks))

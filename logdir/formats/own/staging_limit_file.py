@@ -1,9 +1,9 @@
-"""``brake.json``: how much was set aside in the last 24 hours.
+"""``staging-limit.json``: how much was staged in the last 24 hours.
 
 Synced in every work root before the staging it counts, so that after any crash it says too much rather than too little.
 Missing or unreadable in one of them, it makes us hold until an operator confirms.
 
-Not here: how much is too much (``decide.brake``), writing it (``disk.brake``).
+Not here: how much is too much (``decide.staging_limit``), writing it (``disk.record.staging_limit``).
 
 Spec: design §2 laws 1, 2, §3.3; attacks A38.
 """
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
 
-FILE_NAME = "brake.json"
+FILE_NAME = "staging-limit.json"
 VERSION = 1
 MAX_COUNTS = 1000
-"""Whoever writes more puts the oldest of them together (``decide.brake``)."""
+"""Whoever writes more puts the oldest of them together (``decide.staging_limit``)."""
 MAX_BYTES = 64 << 10
 """Room for so many; a file that is larger is not read."""
-_KIND = "brake"
+_KIND = "staging_limit"
 _KEY = "staged"
 
 
@@ -57,7 +57,7 @@ def parse(data: bytes, path: str = "") -> tuple[Count, ...]:
         path: Where it lies, for the error.
 
     Returns:
-        The counts in the order of the file; empty if nothing was set aside.
+        The counts in the order of the file; empty if nothing was staged.
 
     Raises:
         MalformedFileError: torn, altered, too large, or not what it must hold.

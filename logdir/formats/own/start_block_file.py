@@ -1,13 +1,13 @@
-r"""``bar.json`` at the top of a log dir: the true ``meta.properties`` while the one in place keeps every broker out.
+r"""``start-block.json`` at the top of a log dir: the true ``meta.properties`` while a false one keeps brokers out.
 
-A barred ``meta.properties`` differs from the true one in the node id alone: comments, unknown keys and the order of
+A blocked ``meta.properties`` differs from the true one in the node id alone: comments, unknown keys and the order of
 lines stay.
 
-Not here: setting and lifting the bar (``disk.bar``).
+Not here: setting and lifting the start block (``disk.record.start_block``).
 
 Spec: design §8; attacks A37; law 9.
 
->>> barred(b"#\nversion=1\nnode.id=3\ncluster.id=x\n")
+>>> blocked(b"#\nversion=1\nnode.id=3\ncluster.id=x\n")
 b'#\nversion=1\nnode.id=2147483647\ncluster.id=x\n'
 """
 
@@ -22,13 +22,13 @@ from logdir.formats.kafka import meta_properties
 from logdir.formats.own import own_json
 from logdir.formats.own.relayout_file import unpacked
 
-FILE_NAME = "bar.json"
+FILE_NAME = "start-block.json"
 VERSION = 1
 FALSE_NODE_ID = meta_properties.START_BLOCK_NODE_ID
 """No broker has it: one that reads it stops at its first step, without side effects."""
 
 
-class BarFile(NamedTuple):
+class StartBlockFile(NamedTuple):
     """What the file says."""
 
     original: bytes
@@ -39,7 +39,7 @@ class BarFile(NamedTuple):
     """The true one: for people."""
 
 
-def render(value: BarFile) -> bytes:
+def render(value: StartBlockFile) -> bytes:
     """Return the file.
 
     Raises:
@@ -48,7 +48,7 @@ def render(value: BarFile) -> bytes:
     if value.mtime_ns < 0:
         raise ValueError("a time before 1970")
     return own_json.render(
-        "bar",
+        "start_block",
         VERSION,
         {
             "meta_properties": base64.b64encode(value.original).decode("ascii"),
@@ -58,7 +58,7 @@ def render(value: BarFile) -> bytes:
     )
 
 
-def parse(data: bytes, path: str = "") -> BarFile:
+def parse(data: bytes, path: str = "") -> StartBlockFile:
     """Read the file.
 
     Args:
@@ -69,12 +69,12 @@ def parse(data: bytes, path: str = "") -> BarFile:
         MalformedFileError: torn, altered, or not what it holds.
         UnsupportedVersionError: of another version.
     """
-    values = own_json.parse(data, path, "bar", VERSION)
+    values = own_json.parse(data, path, "start_block", VERSION)
     original = unpacked(values.text("meta_properties"), path, "meta_properties")
-    return BarFile(original, values.number("mtime_ns"), values.number_or_none("node_id"))
+    return StartBlockFile(original, values.number("mtime_ns"), values.number_or_none("node_id"))
 
 
-def is_barred(data: bytes, path: str = "") -> bool:
+def is_blocked(data: bytes, path: str = "") -> bool:
     """Whether a ``meta.properties`` carries the false node id.
 
     Raises:
@@ -83,7 +83,7 @@ def is_barred(data: bytes, path: str = "") -> bool:
     return meta_properties.parse(data, path).node_id == FALSE_NODE_ID
 
 
-def barred(data: bytes, path: str = "") -> bytes:
+def blocked(data: bytes, path: str = "") -> bytes:
     """Return a ``meta.properties`` with the false node id; all else is as it was.
 
     Args:

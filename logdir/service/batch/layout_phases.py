@@ -19,7 +19,17 @@ from functools import partial
 from itertools import islice
 from typing import Final, assert_never
 
-from logdir.decide.layout.action import Action, Bar, Decision, Forget, Say, Seen, TakeToIds, TakeToNames, Unbar
+from logdir.decide.layout.action import (
+    Action,
+    Decision,
+    LayoutView,
+    LiftStartBlock,
+    MoveToTopicIds,
+    MoveToTopicNames,
+    RemoveLayoutFile,
+    SetLayoutState,
+    SetStartBlock,
+)
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.record import layout, start_block
@@ -28,7 +38,7 @@ from logdir.disk.replica.batches import Batches
 from logdir.disk.replica.layout_view import look
 from logdir.disk.replica.outcome import Outcome, Result, undone
 from logdir.disk.replica.relayout import to_ids, to_names
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LockHeldError, LogDirError, LogDirReplacedError, RefusedError
 from logdir.formats.own.layout_file import LayoutState
 from logdir.service.report.reporter import SILENT, Reporter
@@ -61,25 +71,25 @@ class LayoutReport:
         return (*self.decision.refused, *(o.error for _, o in self.outcomes if o.error is not None))
 
 
-def look_all(sites: Sequence[Site], run_at: RunAt = run_here) -> tuple[Seen, ...]:
+def look_all(open_dirs: Sequence[OpenLogDir], run_at: RunAt = run_here) -> tuple[LayoutView, ...]:
     """Return what lies in every log dir.
 
     Args:
-        sites: All log dirs of the broker.
+        open_dirs: All log dirs of the broker.
         run_at: Makes the calls.
 
     Raises:
         LogDirError: one cannot be looked at.
     """
     seen = []
-    for site in sites:
-        with map_os_errors(site):
-            seen.append(run_at(look, site))
+    for open_dir in open_dirs:
+        with map_os_errors(open_dir):
+            seen.append(run_at(look, open_dir))
     return tuple(seen)
 
 
 def carry_out(
-    sites: Sequence[Site],
+    open_dirs: Sequence[OpenLogDir],
     decision: Decision,
     hold: Hold,
     *,
@@ -90,7 +100,7 @@ def carry_out(
     """Carry out a decision, or go on with one that was cut off.
 
     Args:
-        sites: All log dirs of the broker.
+        open_dirs: All log dirs of the broker.
         decision: Of ``logdir.decide.layout.relayout``, from a look at these log dirs.
         hold: Holds every lock of the broker.
         reporter: For progress.
@@ -107,7 +117,7 @@ def carry_out(
     """
     report = LayoutReport(decision=decision)
     work = _Work(
-        sites={site.log_dir: site for site in sites},
+        open_dirs={open_dir.log_dir: open_dir for open_dir in open_dirs},
         hold=hold,
         batches=Batches(batch, _LONGEST_MS),
         reporter=reporter,
@@ -123,14 +133,14 @@ def carry_out(
 
 
 def _items(action: Action) -> Sequence[object]:
-    return action.items if isinstance(action, TakeToIds | TakeToNames) else ()
+    return action.items if isinstance(action, MoveToTopicIds | MoveToTopicNames) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
     """Where one decision stands."""
 
-    sites: Mapping[str, Site]
+    open_dirs: Mapping[str, OpenLogDir]
     hold: Hold
     batches: Batches
     reporter: Reporter
@@ -140,9 +150,11 @@ class _Work:
     def run(self) -> None:
         """Do phase after phase; the first in which something fails is the last."""
         decision = self.report.decision
-        is_finalized = any(isinstance(action, Say) and action.state is LayoutState.FINAL for action in decision.actions)
+        is_finalized = any(
+            isinstance(action, SetLayoutState) and action.state is LayoutState.FINAL for action in decision.actions
+        )
         for phase in decision.phases:
-            if is_finalized and any(isinstance(action, Unbar) for action in phase):
+            if is_finalized and any(isinstance(action, LiftStartBlock) for action in phase):
                 # "finalizing", found on a disk as a killed process left it, is durable everywhere before the start
                 # block is lifted, and so before the first "final".
                 self._sync_all()
@@ -156,9 +168,9 @@ class _Work:
         self.report.is_finished = not decision.is_blocked
 
     def _sync_all(self) -> None:
-        for site in self.sites.values():
+        for open_dir in self.open_dirs.values():
             with self.hold():
-                layout.sync(site)
+                layout.sync(open_dir)
 
     def _try(self, action: Action) -> bool:
         """Do one action; return whether it went well."""
@@ -167,57 +179,63 @@ class _Work:
         except (LockHeldError, LogDirReplacedError):
             raise  # a broker, or another disk: nothing more may be changed anywhere
         except LogDirError as error:
-            self.report.failed[error.path if isinstance(action, Bar | Unbar) else action.log_dir] = error
+            self.report.failed[error.path if isinstance(action, SetStartBlock | LiftStartBlock) else action.log_dir] = (
+                error
+            )
             return False
 
     def _do(self, action: Action) -> bool:
         match action:
-            case Bar():
+            case SetStartBlock():
                 with self.hold():
-                    start_block.bar(tuple(self.sites.values()))
-            case Unbar():
+                    start_block.set_block(tuple(self.open_dirs.values()))
+            case LiftStartBlock():
                 with self.hold():
-                    start_block.unbar(tuple(self.sites.values()))
-            case Say() | TakeToIds() | TakeToNames() | Forget():
+                    start_block.lift_block(tuple(self.open_dirs.values()))
+            case SetLayoutState() | MoveToTopicIds() | MoveToTopicNames() | RemoveLayoutFile():
                 if action.log_dir in self.report.failed:
                     return False
-                site = self.sites[action.log_dir]
-                with map_os_errors(site):
-                    return self._do_here(site, action)
+                open_dir = self.open_dirs[action.log_dir]
+                with map_os_errors(open_dir):
+                    return self._do_here(open_dir, action)
             case never:
                 assert_never(never)
         return True
 
-    def _do_here(self, site: Site, action: Say | TakeToIds | TakeToNames | Forget) -> bool:
+    def _do_here(
+        self, open_dir: OpenLogDir, action: SetLayoutState | MoveToTopicIds | MoveToTopicNames | RemoveLayoutFile
+    ) -> bool:
         match action:
-            case Say():
+            case SetLayoutState():
                 with self.hold():
-                    layout.write_state(site, action.state, self.report.decision.plan_sha256, action.for_broker)
-            case TakeToIds():
+                    layout.write_state(open_dir, action.state, self.report.decision.plan_sha256, action.for_broker)
+            case MoveToTopicIds():
                 items = {item.path: item for item in action.items}
-                self._move(site, items, lambda paths: self.run_at(to_ids, site, [items[path] for path in paths]))
-            case TakeToNames():
+                self._move(
+                    open_dir, items, lambda paths: self.run_at(to_ids, open_dir, [items[path] for path in paths])
+                )
+            case MoveToTopicNames():
                 back = {item.path: item for item in action.items}
                 is_well = self._move(
-                    site, back, lambda paths: self.run_at(to_names, site, [back[path] for path in paths])
+                    open_dir, back, lambda paths: self.run_at(to_names, open_dir, [back[path] for path in paths])
                 )
                 with self.hold():
-                    layout.require_no_prefixes(site)
+                    layout.require_no_prefixes(open_dir)
                 return is_well
-            case Forget():
+            case RemoveLayoutFile():
                 with self.hold():
-                    layout.remove_state(site)
+                    layout.remove_state(open_dir)
             case never:
                 assert_never(never)
         return True
 
     def _move(
-        self, site: Site, items: Mapping[str, object], move: Callable[[Sequence[str]], tuple[Outcome, ...]]
+        self, open_dir: OpenLogDir, items: Mapping[str, object], move: Callable[[Sequence[str]], tuple[Outcome, ...]]
     ) -> bool:
         """Move replicas of one log dir in batches; return whether all are where they belong.
 
         Args:
-            site: The log dir.
+            open_dir: The log dir.
             items: By path relative to it.
             move: Looks at each again, and moves it; returns one outcome per path.
         """
@@ -231,14 +249,14 @@ class _Work:
             return (partial(step, paths) for paths in islice(self.batches.of(tuple(left)), 1))
 
         def report(outcomes: Sequence[Outcome]) -> None:
-            self.report.outcomes += [(site.log_dir, outcome) for outcome in outcomes]
+            self.report.outcomes += [(open_dir.log_dir, outcome) for outcome in outcomes]
             self.reporter.advance(len(outcomes))
 
         batch_loop.run(
             items,
             hold=self.hold,
             decide=lambda left: Turn(steps=partial(steps, left)),
-            undecided=lambda path: undone(path, RefusedError.of(nothing_decided(site.path_of(path)))),
+            undecided=lambda path: undone(path, RefusedError.of(nothing_decided(open_dir.path_of(path)))),
             report=report,
         )
         return all(outcome.result is Result.DONE for _, outcome in self.report.outcomes[first:])

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice, takewhile
 
-from logdir.decide.staged.purge import Purge, room_of
+from logdir.decide.staged.purge import Purge, claim_limit_of
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.replica.outcome import Outcome, undone
@@ -58,7 +58,7 @@ def purge_all(
     Raises:
         RefusedError: the broker's configuration changed meanwhile; what was done by then is done.
     """
-    room = room_of(*rates)
+    room = claim_limit_of(*rates)
     actions = {(action.log_dir, action.name): action for _, action in planned}
     became: dict[_Place, Outcome] = {}
     problems: list[Problem] = []
@@ -135,8 +135,8 @@ def _batch(
     claimed = tuple(action.name for action in left if action.marker is None)
     markers = {action.name: action.marker for action in left if action.marker is not None}
     try:
-        (root,) = (one for one in broker.roots if one.site.log_dir == log_dir)
-        with sick_disks(problems, sick, root.site):
+        (root,) = (one for one in broker.roots if one.open_dir.log_dir == log_dir)
+        with sick_disks(problems, sick, root.open_dir):
             root.require_same(broker.disk_of(log_dir))
             purged = broker.ports.port(log_dir).run_at(purge, PurgeBatch(claimed, markers, *rates))
             outcomes |= purged.outcomes

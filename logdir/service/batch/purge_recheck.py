@@ -1,4 +1,4 @@
-"""The look before a purge: what the cluster says now of what was set aside because it said so.
+"""The look before a purge: what the cluster says now of what was staged because it said so.
 
 The source is the broker's own metadata log where it has one, or what ``--from`` names. It is read when the command
 begins, and once more, with what lies on the disks, before whatever goes later than some seconds after that.
@@ -15,17 +15,17 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from logdir.clock import boottime_ms
-from logdir.decide.image.assignment import ClusterState
 from logdir.decide.image.position import highest
+from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.image.trust import ANY_AGE_MS, check_image
 from logdir.decide.refusal import at
 from logdir.decide.staged.purge import Purge
-from logdir.decide.staged.purge_recheck import SecondLook, against_purge
+from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import controller
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.own.controller_file import ControllerFile
-from logdir.observe.facts import Known, LogDirFacts
+from logdir.observe.facts import LogDirFacts, ReplicaIndex
 from logdir.service.cluster.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
 from logdir.service.cluster.image_source import Desired, against_blank
 from logdir.service.cluster.own_log import METADATA_DIR, own_log
@@ -42,7 +42,7 @@ _FRESH_MS = 10 * 1000
 class Looked(NamedTuple):
     """What was read of the cluster."""
 
-    look: SecondLook
+    look: PurgeRecheck
     problem: Problem | None = None
     """Why there is no image, where there should be one."""
     has_source: bool = True
@@ -61,7 +61,7 @@ class PurgeOverrides(NamedTuple):
 NO_OVERRIDES: Final = PurgeOverrides()
 
 
-class Looking:
+class Rechecking:
     """What is known now; looks again when that is some seconds old."""
 
     def __init__(
@@ -101,10 +101,10 @@ class Looking:
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
 
     def _read(self) -> None:
-        self._known = Known(self.facts)
-        self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.set_aside}
-        used = highest(self._broker.on_all(controller.read_records))
-        looked = recheck(self._source, self._broker.ports, self.facts, used, overrides=self._overrides)
+        self._known = ReplicaIndex(self.facts)
+        self._items = {(one.log_dir, item.name): item for one in self.facts for item in one.staged}
+        last_applied = highest(self._broker.on_all(controller.read_records))
+        looked = recheck(self._source, self._broker.ports, self.facts, last_applied, overrides=self._overrides)
         self.look, self.problem, self._has_source = looked.look, looked.problem, looked.has_source
         self._at_ms = boottime_ms()
 
@@ -113,7 +113,7 @@ def recheck(
     source: SourceRequest,
     ports: BrokerPorts,
     facts: tuple[LogDirFacts, ...],
-    used: ControllerFile | None,
+    last_applied: ControllerFile | None,
     *,
     overrides: PurgeOverrides = NO_OVERRIDES,
     is_past_needed: bool = False,
@@ -127,7 +127,7 @@ def recheck(
             source,
             ports.named,
             facts,
-            used,
+            last_applied,
             is_broker_running=running,
             overrides=overrides,
             is_past_needed=is_past_needed,
@@ -136,14 +136,16 @@ def recheck(
         if parse_uri(source.uri) != OWN_LOG:
             raise
         problem = error.problem()
-        return Looked(_blank(used, overrides, problem), problem, cluster=ClusterState(blind=problem))
+        return Looked(_blank(last_applied, overrides, problem), problem, cluster=ClusterState(blind=problem))
 
 
-def _blank(used: ControllerFile | None, overrides: PurgeOverrides, blind: Problem | None = None) -> SecondLook:
-    return SecondLook(
+def _blank(
+    last_applied: ControllerFile | None, overrides: PurgeOverrides, blind: Problem | None = None
+) -> PurgeRecheck:
+    return PurgeRecheck(
         image=None,
         blind=blind,
-        used=used,
+        last_applied=last_applied,
         is_even_if_assigned=overrides.is_even_if_assigned,
         is_even_if_last=overrides.is_even_if_last,
         # Without a log that there is nothing goes unattended, only what is named for removal now.
@@ -155,7 +157,7 @@ def look_again(
     source: SourceRequest,
     named: BrokerConfig,
     facts: tuple[LogDirFacts, ...],
-    used: ControllerFile | None,
+    last_applied: ControllerFile | None,
     *,
     is_broker_running: bool | Problem,
     overrides: PurgeOverrides = NO_OVERRIDES,
@@ -167,7 +169,7 @@ def look_again(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
+        last_applied: Of ``decide.position.highest``.
         is_broker_running: Of ``BrokerPorts.running``.
         overrides: Of a purge.
         is_past_needed: As for ``read_desired``.
@@ -177,17 +179,19 @@ def look_again(
         LogDirError: a source that ``--from`` names cannot be read.
     """
     require_source(source)
-    blank = _blank(used, overrides)
+    blank = _blank(last_applied, overrides)
 
     def blind(problem: Problem, cluster: ClusterState | None = None) -> Looked:
         # Of what is named and goes all the same the plan says it.
         told = None if blank.is_named else problem
-        cluster = cluster or with_own_logs(ClusterState(blind=problem), source, named, facts, used, is_broker_running)
+        cluster = cluster or with_own_logs(
+            ClusterState(blind=problem), source, named, facts, last_applied, is_broker_running
+        )
         return Looked(replace(blank, blind=problem), told, cluster=cluster)
 
     if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
-        if _is_zookeeper(named, facts, used):
-            left_behind = with_own_logs(ClusterState(), source, named, facts, used, is_broker_running)
+        if _is_zookeeper(named, facts, last_applied):
+            left_behind = with_own_logs(ClusterState(), source, named, facts, last_applied, is_broker_running)
             return Looked(blank, has_source=False, cluster=left_behind)
         expected = "the broker's own metadata log, which says what is wanted again"
         fix = "mount its disk, or name another source with --from"
@@ -197,36 +201,36 @@ def look_again(
         source,
         named,
         facts,
-        used,
+        last_applied,
         now_ms=now_ms,
         is_broker_running=is_broker_running,
         is_past_needed=is_past_needed,
     )
     if not isinstance(desired, Desired):
         return blind(desired)
-    cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, used, is_broker_running)
+    cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, last_applied, is_broker_running)
     ends = (cluster.latest, *(one.latest for one in cluster.beside))
     blank = replace(blank, latest=tuple(image for image in ends if image is not None))
     blank_log = against_blank(desired.image)
     if blank_log is not None:
         return blind(blank_log, cluster)
-    distrust = check_image(desired.image, facts, desired.standing(), now_ms)
-    if distrust is None:
+    rejection = check_image(desired.image, facts, desired.host_context(), now_ms)
+    if rejection is None:
         return Looked(replace(blank, image=desired.image), cluster=cluster)
-    if not distrust.holds_purges:
+    if not rejection.holds_purges:
         # Beside a running broker: its newest snapshot may be an hour old.
-        again = check_image(desired.image, facts, desired.standing(max_age_ms=ANY_AGE_MS), now_ms)
+        again = check_image(desired.image, facts, desired.host_context(max_age_ms=ANY_AGE_MS), now_ms)
         if again is None:
             return Looked(replace(blank, aged=desired.image), cluster=cluster)
-        distrust = again
-    if distrust.holds_purges:
-        return Looked(replace(blank, held=distrust.problem), distrust.problem, cluster=cluster)
-    return blind(distrust.problem, cluster)
+        rejection = again
+    if rejection.holds_purges:
+        return Looked(replace(blank, held=rejection.problem), rejection.problem, cluster=cluster)
+    return blind(rejection.problem, cluster)
 
 
-def _is_zookeeper(named: BrokerConfig, facts: Sequence[LogDirFacts], used: ControllerFile | None) -> bool:
+def _is_zookeeper(named: BrokerConfig, facts: Sequence[LogDirFacts], last_applied: ControllerFile | None) -> bool:
     """Whether a broker without a metadata log is one that never had any."""
-    if used is not None and used.metadata is not None:
+    if last_applied is not None and last_applied.metadata is not None:
         return False
     if named.is_kraft is not None:
         return not named.is_kraft

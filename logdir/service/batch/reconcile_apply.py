@@ -2,8 +2,8 @@
 
 How far the cluster was followed is made durable before the first action. A request document is marked as followed when
 all of it is done: a row that failed or is refused, and a log dir that was not read, leave it to be given again. What
-the brake counts comes before the first staging. After any action the rest may wait for the next command, which finds it
-by itself.
+the staging limit counts comes before the first staging. After any action the rest may wait for the next command, which
+finds it by itself.
 
 Not here: what follows (``logdir.decide``), the operations (``logdir.disk``).
 
@@ -31,7 +31,7 @@ from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.service.cluster.image_source import Desired
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import sick_disks, told
+from logdir.service.log_dirs.os_errors import map_os_errors, sick_disks
 from logdir.service.reconcile import Decided, Policy, decide
 from logdir.service.report.reconcile_item import ReconcileItem, place_of, planned_rows, refused_rows
 from logdir.service.report.reporter import Reporter
@@ -140,11 +140,11 @@ class _Work:
             yield partial(self._do, part)
 
     def _do(self, part: Sequence[Action]) -> Mapping[_Key, ReconcileItem]:
-        site = self.broker.site_of(part[0].log_dir)
+        open_dir = self.broker.site_of(part[0].log_dir)
         outcomes: tuple[Outcome, ...] = ()
-        if site.log_dir not in self.sick:
-            with sick_disks(self.problems, self.sick, site):
-                outcomes = _carry_out(self.broker.ports.port(site.log_dir), part)
+        if open_dir.log_dir not in self.sick:
+            with sick_disks(self.problems, self.sick, open_dir):
+                outcomes = _carry_out(self.broker.ports.port(open_dir.log_dir), part)
         # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
         known = outcomes or (None,) * len(part)
         for action, outcome in zip(part, known, strict=True):
@@ -181,9 +181,11 @@ class _Work:
             )
             is_done = not self.sick and all(row.state == ItemState.DONE for row in self.rows)
             is_done = is_done and last.is_whole and self.left.keys() >= {_key(action) for action in last.actions}
-            if last.used is not None and (is_done or last.used == until_done(last.used, self.desired.used)):
-                with told("controller.json of every work root"):
-                    self.broker.write_all(partial(controller.write_record, record=last.used))
+            if last.last_applied is not None and (
+                is_done or last.last_applied == until_done(last.last_applied, self.desired.last_applied)
+            ):
+                with map_os_errors("controller.json of every work root"):
+                    self.broker.write_all(partial(controller.write_record, record=last.last_applied))
         return self._applied(rows)
 
     def _applied(self, rows: tuple[ReconcileItem, ...]) -> Applied:
@@ -208,11 +210,13 @@ def _not_listed(plan: ReconcilePlan, rows: Sequence[ReconcileItem]) -> Reconcile
 
 def _begin(broker: OpenBroker, desired: Desired, plan: ReconcilePlan) -> None:
     """Make durable what must be before the first action."""
-    if plan.used is not None:
-        with told("controller.json of every work root"):
-            broker.write_all(partial(controller.write_record, record=until_done(plan.used, desired.used)))
+    if plan.last_applied is not None:
+        with map_os_errors("controller.json of every work root"):
+            broker.write_all(
+                partial(controller.write_record, record=until_done(plan.last_applied, desired.last_applied))
+            )
     if plan.record is not None:
-        with told("brake.json of every work root"):
+        with map_os_errors("staging-limit.json of every work root"):
             broker.write_all(partial(staging_limit.write_record, record=plan.record))
 
 
@@ -253,5 +257,5 @@ def _warn(reporter: Reporter, action: Action, outcome: Outcome | None) -> None:
         return
     marker = action.stage.marker
     until = "until an operator purges it" if action.undo_until_ms is None else f"until {utc(action.undo_until_ms)}"
-    line = f"{action.log_dir}/{action.path} ({marker.topic_id or 'no id'}) is set aside, and can be taken back {until}"
+    line = f"{action.log_dir}/{action.path} ({marker.topic_id or 'no id'}) is staged, and can be taken back {until}"
     reporter.warn(printable(line))

@@ -3,7 +3,7 @@
 The source is the broker's own metadata log, or what ``--from`` names. Where there is none, or it may not be used, that
 is an answer too: nothing is known.
 
-Reads only. Not here: what follows (``decide.assignment``), the recheck before a purge (``second_look``).
+Reads only. Not here: what follows (``decide.assignment``), the recheck before a purge (``purge_recheck``).
 
 Spec: design §3.3, §4; attacks A29, A43, A47, A48.
 """
@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logdir.cluster.image import Source
-from logdir.decide.image.assignment import ClusterState
 from logdir.decide.image.position import highest
+from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.image.trust import ANY_AGE_MS, check_image, is_of_cluster
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import controller
@@ -259,12 +259,12 @@ def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> Clust
         facts: Of every log dir configured for the broker.
         now_ms: This moment (wall clock).
     """
-    standing = desired.standing(max_age_ms=ANY_AGE_MS)
+    host_context = desired.host_context(max_age_ms=ANY_AGE_MS)
     image, latest = desired.image, desired.latest
     blank = against_blank(image)
-    distrust = None if blank is not None else check_image(image, facts, standing, now_ms)
-    problem = blank if distrust is None else distrust.problem
-    if latest is not None and (latest.epoch < 0 or check_image(latest, facts, standing, now_ms) is not None):
+    rejection = None if blank is not None else check_image(image, facts, host_context, now_ms)
+    problem = blank if rejection is None else rejection.problem
+    if latest is not None and (latest.epoch < 0 or check_image(latest, facts, host_context, now_ms) is not None):
         latest = None
     return ClusterState(
         seen=image if is_of_cluster(image, facts) else None,

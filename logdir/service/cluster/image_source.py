@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logdir.cluster import metadata_log, request_document, requests, znodes
-from logdir.cluster.assignment import Says, claim
+from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Source, remembering
 from logdir.cluster.metadata_log import Watermark
 from logdir.cluster.quorum import is_only_voter
 from logdir.cluster.request_document import RequestDocument
 from logdir.cluster.requests import Receipt
-from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, Standing
+from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, HostContext
 from logdir.errors import (
     ConfigError,
     ForeignLogDirError,
@@ -47,7 +47,7 @@ from logdir.service.log_dirs.config import BrokerConfig
 _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
 """All that a log holds."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-_QUIET = frozenset((Says.WANTED, Says.UNSPOKEN, Says.ZERO_ID))
+_QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """Of these a reader need not know more than the name."""
 
 
@@ -64,7 +64,7 @@ class Desired:
     node_id: int
     cluster_id: str | None
     """Of the log dirs."""
-    used: ControllerFile | None
+    last_applied: ControllerFile | None
     is_own_log: bool
     is_broker_running: bool
     latest: Image | None = None
@@ -74,15 +74,15 @@ class Desired:
     is_guessed: bool = False
     """It would be current if no configuration named another metadata log; none was given."""
 
-    def standing(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> Standing:
+    def host_context(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> HostContext:
         """Return what the rules of trust ask for.
 
         Args:
             max_age_ms: ``reconcile.max.metadata.age``.
             is_position_confirmed: An operator accepts an image that is behind, or of which nothing is remembered.
         """
-        return Standing(
-            used=self.used,
+        return HostContext(
+            last_applied=self.last_applied,
             is_broker_running=self.is_broker_running,
             max_age_ms=max_age_ms,
             is_own_log=self.is_own_log,
@@ -94,7 +94,7 @@ def read_desired(
     source: SourceRequest,
     named: BrokerConfig,
     facts: Sequence[LogDirFacts],
-    used: ControllerFile | None,
+    last_applied: ControllerFile | None,
     *,
     now_ms: int,
     is_broker_running: bool,
@@ -107,7 +107,7 @@ def read_desired(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
+        last_applied: Of ``decide.position.highest``.
         now_ms: This moment (wall clock).
         is_broker_running: Of ``is_running``.
         is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
@@ -125,7 +125,7 @@ def read_desired(
         FormatError: it cannot be read as what it should be.
     """
     uri = parse_uri(source.uri)
-    watermark = _watermark(source, used)
+    watermark = _watermark(source, last_applied)
     node_id, cluster_id = _host_of(named, facts)
     document = None
     latest = None
@@ -142,9 +142,9 @@ def read_desired(
             # What the only voter has in its log is committed.
             bound = _WHOLE if is_alone else watermark
             with _naming_own_log(directory, is_default=not uri.path):
-                image = _read_log(directory, node_id, bound, used, is_past_needed=is_past_needed)
+                image = _read_log(directory, node_id, bound, last_applied, is_past_needed=is_past_needed)
                 if is_end_needed:
-                    latest = image if is_alone else _read_log(directory, node_id, _WHOLE, used, known=image)
+                    latest = image if is_alone else _read_log(directory, node_id, _WHOLE, last_applied, known=image)
                     latest = as_ended(latest, directory) if is_ours else latest
                     word = quorum_word(source)
                     is_current = is_alone and is_own and named.may_be_only_voter and ends_now(image, named, facts)
@@ -166,7 +166,7 @@ def read_desired(
         document=document,
         node_id=node_id,
         cluster_id=cluster_id,
-        used=used,
+        last_applied=last_applied,
         is_own_log=is_own,
         is_broker_running=is_broker_running,
         latest=latest,
@@ -177,17 +177,17 @@ def read_desired(
 
 def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
     found = [item.topic_id for one in facts for item in one.replicas]
-    found += [item.topic_id for one in facts for item in one.set_aside]
-    found += [item.marker.topic_id for one in facts for item in one.set_aside if item.marker is not None]
+    found += [item.topic_id for one in facts for item in one.staged]
+    found += [item.marker.topic_id for one in facts for item in one.staged if item.marker is not None]
     return frozenset(topic_id for topic_id in found if topic_id is not None)
 
 
-def _watermark(source: SourceRequest, used: ControllerFile | None) -> Watermark | None:
+def _watermark(source: SourceRequest, last_applied: ControllerFile | None) -> Watermark | None:
     said = quorum_word(source)
     if said is not None:
         return Watermark(offset=said.high_watermark, epoch=said.leader_epoch)
     # What was used before was committed then, and stays so.
-    mark = None if used is None else used.metadata
+    mark = None if last_applied is None else last_applied.metadata
     return None if mark is None else Watermark(offset=mark.offset, epoch=mark.epoch)
 
 
@@ -254,26 +254,26 @@ def _read_log(
     directory: str,
     node_id: int,
     watermark: Watermark | None,
-    used: ControllerFile | None,
+    last_applied: ControllerFile | None,
     *,
     is_past_needed: bool = False,
     known: Image | None = None,
 ) -> Image:
-    mark: MetadataMark | None = None if used is None else used.metadata
+    mark: MetadataMark | None = None if last_applied is None else last_applied.metadata
     with _readable(directory):
         cluster_id = _cluster_of(directory)
         past = known
         if is_past_needed:
             past = metadata_log.read_with_past(directory, node_id=node_id, cluster_id=cluster_id)
         image = metadata_log.read(
-            directory, node_id=node_id, cluster_id=cluster_id, watermark=watermark, known=past, used=mark
+            directory, node_id=node_id, cluster_id=cluster_id, watermark=watermark, known=past, last_applied=mark
         )
         if watermark is None or mark is None or image.offset >= mark.offset:
             return image
         # The quorum's word is older than what was used before: that was committed, too.
         farther = Watermark(offset=mark.offset, epoch=mark.epoch)
         return metadata_log.read(
-            directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, used=mark
+            directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, last_applied=mark
         )
 
 
@@ -340,5 +340,5 @@ def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
         for one in facts
         for replica in one.replicas
         if replica.kind is Kind.LIVE
-        and claim(image, replica.topic, replica.topic_id, replica.partition).says not in _QUIET
+        and assignment_in(image, replica.topic, replica.topic_id, replica.partition).says not in _QUIET
     )

@@ -13,28 +13,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from logdir.decide import staging_limit as brake_rule
+from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.position import highest
 from logdir.decide.refusal import not_formatted
 from logdir.disk.record import controller, staging_limit
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, LogDirSuspectError, NoWorkRootError, Problem
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.staging_limit_file import Count
 from logdir.observe.facts import LogDirFacts
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import BrokerPorts
-from logdir.service.log_dirs.quarantine import closed_of
+from logdir.service.log_dirs.quarantine import quarantine_of
 
 
 class Host(NamedTuple):
     """A broker's disks, and what is remembered beside them."""
 
     facts: tuple[LogDirFacts, ...]
-    used: ControllerFile | None
+    last_applied: ControllerFile | None
     """How far the cluster was followed."""
     record: tuple[Count, ...] | None
-    """What the brake counted."""
+    """What the staging limit counted."""
     problems: tuple[Problem, ...]
     """Why log dirs may not be changed."""
     rootless: tuple[str, ...] = ()
@@ -56,32 +56,32 @@ def look_at_host(ports: BrokerPorts) -> Host:
         FormatError: a newer release wrote what is remembered.
     """
     facts = {one.log_dir: one for one in ports.look()}
-    used: list[ControllerFile | None] = []
+    last_applied: list[ControllerFile | None] = []
     records: list[tuple[Count, ...] | None] = []
-    sites: dict[str, Site] = {}
+    open_dirs: dict[str, OpenLogDir] = {}
     rootless: list[str] = []
     for log_dir, pending in ports.begin_roots(is_start_block_allowed=True):
         try:
-            with told(log_dir):
+            with map_os_errors(log_dir):
                 root = pending.result()
-                last_applied = controller.read_records([root.site])
-                record = staging_limit.read_records([root.site])
+                found = controller.read_records([root.open_dir])
+                record = staging_limit.read_records([root.open_dir])
         except LogDirError as error:
             if isinstance(error, LogDirSuspectError):
                 ports.note(error)
             if isinstance(error, NoWorkRootError):
                 rootless.append(log_dir)
             # Without a work root nothing is remembered, which only means that less is proven.
-            used.append(None)
+            last_applied.append(None)
             records.append(None)
             continue
-        sites[log_dir] = root.site
-        used += last_applied
+        open_dirs[log_dir] = root.open_dir
+        last_applied += found
         records += record
         # Behind a start block the true node stands elsewhere.
         facts[log_dir] = replace(facts[log_dir], node_id=root.belongs.node_id)
-    with told(ports.named.log_dirs[0]):
-        closed = ports.on_all(sites, closed_of)
-    found = tuple(replace(one, closed=closed.get(log_dir)) for log_dir, one in facts.items())
-    problems = (*closed.values(), *ports.notes)
-    return Host(found, highest(used), brake_rule.highest(records), problems, tuple(rootless))
+    with map_os_errors(ports.named.log_dirs[0]):
+        quarantined = ports.on_all(open_dirs, quarantine_of)
+    every = tuple(replace(one, quarantined=quarantined.get(log_dir)) for log_dir, one in facts.items())
+    problems = (*quarantined.values(), *ports.notes)
+    return Host(every, highest(last_applied), limit_rule.highest(records), problems, tuple(rootless))

@@ -17,9 +17,9 @@ from logdir import clock
 from logdir.disk.locks import BATCH_MS
 from logdir.errors import LogDirError, LogDirOfflineError, LogDirSuspectError, ReadOnlyDiskError, RefusedError
 from logdir.service.log_dirs.ports import BrokerPorts
-from logdir.worker.open_log_dir import release_kafka_lock, require_kafka_lock, take_kafka_lock
 from logdir.worker.port import Port
 from logdir.worker.remote import Overdue, gather, overdue
+from logdir.worker.state import release_kafka_lock, require_kafka_lock, take_kafka_lock
 
 _TRIES = 3
 """How often the locks are asked for when one log dir was too slow to give its own."""

@@ -24,7 +24,7 @@ from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
 from logdir.disk.record import heartbeat
 from logdir.disk.recover_broker import recover_broker
-from logdir.disk.root.open_log_dir import LogDirTop, Site
+from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import (
     DiskFullError,
@@ -36,14 +36,14 @@ from logdir.errors import (
 from logdir.observe.facts import LogDirFacts
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
-from logdir.service.log_dirs.os_errors import told_or_closed
+from logdir.service.log_dirs.os_errors import map_os_errors_or_quarantine
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.service.log_dirs.quarantine import unlocked
 from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker.look import EVERY_LIVE, Deep
-from logdir.worker.open_log_dir import require_owner_lock
 from logdir.worker.remote import gather
+from logdir.worker.state import require_owner_lock
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +61,7 @@ class OpenBroker:
     """Of ``without``: those that did not answer."""
     rootless: tuple[str, ...] = ()
     """Those without a whole work root, where that is allowed."""
-    closed: dict[str, Problem] = field(default_factory=dict)
+    quarantined: dict[str, Problem] = field(default_factory=dict)
     """Log dirs of which nothing may be changed though they answer, or begin to, and why; there may come more."""
     owned: Mapping[str, str] = field(default_factory=dict)
     """The file of the lock of each work root that is owned, by log dir; none where nothing is changed."""
@@ -85,48 +85,50 @@ class OpenBroker:
     def roots(self) -> tuple[WorkRoot, ...]:
         """Return the open work roots of log dirs that answer."""
         suspect = self.ports.suspect
-        return tuple(root for root in self.all_roots if root.site.log_dir not in suspect)
+        return tuple(root for root in self.all_roots if root.open_dir.log_dir not in suspect)
 
     @property
-    def sites(self) -> tuple[Site, ...]:
+    def open_dirs(self) -> tuple[OpenLogDir, ...]:
         """Return the log dirs that answer, in the order of the configuration."""
-        return tuple(root.site for root in self.roots)
+        return tuple(root.open_dir for root in self.roots)
 
     @property
-    def changeable(self) -> tuple[Site, ...]:
+    def changeable(self) -> tuple[OpenLogDir, ...]:
         """Return those of them that may be changed."""
-        return tuple(site for site in self.sites if site.log_dir not in self.closed)
+        return tuple(open_dir for open_dir in self.open_dirs if open_dir.log_dir not in self.quarantined)
 
-    def site_of(self, log_dir: str) -> Site:
+    def site_of(self, log_dir: str) -> OpenLogDir:
         """Return one of them.
 
         Raises:
             KeyError: it did not answer.
         """
-        return {site.log_dir: site for site in self.sites}[log_dir]
+        return {open_dir.log_dir: open_dir for open_dir in self.open_dirs}[log_dir]
 
     def path_of(self, log_dir: str, path: str) -> str:
         """Return an absolute path, for messages: ``Site.path_of`` of a log dir that answers, else below its own."""
-        return next((site.path_of(path) for site in self.sites if site.log_dir == log_dir), f"{log_dir}/{path}")
+        return next(
+            (open_dir.path_of(path) for open_dir in self.open_dirs if open_dir.log_dir == log_dir), f"{log_dir}/{path}"
+        )
 
     def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
         """Look at every configured log dir; behind a start block node and cluster are the true ones."""
-        true = {root.site.log_dir: root.belongs.node_id for root in self.roots}
+        true = {root.open_dir.log_dir: root.belongs.node_id for root in self.roots}
         return tuple(
-            replace(one, node_id=true.get(one.log_dir, one.node_id), closed=self.closed.get(one.log_dir))
+            replace(one, node_id=true.get(one.log_dir, one.node_id), quarantined=self.quarantined.get(one.log_dir))
             for one in self.ports.look(deep)
         )
 
-    def run_at(self, call: Callable[Concatenate[S, P], R], site: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_at(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call of one log dir where its port makes calls."""
-        asked = cast("Callable[Concatenate[Site, P], R]", call)  # an open log dir is more than its top
-        return self.ports.port(site.log_dir).run_at(asked, *args, **kwargs)
+        asked = cast("Callable[Concatenate[OpenLogDir, P], R]", call)  # an open log dir is more than its top
+        return self.ports.port(open_dir.log_dir).run_at(asked, *args, **kwargs)
 
-    def on_all(self, call: Callable[[Sequence[Site]], R]) -> R:
+    def on_all(self, call: Callable[[Sequence[OpenLogDir]], R]) -> R:
         """As ``BrokerPorts.on_all``, of those with a work root."""
-        return self.ports.on_all({site.log_dir: site for site in self.sites}, call)
+        return self.ports.on_all({open_dir.log_dir: open_dir for open_dir in self.open_dirs}, call)
 
-    def write_all(self, write: Callable[[Sequence[Site]], object]) -> None:
+    def write_all(self, write: Callable[[Sequence[OpenLogDir]], object]) -> None:
         """Write the same to every log dir that may be changed; again without one that stops answering meanwhile.
 
         Args:
@@ -135,7 +137,7 @@ class OpenBroker:
         Raises:
             LogDirError: as ``write``, or as ``on_all``.
         """
-        self.ports.on_all({site.log_dir: site for site in self.changeable}, write)
+        self.ports.on_all({open_dir.log_dir: open_dir for open_dir in self.changeable}, write)
 
     def require_unchanged(self) -> None:
         """Return if the broker's configuration still says what it said.
@@ -159,25 +161,25 @@ class OpenBroker:
         begun = {
             log_dir: self.ports.port(log_dir).begin_opened(require_owner_lock)
             for log_dir in self.owned
-            if log_dir not in self.closed
+            if log_dir not in self.quarantined
         }
         gather(begun.values())
         for log_dir, pending in begun.items():
-            with self._told(log_dir, self.owned[log_dir]):
+            with self._map_os_errors(log_dir, self.owned[log_dir]):
                 pending.result()
 
     @contextmanager
-    def _told(self, log_dir: str, path: str | None = None) -> Iterator[None]:
-        """As ``told_or_closed``; one that stops answering is passed over where it may be."""
+    def _map_os_errors(self, log_dir: str, path: str | None = None) -> Iterator[None]:
+        """As ``map_os_errors_or_quarantine``; one that stops answering is passed over where it may be."""
         try:
-            with told_or_closed(log_dir, self.without, self._close, path):
+            with map_os_errors_or_quarantine(log_dir, self.without, self._close, path):
                 yield
         except LogDirSuspectError as error:
             self.ports.note(error)
 
     def _close(self, log_dir: str, why: Problem) -> None:
-        if log_dir not in self.closed:
-            self.closed[log_dir] = why
+        if log_dir not in self.quarantined:
+            self.quarantined[log_dir] = why
             self.notes.append(why)
 
     @contextmanager
@@ -195,10 +197,10 @@ class OpenBroker:
         self.require_unchanged()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
             for root in self.roots:
-                with self._told(root.site.log_dir):
-                    root.require_same(self.disk_of(root.site.log_dir))
-                if root.site.log_dir not in held.log_dirs and not self.ports.port(root.site.log_dir).is_suspect:
-                    self._close(root.site.log_dir, unlocked(root.site.log_dir))
+                with self._map_os_errors(root.open_dir.log_dir):
+                    root.require_same(self.disk_of(root.open_dir.log_dir))
+                if root.open_dir.log_dir not in held.log_dirs and not self.ports.port(root.open_dir.log_dir).is_suspect:
+                    self._close(root.open_dir.log_dir, unlocked(root.open_dir.log_dir))
             self.require_owned()
             yield held
         self.refill()
@@ -215,16 +217,18 @@ class OpenBroker:
         """
         with self.batch():
             for root in self.roots:
-                if root.site.log_dir not in self.closed:
-                    log_dir = root.site.log_dir
-                    with self._told(log_dir):
+                if root.open_dir.log_dir not in self.quarantined:
+                    log_dir = root.open_dir.log_dir
+                    with self._map_os_errors(log_dir):
                         fs_type = self.ports.port(log_dir).run(fs_type_at, log_dir)
                         require_supported_fs(log_dir, fs_type, unsupported_fs=root.unsupported_fs)
                         root.prove()
             # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
-            is_whole = not (self.missing or self.rootless or self.closed or self.without or self.ports.suspect)
+            is_whole = not (self.missing or self.rootless or self.quarantined or self.without or self.ports.suspect)
             self.notes.extend(
-                recover_broker(self.changeable, is_whole=is_whole, told=self._told, run_at=self.run_at).troubled
+                recover_broker(
+                    self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=self.run_at
+                ).troubled
             )
 
     def refill(self) -> None:
@@ -238,15 +242,15 @@ class OpenBroker:
             UnsupportedVersionError: a newer release wrote one.
             DiskError: one cannot be written, and its log dir is not said to have failed.
         """
-        for site in self.changeable:
-            with self._told(site.log_dir, site.work.path):
+        for open_dir in self.changeable:
+            with self._map_os_errors(open_dir.log_dir, open_dir.work.path):
                 try:
-                    is_lost = heartbeat.beat(site, now) is None
+                    is_lost = heartbeat.beat(open_dir, now) is None
                 except DiskFullError:
                     # One that stays behind only makes deadlines later, and to purge is how a full disk gets room.
                     continue
                 if is_lost:
-                    path = f"{site.work.path}/heartbeat.json"
+                    path = f"{open_dir.work.path}/heartbeat.json"
                     fix = "nothing there is purged until logdirctl init writes it anew"
                     self.notes.append(Problem("state-error", path, "a heartbeat", "none that can be read", fix))
 

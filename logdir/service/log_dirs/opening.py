@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from logdir.disk.locks import OwnerLock, no_owner_lock
 from logdir.disk.record import heartbeat
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import (
     LogDirError,
@@ -30,11 +30,11 @@ from logdir.formats.own import staging_limit_file
 from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import BrokerPorts, connected
-from logdir.service.log_dirs.quarantine import closed_of, failed_of, keep_in_mind
+from logdir.service.log_dirs.quarantine import failed_of, keep_in_mind, quarantine_of
 from logdir.service.log_dirs.request import BrokerRequest, accepted_of, require_log_dirs
-from logdir.worker.open_log_dir import failed_syncs, take_owner_lock
+from logdir.worker.state import failed_syncs, take_owner_lock
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def opened(
     request: BrokerRequest,
     *,
     changes: bool,
-    is_bar_allowed: bool = False,
+    is_start_block_allowed: bool = False,
     is_root_needed: bool = True,
     is_skip_of_use: bool = True,
     is_copy: bool = False,
@@ -53,7 +53,7 @@ def opened(
     Args:
         request: Which broker.
         changes: Whether the owner locks are taken; without them nothing may be changed.
-        is_bar_allowed: Whether the broker may be barred while a change of its layout is under way.
+        is_start_block_allowed: Whether the broker may be blocked while a change of its layout is under way.
         is_root_needed: Whether each log dir must have a work root that is whole.
         is_skip_of_use: Whether the command can go on without a log dir that does not answer.
         is_copy: Whether what lies there is only read: a disk that takes no changes is told of, and no hindrance.
@@ -73,7 +73,7 @@ def opened(
             ports,
             request,
             changes=changes,
-            is_start_block_allowed=is_bar_allowed,
+            is_start_block_allowed=is_start_block_allowed,
             is_root_needed=is_root_needed,
             is_skip_of_use=is_skip_of_use,
             is_copy=is_copy,
@@ -100,7 +100,7 @@ def _opened(
     rootless: list[str] = []
     for log_dir, pending in ports.begin_roots(is_start_block_allowed=is_start_block_allowed):
         try:
-            with told(log_dir):
+            with map_os_errors(log_dir):
                 root = pending.result()
         except LogDirSuspectError as error:
             if log_dir not in without:
@@ -124,14 +124,14 @@ def _opened(
     owned: dict[str, str] = {}
     lockless: list[Problem] = []
     for root in tuple(roots):
-        site = root.site
-        log_dir = site.log_dir
+        open_dir = root.open_dir
+        log_dir = open_dir.log_dir
         try:
             if changes:
-                with told(site.work.path):
+                with map_os_errors(open_dir.work.path):
                     owned[log_dir] = ports.port(log_dir).run_opened(take_owner_lock)
             else:
-                lockless += _lockless(site)
+                lockless += _lockless(open_dir)
         except LogDirSuspectError as error:
             ports.note(error)
             continue
@@ -139,14 +139,14 @@ def _opened(
             is_readable = is_copy and isinstance(error, ReadOnlyDiskError)
             failed[log_dir] = failed_of(error, log_dir, {log_dir} if is_readable else without)
         try:
-            _require_known_versions(site)
+            _require_known_versions(open_dir)
         except LogDirSuspectError as error:
             ports.note(error)
         except LogDirOfflineError as error:
             failed[log_dir] = failed_of(error, log_dir, without)
             roots.remove(root)
             missing.append(log_dir)
-    if not rootless and all(root.site.log_dir in ports.suspect for root in roots):
+    if not rootless and all(root.open_dir.log_dir in ports.suspect for root in roots):
         where = ", ".join(sorted(without)) or ", ".join(missing)
         raise RefusedError(where, expected="at least one log dir that answers", found="none")
     broker = OpenBroker(
@@ -157,14 +157,14 @@ def _opened(
         rootless=tuple(rootless),
         owned=owned,
     )
-    with told(named.log_dirs[0]):
-        broker.closed.update(broker.on_all(lambda sites: closed_of(sites, accepted)) | failed)
-    broker.notes.extend([*broker.closed.values(), *lockless])
+    with map_os_errors(named.log_dirs[0]):
+        broker.quarantined.update(broker.on_all(lambda open_dirs: quarantine_of(open_dirs, accepted)) | failed)
+    broker.notes.extend([*broker.quarantined.values(), *lockless])
     try:
         yield broker
     finally:
         if changes:
-            keep_in_mind(_failed_syncs(ports), broker.sites, broker.closed)
+            keep_in_mind(_failed_syncs(ports), broker.open_dirs, broker.quarantined)
 
 
 def _failed_syncs(ports: BrokerPorts) -> dict[int, str]:
@@ -176,24 +176,24 @@ def _failed_syncs(ports: BrokerPorts) -> dict[int, str]:
     return found
 
 
-def _lockless(site: Site) -> list[Problem]:
+def _lockless(open_dir: OpenLogDir) -> list[Problem]:
     """Say in a plan what would keep it from being done."""
-    with told(site.work.path):
+    with map_os_errors(open_dir.work.path):
         try:
-            site.work.stat(OwnerLock.name)
+            open_dir.work.stat(OwnerLock.name)
         except FileNotFoundError:
-            return [no_owner_lock(site.work.path).problem()]
+            return [no_owner_lock(open_dir.work.path).problem()]
     return []
 
 
-def _require_known_versions(site: Site) -> None:
+def _require_known_versions(open_dir: OpenLogDir) -> None:
     """Refuse files of a newer release by name, before anything is touched."""
-    with told(site.work.path):
-        heartbeat.read(site)
+    with map_os_errors(open_dir.work.path):
+        heartbeat.read(open_dir)
         try:
-            data = site.work.read(staging_limit_file.FILE_NAME, staging_limit_file.MAX_BYTES)
-            staging_limit_file.parse(data, f"{site.work.path}/{staging_limit_file.FILE_NAME}")
+            data = open_dir.work.read(staging_limit_file.FILE_NAME, staging_limit_file.MAX_BYTES)
+            staging_limit_file.parse(data, f"{open_dir.work.path}/{staging_limit_file.FILE_NAME}")
         except UnsupportedVersionError:
             raise
         except (FileNotFoundError, LogDirError):
-            return  # the brake itself says what follows
+            return  # the staging limit itself says what follows

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from logdir.disk.kernel.failure import as_disk_error, disk_error
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskFullError, LogDirOfflineError, LogDirSuspectError, Problem, ReadOnlyDiskError
 from logdir.service.log_dirs.quarantine import failed_of
 
 
 @contextmanager
-def told(path: str) -> Iterator[None]:
+def map_os_errors(path: str) -> Iterator[None]:
     """Turn an error of the kernel into one of ours."""
     try:
         yield
@@ -24,7 +24,7 @@ def told(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def told_or_closed(
+def map_os_errors_or_quarantine(
     log_dir: str, without: Collection[str], close: Callable[[str, Problem], None], path: str | None = None
 ) -> Iterator[None]:
     """As ``told``; one that is said to have failed is closed by an error of its disk, and no error is raised.
@@ -40,7 +40,7 @@ def told_or_closed(
             no change.
     """
     try:
-        with told(path or log_dir):
+        with map_os_errors(path or log_dir):
             yield
     except LogDirSuspectError:
         raise
@@ -49,13 +49,13 @@ def told_or_closed(
 
 
 @contextmanager
-def sick_disks(notes: list[Problem], sick: set[str], site: Site) -> Iterator[None]:
+def sick_disks(notes: list[Problem], sick: set[str], open_dir: OpenLogDir) -> Iterator[None]:
     """Go on with the other disks when one takes no more changes."""
     try:
         yield
     except (ReadOnlyDiskError, LogDirSuspectError) as error:
-        sick.add(site.log_dir)
+        sick.add(open_dir.log_dir)
         notes.append(error.problem())
     except OSError as error:
-        sick.add(site.log_dir)
-        notes.append(disk_error(site.top, site.log_dir, error).problem())
+        sick.add(open_dir.log_dir)
+        notes.append(disk_error(open_dir.top, open_dir.log_dir, error).problem())

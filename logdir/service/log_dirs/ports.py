@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from logdir.disk.lock_holder import is_locked
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
 from logdir.observe.birth import births
@@ -122,11 +122,11 @@ class BrokerPorts:
             raise ConfigError((found,))
         return found
 
-    def on_all(self, sites: Mapping[str, Site], call: Callable[[Sequence[Site]], R]) -> R:
+    def on_all(self, open_dirs: Mapping[str, OpenLogDir], call: Callable[[Sequence[OpenLogDir]], R]) -> R:
         """Make a call over every log dir that answers; again without one that stops answering meanwhile.
 
         Args:
-            sites: Open log dirs, by path.
+            open_dirs: Open log dirs, by path.
             call: Changes nothing that matters twice.
 
         Raises:
@@ -135,7 +135,7 @@ class BrokerPorts:
         while True:
             suspect = self.suspect
             try:
-                return call([site for log_dir, site in sites.items() if log_dir not in suspect])
+                return call([open_dir for log_dir, open_dir in open_dirs.items() if log_dir not in suspect])
             except LogDirSuspectError as error:
                 self.note(error)
                 if self.suspect == suspect:

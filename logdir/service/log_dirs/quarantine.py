@@ -4,7 +4,7 @@ Three things close one: a sync failed on its disk since the host was started, it
 it is said to have failed and takes no lock or no change. It is looked at like any other, so that what lives there keeps
 its name; the others are worked on.
 
-Not here: who was away (``decide.returned``), the file that tells of failed syncs (``disk.suspect``).
+Not here: who was away (``decide.returned``), the file that tells of failed syncs (``disk.record.quarantine``).
 
 Spec: design §2 laws 2, 6, §3.4; attacks A23, A25; reliability §4.3.
 """
@@ -17,8 +17,8 @@ from logdir import clock
 from logdir.decide.stale_disk import returned
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat
-from logdir.disk.record.quarantine import read_suspects, tell_suspects
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.record.quarantine import read_quarantine, write_quarantine
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import path_of
 from logdir.errors import DiskError, NoPermissionError, Problem, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
@@ -27,19 +27,19 @@ from logdir.text import quoted
 _HOUR_MS = 60 * 60 * 1000
 
 
-def closed_of(sites: Sequence[Site], accepted: Collection[str] = ()) -> dict[str, Problem]:
+def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = ()) -> dict[str, Problem]:
     """Return why log dirs may not be changed, by path; reads only.
 
     Args:
-        sites: All that answer.
+        open_dirs: All that answer.
         accepted: Those of them that an operator has looked at since they came back.
 
     Raises:
-        FormatError: a heartbeat is of a newer release, or nobody can say whom a ``suspect.json`` means.
+        FormatError: a heartbeat is of a newer release, or nobody can say whom a ``quarantine.json`` means.
         OSError: a file cannot be read.
     """
     found = {}
-    for log_dir, behind_ms in returned({site.log_dir: heartbeat.read(site) for site in sites}).items():
+    for log_dir, behind_ms in returned({open_dir.log_dir: heartbeat.read(open_dir) for open_dir in open_dirs}).items():
         if log_dir not in accepted:
             found[log_dir] = Problem(
                 "returned",
@@ -48,7 +48,7 @@ def closed_of(sites: Sequence[Site], accepted: Collection[str] = ()) -> dict[str
                 f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
                 "what is staged there may be restored or purged since; look at it, then say --even-if-stale-disk DIR",
             )
-    for log_dir, suspect in read_suspects(sites, clock.boot_id()).items():
+    for log_dir, suspect in read_quarantine(open_dirs, clock.boot_id()).items():
         found[log_dir] = Problem(
             "suspect",
             log_dir,
@@ -83,23 +83,23 @@ def unlocked(log_dir: str) -> Problem:
     return Problem("log-dir-offline", log_dir, expected, "none", "it is said to have failed: nothing is changed on it")
 
 
-def require_none_closed(closed: Mapping[str, Problem]) -> None:
+def require_none_quarantined(quarantined: Mapping[str, Problem]) -> None:
     """Return if no log dir is closed: for what is done to all of them or to none.
 
     Raises:
         RefusedError: one is.
     """
-    for problem in closed.values():
+    for problem in quarantined.values():
         raise RefusedError.of(problem)
 
 
-def keep_in_mind(failed: Mapping[int, str], sites: Sequence[Site], closed: Collection[str] = ()) -> None:
+def keep_in_mind(failed: Mapping[int, str], open_dirs: Sequence[OpenLogDir], quarantined: Collection[str] = ()) -> None:
     """Record for later processes of this boot on which disks a sync failed; changes nothing else. Never raises.
 
     Args:
         failed: Device to what was said of the first failure.
-        sites: All that answer; their owner locks are held.
-        closed: Those of them that may not be changed.
+        open_dirs: All that answer; their owner locks are held.
+        quarantined: Those of them that may not be changed.
     """
     if failed:
-        tell_suspects(sites, failed, read_instant(), closed=closed)
+        write_quarantine(open_dirs, failed, read_instant(), quarantined=quarantined)

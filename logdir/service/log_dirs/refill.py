@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.reserve import SLUG_SPENT, put_back
 from logdir.errors import LogDirError, Problem
 
 
-def refill(sites: Iterable[Site], notes: list[Problem]) -> None:
+def refill(open_dirs: Iterable[OpenLogDir], notes: list[Problem]) -> None:
     """Put back the reserve and the spare inodes of some log dirs. Never raises: what is done stays done.
 
     Args:
-        sites: Those that may be changed; their owner locks are held.
+        open_dirs: Those that may be changed; their owner locks are held.
         notes: What cannot be put back is added, once; what could not be before, and now is there, is taken out.
     """
-    for site in sites:
-        above = f"{site.work.path}/"
+    for open_dir in open_dirs:
+        above = f"{open_dir.work.path}/"
         notes[:] = [note for note in notes if note.slug != SLUG_SPENT or not note.path.startswith(above)]
         try:
-            spent = put_back(site.work, site.owner.for_file())
+            spent = put_back(open_dir.work, open_dir.owner.for_file())
         except LogDirError as error:
             spent = error.problem()
         if spent is not None and spent not in notes:

@@ -13,15 +13,15 @@ from typing import assert_never
 
 from logdir.decide.layout.action import (
     Action,
-    Bar,
     Decision,
-    Forget,
-    Say,
-    TakeToIds,
-    TakeToNames,
+    LiftStartBlock,
+    MoveToTopicIds,
+    MoveToTopicNames,
+    RemoveLayoutFile,
+    SetLayoutState,
+    SetStartBlock,
     ToIds,
     ToNames,
-    Unbar,
 )
 from logdir.disk.replica.outcome import Outcome
 from logdir.errors import Problem, RefusedError, WorkRootInsideError
@@ -199,9 +199,9 @@ def _next(
 def _moved(action: Action) -> Sequence[ToIds | ToNames]:
     """Return the replicas that an action moves; those that lie where they belong are only looked at."""
     match action:
-        case TakeToIds():
+        case MoveToTopicIds():
             return action.items
-        case TakeToNames():
+        case MoveToTopicNames():
             return [item for item in action.items if item.prefix]
         case _:
             return ()
@@ -211,17 +211,17 @@ def _steps(decision: Decision, report: LayoutReport | None) -> Iterator[LayoutSt
     done = _done_in(report)
     for action in decision.actions:
         match action:
-            case Say():
+            case SetLayoutState():
                 yield LayoutStep(what=f"layout.json: {action.state.value}", log_dir=action.log_dir)
-            case Bar():
+            case SetStartBlock():
                 yield LayoutStep(what="bar: no broker can start", log_dir=None)
-            case TakeToIds() | TakeToNames():
-                way = "to topic ids" if isinstance(action, TakeToIds) else "to topic names"
+            case MoveToTopicIds() | MoveToTopicNames():
+                way = "to topic ids" if isinstance(action, MoveToTopicIds) else "to topic names"
                 count = None if report is None else done[action.log_dir]
                 yield LayoutStep(what=way, log_dir=action.log_dir, replicas=len(_moved(action)), done=count)
-            case Unbar():
-                yield LayoutStep(what="lift the bar", log_dir=None)
-            case Forget():
+            case LiftStartBlock():
+                yield LayoutStep(what="lift the start block", log_dir=None)
+            case RemoveLayoutFile():
                 yield LayoutStep(what="remove layout.json", log_dir=action.log_dir)
             case never:
                 assert_never(never)
@@ -240,9 +240,9 @@ def _under_id(outcome: Outcome) -> str:
 
 def _items(decision: Decision, report: LayoutReport | None) -> Iterator[ItemResult]:
     outcomes = {} if report is None else {(log_dir, one.path): one for log_dir, one in report.outcomes}
-    log_dirs = {action.log_dir for action in decision.actions if not isinstance(action, Bar | Unbar)}
+    log_dirs = {action.log_dir for action in decision.actions if not isinstance(action, SetStartBlock | LiftStartBlock)}
     for action in decision.actions:
-        if isinstance(action, TakeToIds | TakeToNames):
+        if isinstance(action, MoveToTopicIds | MoveToTopicNames):
             for item in _moved(action):
                 outcome = outcomes.get((action.log_dir, item.path))
                 yield _item(action.log_dir, item, outcome, is_planned=report is None)

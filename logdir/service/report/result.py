@@ -11,7 +11,7 @@ from enum import Enum
 
 from logdir.decide.adopt import Adopt
 from logdir.decide.refusal import Refusal
-from logdir.disk.record.start_block import BarState
+from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.ids import TopicId
@@ -68,7 +68,7 @@ class PurgeResult(ItemsResult):
 class UninstallResult(ItemsResult):
     """Of an uninstall."""
 
-    bar: BarState
+    start_block: StartBlockState
     """As it was found."""
 
 

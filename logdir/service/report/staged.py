@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.observe.facts import LogDirFacts, StagedReplica
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.service.report.selection import nothing_selected
 
 
-def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: Kind) -> tuple[SetAside, ...]:
-    """Return what is set aside on all disks.
+def staged_replicas(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: Kind) -> tuple[StagedReplica, ...]:
+    """Return what is staged on all disks.
 
     Args:
         facts: Of every log dir.
@@ -28,7 +28,7 @@ def set_aside(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: K
     Raises:
         ConfigError: as ``select``.
     """
-    items = [item for one in facts for item in one.set_aside if item.kind in kinds]
+    items = [item for one in facts for item in one.staged if item.kind in kinds]
     # A glob for everything finds also what nobody can name.
     return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
 
@@ -67,7 +67,7 @@ class Selection(NamedTuple):
 ALL: Final = Selection(None)
 
 
-def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -> tuple[SetAside, ...]:
+def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -> tuple[StagedReplica, ...]:
     """Return the staged replicas that are meant, of some kinds.
 
     Raises:
@@ -76,16 +76,16 @@ def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -
     disk = None if selection.disk is None else os.path.abspath(selection.disk)
     return tuple(
         item
-        for item in set_aside(facts, None if selection.selector is None else parse(selection.selector), *kinds)
+        for item in staged_replicas(facts, None if selection.selector is None else parse(selection.selector), *kinds)
         if disk in (None, item.log_dir) and (not selection.names or item.name in selection.names)
     )
 
 
 def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem, ...]:
     """Return why nothing was found: log dirs that were not read, and that the selector means nothing."""
-    known = set_aside(facts, None, Kind.STAGED, Kind.PURGING)
+    known = staged_replicas(facts, None, Kind.STAGED, Kind.PURGING)
     unread = [one.problem for one in facts if one.problem is not None]
-    meant = set_aside(facts, parse(selector), Kind.STAGED, Kind.PURGING)
+    meant = staged_replicas(facts, parse(selector), Kind.STAGED, Kind.PURGING)
     if meant:  # it is there, and not what was asked for: no other name is any better
         is_begun = all(one.kind is Kind.PURGING for one in meant)
         found = "one whose removal has begun" if is_begun else f"only {', '.join(one.place for one in meant)}"
@@ -95,7 +95,7 @@ def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem
     return (*unread, nothing_selected(selector, "staged ls", known))
 
 
-def item_of(staged: SetAside, state: ItemState, says: str, undo_until_ms: int | None = None) -> ItemResult:
+def item_of(staged: StagedReplica, state: ItemState, says: str, undo_until_ms: int | None = None) -> ItemResult:
     """Return an item of a result for a staged replica."""
     return ItemResult(
         log_dir=staged.log_dir,

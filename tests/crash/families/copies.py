@@ -97,12 +97,12 @@ def heard() -> tuple[Heard, ...]:
         put(base / "kafka" / DELETED, _FILES)
         (base / "out").mkdir()
         with open_site(HostDisk(), str(base / "kafka")) as root:
-            capture(root.site, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)
+            capture(root.open_dir, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)
             with (
                 mock.patch.object(atomic_directory, "os", _Os(found)),
                 mock.patch.object(atomic_directory, "HostDisk", return_value=HostDisk(tell)),
             ):
-                export(root.site, f"deleting/{OLD}_0", str(base / "out" / _NAME), ())
+                export(root.open_dir, f"deleting/{OLD}_0", str(base / "out" / _NAME), ())
         assert sorted(os.listdir(base / "out" / _NAME)) == sorted([*_FILES, MANIFEST, NOTE, "replica.json"])
     assert [one.call for one in found].count("rename") == 1, found
     return tuple(found)

@@ -26,9 +26,9 @@ _WHOLE = f"version: 0\ntopic_id: {TOPIC_ID}".encode()
 
 
 def _give(host: ModelHost, parts: tuple[Part, ...]) -> None:
-    with Sites(host) as sites:
+    with Sites(host) as open_dirs:
         for part in parts:
-            outcome = give_id(sites.of(part), GiveItem(path=part.path, topic_id=TopicId.parse(TOPIC_ID)))
+            outcome = give_id(open_dirs.of(part), GiveItem(path=part.path, topic_id=TopicId.parse(TOPIC_ID)))
             assert outcome.result is Result.DONE, outcome
 
 

@@ -41,28 +41,28 @@ def _now(host: ModelHost) -> Instant:
 
 
 def _sweep(name: str) -> Case:
-    """Of three that are set aside one is due, one is not, and one has no deadline; all their files are years old."""
+    """Of three that are staged one is due, one is not, and one has no deadline; all their files are years old."""
     delays = {A: _HOUR_MS // 2, B: 4 * _HOUR_MS, C: None}
     host = start(*delays, files=ONE)
     now = _now(host)
-    with Sites(host) as sites:
+    with Sites(host) as open_dirs:
         for part, delay_ms in delays.items():
-            site = sites.of(part)
-            if heartbeat.read(site) is None:
-                heartbeat.begin(site, now)
+            open_dir = open_dirs.of(part)
+            if heartbeat.read(open_dir) is None:
+                heartbeat.begin(open_dir, now)
             marker = replace(
-                marker_for(site, part),
+                marker_for(open_dir, part),
                 delay_ms=delay_ms,
                 staged_at_ms=now.wall_ms,
                 boot_id=now.boot_id,
                 boottime_ms=now.boottime_ms,
             )
-            assert stage(site, [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
+            assert stage(open_dir, [StageItem(path=part.path, marker=marker)])[0].result is Result.DONE
 
     def do(steps: Steps) -> None:
         for part in delays:
-            marker = steps.sites.marker(part)
-            if isinstance(due(marker, heartbeat.read(steps.sites.of(part)), _now(steps.host)), Due):
+            marker = steps.open_dirs.marker(part)
+            if isinstance(due(marker, heartbeat.read(steps.open_dirs.of(part)), _now(steps.host)), Due):
                 steps.purge(part)
 
     courses = {A: ("staged", "claimed", "gone"), B: ("staged",), C: ("held",)}
@@ -80,16 +80,16 @@ def _late_stage(name: str) -> Case:
     """It was staged by a successor, and its broker made it anew: that one is another."""
 
     def do(steps: Steps) -> None:
-        site = steps.sites.of(A)
-        late = StageItem(path=A.path, marker=marker_for(site, A))
+        open_dir = steps.open_dirs.of(A)
+        late = StageItem(path=A.path, marker=marker_for(open_dir, A))
         steps.stage(A)
         if not steps.reached:
             return
         with suppress(OSError):
-            site.top.make(A.path, OWNER)
-            with site.top.open(A.path) as directory:
+            open_dir.top.make(A.path, OWNER)
+            with open_dir.top.open(A.path) as directory:
                 directory.write(ONE[0], b"made anew", FILE)
-            stage(site, [late])
+            stage(open_dir, [late])
 
     one = operation_of(name, start(A, files=ONE), do, replica_of(A, "live", "staged"))
     return _of(one._replace(has_way_back=False))
@@ -99,10 +99,12 @@ def _late_restore(name: str) -> Case:
     """An operator held it since."""
 
     def do(steps: Steps) -> None:
-        marker = steps.sites.marker(A)
+        marker = steps.open_dirs.marker(A)
         steps.hold(A)
         if steps.reached:
-            restore(steps.sites.of(A), RestoreItem(name=A.place, marker=marker, path=A.path, drop_last_indexes=False))
+            restore(
+                steps.open_dirs.of(A), RestoreItem(name=A.place, marker=marker, path=A.path, drop_last_indexes=False)
+            )
 
     return _of(operation_of(name, staged(A, files=ONE), do, replica_of(A, "staged", "held", is_staged=True)))
 
@@ -111,7 +113,7 @@ def _late_purge(name: str) -> Case:
     """Of two that go together an operator held one since."""
 
     def do(steps: Steps) -> None:
-        judged = {part: steps.sites.marker(part) for part in (A, B)}
+        judged = {part: steps.open_dirs.marker(part) for part in (A, B)}
         steps.hold(A)
         if steps.reached:
             steps.purge_judged(judged)
@@ -125,11 +127,13 @@ def _late_file(name: str) -> Case:
     """Somebody wrote it since."""
 
     def do(steps: Steps) -> None:
-        site = steps.sites.at("/d0/kafka")
+        open_dir = steps.open_dirs.at("/d0/kafka")
 
         def put(data: bytes) -> None:
             with suppress(OSError):
-                replace_file(site.top, LOG_STARTS, data, before=POINTS, owner=site.owner.for_file(), work=site.work)
+                replace_file(
+                    open_dir.top, LOG_STARTS, data, before=POINTS, owner=open_dir.owner.for_file(), work=open_dir.work
+                )
                 steps.acks.ack("file reached 1")
 
         put(_NEW)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from logdir.decide.layout.action import ToNames
-from logdir.disk.record.start_block import bar
+from logdir.disk.record.start_block import set_block
 from logdir.disk.recover_broker import recover_broker
 from logdir.disk.replica.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.formats.own import layout_file, start_block_file
@@ -45,8 +45,8 @@ def _recovered(do: Do, back: Do | None = None) -> Do:
         verb = do if is_whole else back
         if verb is None or not rig.log_dirs(host):
             return
-        with opened(host, rig.log_dirs(host)) as sites:
-            assert not recover_broker(sites, is_whole=is_whole).troubled
+        with opened(host, rig.log_dirs(host)) as open_dirs:
+            assert not recover_broker(open_dirs, is_whole=is_whole).troubled
         verb(host)
 
     return recovering
@@ -59,10 +59,10 @@ def _judged(
 
     Args:
         judge: With all disks.
-        first: In the topic-name layout, without a bar.
+        first: In the topic-name layout, without a start block.
         end: What was acknowledged.
         goes_back: Whether the others are taken back where one does not answer.
-        has_bar: Whether the bar is set before a replica moves: not where a batch is tried by itself.
+        has_bar: Whether the start block is set before a replica moves: not where a batch is tried by itself.
     """
 
     def partly(before: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
@@ -96,12 +96,12 @@ def _undamaged(first: World, world: World, mount: str, *, has_bar: bool = True) 
         if path.endswith(".log") and len(found) != 1:
             wrong.append(f"lost: {path} is {found}")
     meta = files.get(f"{name}meta.properties")
-    kept = files.get(f"{name}bar.json")
+    kept = files.get(f"{name}start-block.json")
     if meta != rig.META_TEXT and (kept is None or start_block_file.parse(kept).original != rig.META_TEXT):
-        wrong.append(f"lost: {name}meta.properties is barred, and what is true is kept nowhere")
+        wrong.append(f"lost: {name}meta.properties is blocked, and what is true is kept nowhere")
     under_ids = [at for at in files if at.startswith(name) and at.endswith(".log") and at.count("/") == 5]
     if has_bar and under_ids and meta == rig.META_TEXT:
-        wrong.append(f"half: {under_ids[0]} lies under an id, and its log dir is not barred")
+        wrong.append(f"half: {under_ids[0]} lies under an id, and its log dir is not blocked")
     return wrong
 
 
@@ -119,7 +119,7 @@ def _there(broker: str, *, is_bar: bool = False) -> tuple[ModelHost, Do, ModelHo
     """Return a start, the way there, the end, and the way back."""
     if is_bar:
         first = rig.start(disks=2)
-        return first, rig.barred, rig.ended(first, rig.barred), rig.unbarred
+        return first, rig.blocked, rig.ended(first, rig.blocked), rig.unbarred
     first = rig.broker(broker)
     plan = rig.planned(first)
 
@@ -152,62 +152,62 @@ def _returns(name: str, broker: str = "", *, is_bar: bool = False, at: int = -1)
 
 
 def _barred_and_kept(files: Mapping[str, bytes]) -> tuple[list[bool], list[bool]]:
-    """Return of each log dir whether it is barred, and whether what is true is kept in it."""
+    """Return of each log dir whether it is blocked, and whether what is true is kept in it."""
     metas = [files.get(f"/d{number}/k/meta.properties") for number in (1, 2)]
-    return [data != rig.META_TEXT for data in metas], [f"/d{number}/k/bar.json" in files for number in (1, 2)]
+    return [data != rig.META_TEXT for data in metas], [f"/d{number}/k/start-block.json" in files for number in (1, 2)]
 
 
 def _set_and_lifted(name: str) -> Case:
-    """A log dir that is barred always holds what is true; once it is lifted all is as at first."""
+    """A log dir that is blocked always holds what is true; once it is lifted all is as at first."""
     first, there, _, back = _there("", is_bar=True)
 
     def run(host: ModelHost, acks: Acks) -> None:
         there(host)
-        acks.ack("barred")
+        acks.ack("blocked")
         back(host)
         acks.ack("open")
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         wrong = rig.differences(rig.seen(first.world()), rig.seen(state.recovered))
-        barred, kept = _barred_and_kept(state.crashed.files())
-        if any(is_barred and not is_kept for is_barred, is_kept in zip(barred, kept, strict=True)):
-            wrong.append(f"lost: barred are {barred}, what is true is kept in {kept}")
-        told = [f"/d{number}/k/logdird-bar.txt" in state.crashed.files() for number in (1, 2)]
-        if any(is_barred and not is_told for is_barred, is_told in zip(barred, told, strict=True)):
-            wrong.append(f"half: barred are {barred}, a text says why in {told}")
+        blocked, kept = _barred_and_kept(state.crashed.files())
+        if any(is_blocked and not is_kept for is_blocked, is_kept in zip(blocked, kept, strict=True)):
+            wrong.append(f"lost: blocked are {blocked}, what is true is kept in {kept}")
+        told = [f"/d{number}/k/logdird-start-block.txt" in state.crashed.files() for number in (1, 2)]
+        if any(is_blocked and not is_told for is_blocked, is_told in zip(blocked, told, strict=True)):
+            wrong.append(f"half: blocked are {blocked}, a text says why in {told}")
         if "open" in acks:
             wrong += rig.differences(rig.seen(first.world()), rig.seen(state.crashed))
         return wrong
 
     judged = _judged(judge, first.world(), goes_back=True)
-    return Case(name, first, run, _recovered(back, back), judged, reaches=frozenset({"barred", "open"}))
+    return Case(name, first, run, _recovered(back, back), judged, reaches=frozenset({"blocked", "open"}))
 
 
 def _kept_before_barred(name: str) -> Case:
-    """No log dir is barred before all hold what is true. Nobody recovers: what is looked at is the crash itself."""
+    """No log dir is blocked before all hold what is true. Nobody recovers: what is looked at is the crash itself."""
     first, there, _, _ = _there("", is_bar=True)
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
-        barred, kept = _barred_and_kept(state.crashed.files())
-        # Where a sync failed the bar is taken back, but for the sick disk, to which nothing more is written (design
-        # §3.4): that one may be barred alone then, and it holds what is true itself (``_undamaged``), so that it can be
-        # lifted. A broker does not start beside it, for its node id is another one. Only then is that so.
-        is_left = state.error.startswith("ReadOnlyDiskError") and any(map(operator.and_, barred, kept))
-        if not any(barred) or all(kept) or is_left:
+        blocked, kept = _barred_and_kept(state.crashed.files())
+        # Where a sync failed the start block is taken back, but for the sick disk, to which nothing more is written
+        # (design §3.4): that one may be blocked alone then, and it holds what is true itself (``_undamaged``), so that
+        # it can be lifted. A broker does not start beside it, for its node id is another one. Only then is that so.
+        is_left = state.error.startswith("ReadOnlyDiskError") and any(map(operator.and_, blocked, kept))
+        if not any(blocked) or all(kept) or is_left:
             return [line for disk in ("/d1", "/d2") for line in _undamaged(first.world(), state.crashed, disk)]
-        return [f"half: barred are {barred}, what is true is kept in {kept}"]
+        return [f"half: blocked are {blocked}, what is true is kept in {kept}"]
 
     judged = _judged(judge, first.world())
     return Case(name, first, acknowledged(there), lambda host: None, judged)
 
 
 def _is_barred_where_said(name: str) -> Case:
-    """As soon as it is said to be set every log dir is barred, whatever happens: in none is the broker's node id."""
+    """As soon as it is said to be set every log dir is blocked, whatever happens: in none is the broker's node id."""
     first = rig.start(disks=2)
 
     def there(host: ModelHost) -> None:
-        with opened(host, rig.log_dirs(host)) as sites:
-            bar(sites)
+        with opened(host, rig.log_dirs(host)) as open_dirs:
+            set_block(open_dirs)
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         wrong = []
@@ -215,7 +215,7 @@ def _is_barred_where_said(name: str) -> Case:
             metas = {path: data for path, data in world.files().items() if path.endswith("/meta.properties")}
             if word == "half" or DONE in acks:
                 wrong += [
-                    f"{word}: {path} is not barred"
+                    f"{word}: {path} is not blocked"
                     for path, data in metas.items()
                     if b"node.id=2147483647\n" not in data
                 ]
@@ -234,9 +234,9 @@ def _to_ids(name: str, broker: str) -> Case:
     items = rig.items_of(first)
 
     def there(host: ModelHost) -> None:
-        with opened(host, rig.log_dirs(host)) as (site,):
-            here = [item for item in items if item.path in site.top.names()]
-            assert all(outcome.error is None for outcome in to_ids(site, here))
+        with opened(host, rig.log_dirs(host)) as (open_dir,):
+            here = [item for item in items if item.path in open_dir.top.names()]
+            assert all(outcome.error is None for outcome in to_ids(open_dir, here))
 
     last = rig.ended(first, there).world()
     judge = _judged(rig.judge_end(last), first.world(), end=last, has_bar=False)
@@ -244,15 +244,15 @@ def _to_ids(name: str, broker: str) -> Case:
 
 
 def _back(host: ModelHost, first: ModelHost) -> None:
-    with opened(host, rig.log_dirs(host)) as (site,):
+    with opened(host, rig.log_dirs(host)) as (open_dir,):
         lying = [
             ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place)
-            if i.path not in site.top.names()
+            if i.path not in open_dir.top.names()
             else ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path)
             for i in rig.items_of(first)
         ]
-        assert all(outcome.error is None for outcome in to_names(site, lying))
-        assert remove_empty_prefixes(site) == ()
+        assert all(outcome.error is None for outcome in to_names(open_dir, lying))
+        assert remove_empty_prefixes(open_dir) == ()
 
 
 def _to_ids_and_back(name: str, broker: str) -> Case:
@@ -270,11 +270,11 @@ def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
     last = rig.ended(first, lambda host: ids.run(host, Acks()))
 
     def back(host: ModelHost) -> None:
-        with opened(host, rig.log_dirs(host)) as (site,):
+        with opened(host, rig.log_dirs(host)) as (open_dir,):
             lying = [ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place) for i in items]
-            assert all(outcome.error is None for outcome in to_names(site, lying))
+            assert all(outcome.error is None for outcome in to_names(open_dir, lying))
             if prefixes:
-                assert remove_empty_prefixes(site) == ()
+                assert remove_empty_prefixes(open_dir) == ()
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         wrong = rig.differences(rig.seen(first.world()), rig.seen(state.recovered))
@@ -300,8 +300,8 @@ def _verified() -> tuple[ModelHost, ModelHost]:
 
     def verify(host: ModelHost) -> None:
         rig.apply(host, plan)
-        with opened(host, rig.log_dirs(host)) as sites:
-            assert layout_rig.verify(sites, plan, unlocked).is_finished
+        with opened(host, rig.log_dirs(host)) as open_dirs:
+            assert layout_rig.verify(open_dirs, plan, unlocked).is_finished
 
     return first, rig.ended(first, verify)
 
@@ -316,22 +316,22 @@ def _is_rolling_back(world: World) -> bool:
 
 
 def _too_early(world: World) -> list[str]:
-    """Return what was done before its time in a world: the bar lifted, or a log dir final."""
+    """Return what was done before its time in a world: the start block lifted, or a log dir final."""
     found = _states(world)
     final, on_its_way = layout_file.LayoutState.FINAL, layout_file.LayoutState.FINALIZING
-    barred, _ = _barred_and_kept(world.files())
+    blocked, _ = _barred_and_kept(world.files())
     wrong = []
     if final in found and not found <= {final, on_its_way}:
         wrong.append(f"half: final beside {found}")
-    if final in found and any(barred):
-        wrong.append(f"half: final, and barred are {barred}")
-    if not all(barred) and not found <= {final, on_its_way}:
-        wrong.append(f"half: barred are {barred}, beside {found}")
+    if final in found and any(blocked):
+        wrong.append(f"half: final, and blocked are {blocked}")
+    if not all(blocked) and not found <= {final, on_its_way}:
+        wrong.append(f"half: blocked are {blocked}, beside {found}")
     return wrong
 
 
 def _finalize(name: str, *, at: int = -1) -> Case:
-    """Lift the bar for a broker that reads the layout; where it is cut off, go on."""
+    """Lift the start block for a broker that reads the layout; where it is cut off, go on."""
     _, start = _verified()
     end = rig.judge_end(rig.ended(start, rig.finalized).world())
 
@@ -359,7 +359,7 @@ def _finalize_and_back(name: str) -> Case:
 
 
 def _back_from_final(name: str, *, at: int = -1) -> Case:
-    """Nothing is kept of the bar, and line 3 of partition.metadata is enough."""
+    """Nothing is kept of the start block, and line 3 of partition.metadata is enough."""
     first, start = _verified()
     run = acknowledged(rig.rollback) if at < 0 else resumed(rig.rollback, at)
     judge = _back_to(first.world(), has_bar=False)

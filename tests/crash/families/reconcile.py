@@ -34,30 +34,30 @@ _LOG_DIRS = ("/d0/kafka", "/d1/kafka")
 _COUNTED = (Count(instant_ms=5, partitions=2, topics=2),)
 _BEGUN = controller_file.begin(CLUSTER, 1)
 _FOLLOWED = replace(_BEGUN, metadata=MetadataMark(epoch=3, offset=70))
-_SAID = ("brake reached 1", "id reached 1", "controller reached 1")
+_SAID = ("staging limit reached 1", "id reached 1", "controller reached 1")
 _ID = f"version: 0\ntopic_id: {TOPIC_ID}".encode()
 
 
 def _start() -> ModelHost:
-    """Return two log dirs: of the first one replica is set aside, and one has no id."""
+    """Return two log dirs: of the first one replica is staged, and one has no id."""
     host = start(A, B, C, D, files=ONE)
-    with Sites(host) as sites:
+    with Sites(host) as open_dirs:
         for log_dir in _LOG_DIRS:
-            controller.begin(sites.at(log_dir))
-            staging_limit.begin(sites.at(log_dir))
-        item = StageItem(path=B.path, marker=marker_for(sites.of(B), B))
-        assert stage(sites.of(B), [item])[0].result is Result.DONE
+            controller.begin(open_dirs.at(log_dir))
+            staging_limit.begin(open_dirs.at(log_dir))
+        item = StageItem(path=B.path, marker=marker_for(open_dirs.of(B), B))
+        assert stage(open_dirs.of(B), [item])[0].result is Result.DONE
     return settled(host)
 
 
 def _reconcile(steps: Steps) -> None:
-    roots = [steps.sites.at(log_dir) for log_dir in _LOG_DIRS]
+    roots = [steps.open_dirs.at(log_dir) for log_dir in _LOG_DIRS]
     with suppress(OSError):
         staging_limit.write_record(roots, _COUNTED)
         steps.acks.ack(_SAID[0])
         steps.stage(A, C)
         steps.hold(B)
-        outcome = give_id(steps.sites.of(D), GiveItem(path=D.path, topic_id=TopicId.parse(TOPIC_ID)))
+        outcome = give_id(steps.open_dirs.of(D), GiveItem(path=D.path, topic_id=TopicId.parse(TOPIC_ID)))
         if outcome.result is Result.DONE:
             steps.acks.ack(_SAID[1])
         if len(steps.reached) == 3 and outcome.result is Result.DONE:

@@ -1,4 +1,4 @@
-"""``brake.json``, ``controller.json``, ``heartbeat.json``: whole or as before, durable before the staging they precede.
+"""``staging-limit.json``, ``controller.json``, ``heartbeat.json``: whole or as before, durable before the staging.
 
 Spec: design §2 laws 1, 2, §3.3, §4; attacks A24, A38, A43.
 """
@@ -13,7 +13,7 @@ from logdir.clock import Instant
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.record import controller, heartbeat, staging_limit
 from logdir.disk.replica.staging import StageItem, stage
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.own import controller_file, heartbeat_file, staging_limit_file
 from logdir.formats.own.controller_file import ControllerFile, MetadataMark
 from logdir.formats.own.staging_limit_file import Count
@@ -36,10 +36,10 @@ def instant(boottime_ms: int) -> Instant:
     return Instant(boot_id="one", boottime_ms=boottime_ms, wall_ms=1_800_000_000_000, is_synchronised=True)
 
 
-def _each(host: ModelHost, do: Callable[[Site], object]) -> None:
-    with Sites(host) as sites:
+def _each(host: ModelHost, do: Callable[[OpenLogDir], object]) -> None:
+    with Sites(host) as open_dirs:
         for log_dir in _DISKS:
-            do(sites.at(log_dir))
+            do(open_dirs.at(log_dir))
 
 
 def _judged(
@@ -63,9 +63,9 @@ def _case(
     def run(host: ModelHost, acks: Acks) -> None:
         write(host)
         acks.ack(DONE)
-        with Sites(host) as sites:
-            site = sites.of(A)
-            (outcome,) = stage(site, [StageItem(path=A.path, marker=marker_for(site, A))])
+        with Sites(host) as open_dirs:
+            open_dir = open_dirs.of(A)
+            (outcome,) = stage(open_dir, [StageItem(path=A.path, marker=marker_for(open_dir, A))])
             assert outcome.error is None
 
     def judge(start: World, state: State, acks: Acks) -> list[str]:
@@ -89,8 +89,8 @@ def _brake(name: str, *, is_new: bool) -> Case:
         return _case(name, first, staging_limit_file.FILE_NAME, None, staging_limit_file.render(()), write)
 
     def record(host: ModelHost, counts: tuple[Count, ...]) -> None:
-        with Sites(host) as sites:
-            staging_limit.write_record([sites.at(log_dir) for log_dir in _DISKS], counts)
+        with Sites(host) as open_dirs:
+            staging_limit.write_record([open_dirs.at(log_dir) for log_dir in _DISKS], counts)
 
     begun = after(first, partial(record, counts=_COUNTS))
     before, data = staging_limit_file.render(_COUNTS), staging_limit_file.render(_MORE)
@@ -106,8 +106,8 @@ def _controller(name: str, *, is_new: bool) -> Case:
         return _case(name, first, controller_file.FILE_NAME, None, before, begin)
 
     def record(host: ModelHost, mark: ControllerFile) -> None:
-        with Sites(host) as sites:
-            controller.write_record([sites.at(log_dir) for log_dir in _DISKS], mark)
+        with Sites(host) as open_dirs:
+            controller.write_record([open_dirs.at(log_dir) for log_dir in _DISKS], mark)
 
     used = replace(known, metadata=MetadataMark(epoch=3, offset=70))
     data = controller_file.render(used)
@@ -116,27 +116,27 @@ def _controller(name: str, *, is_new: bool) -> Case:
 
 def _heartbeat(name: str, *, is_new: bool) -> Case:
     first = start(A, C, files=ONE)
-    begin = partial(_each, do=lambda site: heartbeat.begin(site, instant(1000)))
+    begin = partial(_each, do=lambda open_dir: heartbeat.begin(open_dir, instant(1000)))
     begun = after(first, begin)
     before = _read(begun, heartbeat_file.FILE_NAME)
     if is_new:
         return _case(name, first, heartbeat_file.FILE_NAME, None, before, begin)
-    beat = partial(_each, do=lambda site: heartbeat.beat(site, instant(61_000)))
+    beat = partial(_each, do=lambda open_dir: heartbeat.beat(open_dir, instant(61_000)))
     data = _read(after(begun, beat), heartbeat_file.FILE_NAME)
     assert data != before
     return _case(name, begun, heartbeat_file.FILE_NAME, before, data, beat)
 
 
 def _read(host: ModelHost, name: str) -> bytes:
-    with Sites(host) as sites:
-        data = read_file(sites.at(_DISKS[0]).work, name)
+    with Sites(host) as open_dirs:
+        data = read_file(open_dirs.at(_DISKS[0]).work, name)
     assert data is not None
     return data
 
 
 RECORDS: dict[str, Callable[[str], Case]] = {
-    "brake begun": partial(_brake, is_new=True),
-    "brake, then stage": partial(_brake, is_new=False),
+    "staging limit begun": partial(_brake, is_new=True),
+    "staging limit, then stage": partial(_brake, is_new=False),
     "controller begun": partial(_controller, is_new=True),
     "controller, then stage": partial(_controller, is_new=False),
     "heartbeat begun": partial(_heartbeat, is_new=True),

@@ -204,7 +204,7 @@ def _replaced(world: World, word: str, *, is_adopted: bool) -> list[str]:
 
 
 def _names(world: World, mount: str) -> list[str]:
-    """Return what says how far an adoption is: live names, what is set aside, what is ready to be live."""
+    """Return what says how far an adoption is: live names, what is staged, what is ready to be live."""
     parents = (f"{mount}/kafka", f"{mount}/kafka.logdird/deleting")
     paths = [path for path, node in world.tree().items() if node.type is Type.DIRECTORY]
     return [path for path in paths if path.rpartition("/")[0] in parents or path.endswith(".ready")]
@@ -266,18 +266,18 @@ def _started(name: str, start: ModelHost, present: int, end: str) -> Case:
 
 
 def _finish_unsynced(name: str) -> Case:
-    """The new replica was set aside by a process that was killed before it had made that durable."""
+    """The new replica was staged by a process that was killed before it had made that durable."""
     start, _ = _cut(1, "write", "/t-0/replica.json")
     adopted = _adopts(1, keep=True)
 
     def run(host: ModelHost, acks: Acks) -> None:
         with ExitStack() as stack:
-            site = rescue._sites(host, stack)[1]
-            marker = present_marker(site, site.top.stat("t-0").inode)
+            open_dir = rescue._sites(host, stack)[1]
+            marker = present_marker(open_dir, open_dir.top.stat("t-0").inode)
             # All of staging but the sync of its two parents.
             host.kill(len(host.records) + 3)
             try:
-                stage(site, [StageItem(path="t-0", marker=marker)])
+                stage(open_dir, [StageItem(path="t-0", marker=marker)])
             except Killed:
                 host.kill_at, host.is_dead = None, False
             assert host.records[-1].call.name == "rename", host.records[-1]

@@ -21,7 +21,7 @@ from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.purge import claim, remove
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.replica.staging import RestoreItem, restore
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.replica_marker import ReplicaMarker
 from tests.crash.enumerate import State
@@ -66,16 +66,16 @@ def start() -> ModelHost:
 class _Race:
     """The three, on one host."""
 
-    def __init__(self, host: ModelHost, acks: Acks, site: Site, *, is_strict: bool = True) -> None:
+    def __init__(self, host: ModelHost, acks: Acks, open_dir: OpenLogDir, *, is_strict: bool = True) -> None:
         """Begin.
 
         Args:
             host: Where.
             acks: Told what was done or refused.
-            site: The log dir, open.
+            open_dir: The log dir, open.
             is_strict: Whether who comes second must be refused before it tries; by turns it may find out by trying.
         """
-        self._host, self._acks, self._site, self._is_strict = host, acks, site, is_strict
+        self._host, self._acks, self._site, self._is_strict = host, acks, open_dir, is_strict
         self._seen: dict[str, ReplicaMarker] = {}
         self._claimed = ""
 

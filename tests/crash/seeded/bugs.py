@@ -30,7 +30,7 @@ class Bug(NamedTuple):
 BUGS = (
     Bug(
         "the marker is not synced",
-        (Edit(_STAGING, "site.top.sync_disk()", "pass"),),
+        (Edit(_STAGING, "open_dir.top.sync_disk()", "pass"),),
         ("stage 1",),
         frozenset({"J", "B", "P", "DJ", "F"}),
     ),
@@ -39,7 +39,7 @@ BUGS = (
         (
             Edit(
                 _STAGING,
-                "                site.deleting.sync()\n            for parent",
+                "                open_dir.deleting.sync()\n            for parent",
                 "                pass\n            for parent",
             ),
         ),
@@ -63,7 +63,7 @@ BUGS = (
         (
             Edit(
                 _STAGING,
-                "                site.deleting.sync()\n            for parent",
+                "                open_dir.deleting.sync()\n            for parent",
                 "                pass\n            for parent",
             ),
             Edit(
@@ -78,7 +78,7 @@ BUGS = (
     Bug(
         "renamed before it is marked",
         (
-            Edit(_STAGING, "                _mark(site, item, data)\n", ""),
+            Edit(_STAGING, "                _mark(open_dir, item, data)\n", ""),
             Edit(
                 _STAGING,
                 'outcomes[item.path] = done(item.path, f"deleting/{place}")',
@@ -97,8 +97,8 @@ BUGS = (
         (
             Edit(
                 _PURGE,
-                "rename(site, site.deleting, name, site.deleting, claimed)",
-                "site.deleting.replace(name, claimed)",
+                "rename(open_dir, open_dir.deleting, name, open_dir.deleting, claimed)",
+                "open_dir.deleting.replace(name, claimed)",
             ),
         ),
         ("claim where the name is taken",),
@@ -161,8 +161,8 @@ BUGS = (
         (
             Edit(
                 _STAGING,
-                "                outcomes[item.path] = _undone(site, item.path, error)\n"
-                "                _unmark(site, item.path)\n",
+                "                outcomes[item.path] = _undone(open_dir, item.path, error)\n"
+                "                _unmark(open_dir, item.path)\n",
                 "                outcomes[item.path] = done(item.path, None)\n",
             ),
         ),
@@ -177,7 +177,7 @@ BUGS = (
     ),
     Bug(
         "recovery rests on what is not durable",
-        (Edit("logdir/disk/recover_log_dir.py", "site.top.sync_disk()", "pass"),),
+        (Edit("logdir/disk/recover_log_dir.py", "open_dir.top.sync_disk()", "pass"),),
         ("purge after a killed claim", "--models", "JBP"),
         frozenset({"P"}),
     ),

@@ -65,8 +65,9 @@ FAMILY_BUGS = (
         (
             Edit(
                 "logdir/decide/layout/relayout.py",
-                "_decision((begin, [Unbar()] if end else [], end), sha256)",
-                "_decision(([Unbar()] if end else [], sorted((*begin, *end), key=lambda one: one.log_dir)), sha256)",
+                "_decision((begin, [LiftStartBlock()] if end else [], end), sha256)",
+                "_decision(([LiftStartBlock()] if end else [], "
+                "sorted((*begin, *end), key=lambda one: one.log_dir)), sha256)",
             ),
         ),
         ("finalize", "--models", "KJBP"),
@@ -85,25 +86,25 @@ FAMILY_BUGS = (
         _ANY - {"K"},
     ),
     Bug(
-        "the bar on some log dirs only",
+        "the start block on some log dirs only",
         (
             Edit(
                 _BAR,
                 "            if change is not None:\n",
-                "            if change is not None and site is sites[0]:\n",
+                "            if change is not None and open_dir is open_dirs[0]:\n",
             ),
         ),
         ("bar that is said to be set", "--models", "KJBP"),
         _ANY,
     ),
     Bug(
-        "barred before every log dir holds what is true",
+        "blocked before every log dir holds what is true",
         (
             Edit(
                 _BAR,
-                "                    _keep(site, change)\n",
-                "                    _keep(site, change)\n"
-                "                    _put(site, change.changed, None, before=change.file.original)\n",
+                "                    _keep(open_dir, change)\n",
+                "                    _keep(open_dir, change)\n"
+                "                    _put(open_dir, change.changed, None, before=change.file.original)\n",
             ),
             Edit(_BAR, "            if change is not None:\n", "            if False and change is not None:\n"),
         ),
@@ -115,9 +116,9 @@ FAMILY_BUGS = (
         (
             Edit(
                 _BAR,
-                "                _put(site, each.file.original, each.file.mtime_ns, before=each.data)\n",
-                "                remove_file(site.top, FILE_NAME)\n"
-                "                _put(site, each.file.original, each.file.mtime_ns, before=each.data)\n",
+                "                _put(open_dir, each.file.original, each.file.mtime_ns, before=each.data)\n",
+                "                remove_file(open_dir.top, FILE_NAME)\n"
+                "                _put(open_dir, each.file.original, each.file.mtime_ns, before=each.data)\n",
             ),
         ),
         ("bar, and lifted", "--models", "KJBP"),
@@ -126,12 +127,12 @@ FAMILY_BUGS = (
     Bug(
         "moved to ids before its metadata says the topic",
         (
-            Edit(_RELAYOUT, "None if item.path in ours else _give_topic(site, item)", "None"),
+            Edit(_RELAYOUT, "None if item.path in ours else _give_topic(open_dir, item)", "None"),
             Edit(
                 _RELAYOUT,
                 "        for item in moved:\n            batch.outcomes[item.path] = done",
                 "        for item in moved:\n"
-                "            with site.top.open(item.prefix) as late:\n"
+                "            with open_dir.top.open(item.prefix) as late:\n"
                 "                with late.open(item.place.rpartition('/')[2]) as inner:\n"
                 "                    replace_metadata(inner, with_topic(item.topic_id, item.topic))\n"
                 "            batch.outcomes[item.path] = done",
@@ -145,7 +146,7 @@ FAMILY_BUGS = (
         (
             Edit(
                 "logdir/disk/replica/capture.py",
-                "                    place = _commit(site, name, target, replica, now)\n",
+                "                    place = _commit(open_dir, name, target, replica, now)\n",
                 "                    place = name\n",
             ),
         ),
@@ -170,29 +171,29 @@ FAMILY_BUGS = (
         (
             Edit(
                 _ADOPT,
-                "    ready = _make_ready(site, item, _build(site, item))\n",
-                "    begun = _build(site, item)\n",
+                "    ready = _make_ready(open_dir, item, _build(open_dir, item))\n",
+                "    begun = _build(open_dir, item)\n",
             ),
             Edit(
                 _ADOPT,
-                "    if staged.place is None:\n        withdraw(site, ready)\n",
-                "    ready = _make_ready(site, item, begun)\n"
-                "    if staged.place is None:\n        withdraw(site, ready)\n",
+                "    if staged.place is None:\n        withdraw(open_dir, ready)\n",
+                "    ready = _make_ready(open_dir, item, begun)\n"
+                "    if staged.place is None:\n        withdraw(open_dir, ready)\n",
             ),
         ),
         ("adopt", "--models", "KJBP"),
         _ANY,
     ),
     Bug(
-        "a brake counted on one disk only",
+        "a staging limit counted on one disk only",
         (
             Edit(
                 "logdir/disk/record/staging_limit.py",
-                "    for site in sites:\n        with recording(site.work, FILE_NAME):\n            before",
-                "    for site in sites[:1]:\n        with recording(site.work, FILE_NAME):\n            before",
+                "for open_dir in open_dirs:\n        with recording(open_dir.work, FILE_NAME):\n            before",
+                "for open_dir in open_dirs[:1]:\n        with recording(open_dir.work, FILE_NAME):\n            before",
             ),
         ),
-        ("brake, then stage", "--models", "KJBP"),
+        ("staging limit, then stage", "--models", "KJBP"),
         _ANY,
     ),
     Bug(
@@ -246,7 +247,7 @@ BUILD_6_D = {
     "claim without NOREPLACE": "the kernel asked for a rename that replaces",
     "retry after a failed fsync": "a failed sync is called again",
     "late answer of a hung worker obeyed": "the late answer of a hung worker obeyed: it stages",
-    "bar on some dirs only": "the bar on some log dirs only",
+    "bar on some dirs only": "the start block on some log dirs only",
     "indexes kept under a clean marker": "indexes kept under a clean marker",
     "batch half-renamed and reported done": "a batch half renamed and reported done",
     "ownership set after the final name": "the owner is set after the final name",

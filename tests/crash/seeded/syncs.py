@@ -75,7 +75,7 @@ TRIED: dict[str, tuple[str, ...]] = {
 """By module and function: of which cases one at least must miss each of its syncs."""
 
 RECORDS: dict[str, tuple[str, ...]] = {
-    "brake": ("brake, then stage", "brake begun"),
+    "staging limit": ("staging limit, then stage", "staging limit begun"),
     "controller": ("controller, then stage", "controller begun"),
     "heartbeat": ("heartbeat, then stage", "heartbeat begun"),
     "layout.json": (*_TAKEN_UP, "layout over two disks", "finalize"),

@@ -106,5 +106,12 @@ def test_a_kernel_asked_for_a_rename_that_replaces_is_caught_on_real_directories
 
 def test_a_copy_without_a_change_passes(tmp_path: Path) -> None:
     copy(tmp_path)
-    some = ("adopt", "bar, and lifted", "export", "uninstall beside", "brake, then stage", "sweep of what is due")
+    some = (
+        "adopt",
+        "bar, and lifted",
+        "export",
+        "uninstall beside",
+        "staging limit, then stage",
+        "sweep of what is due",
+    )
     assert caught_by(tmp_path, (*some, "--models", "KJBP")) == ()

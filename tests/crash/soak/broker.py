@@ -75,8 +75,8 @@ def make_log_dirs(base: Path, count: int = 3) -> tuple[str, ...]:
         host = HostDisk()
         init(host, plan_init(host, str(top), fs_type="ext4"), made_at_ms=5, reserve_bytes=RESERVE_BYTES)
         with open_root(host, str(top)) as root:
-            staging_limit.begin(root.site)
-            heartbeat.begin(root.site, instant(1))
+            staging_limit.begin(root.open_dir)
+            heartbeat.begin(root.open_dir, instant(1))
         made.append(str(top))
     return tuple(made)
 

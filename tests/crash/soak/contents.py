@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from tests.crash.soak.broker import LAST_INDEXES, METADATA, OLD_NS, STRANGERS, meta
 from tests.crash.soak.looks import CHECKPOINTS, HIDDEN_PROBE, Dir, File, Look, entries, marker
-from tests.crash.soak.model import BARRING, LAYOUT, SIDES, Known, Model
+from tests.crash.soak.model import BARRING, LAYOUT, SIDES, KnownReplica, Model
 from tests.logdir.disk.staged_rig import GID, UID
 
 FILE_OWNER = (UID, GID, 0o644)
@@ -30,15 +30,15 @@ _FOR_GOOD = frozenset(
         *(f"work/{name}" for name in ("owner.lock", "reserve", "work-root.json")),
     }
 )
-_NEEDED = (*STRANGERS, *(f"work/{name}" for name in ("owner.lock", "reserve", "heartbeat.json", "brake.json")))
+_NEEDED = (*STRANGERS, *(f"work/{name}" for name in ("owner.lock", "reserve", "heartbeat.json", "staging-limit.json")))
 _AT_TIMES = re.compile(
-    rf"({'|'.join(CHECKPOINTS)})\.(tmp|old)|(bar|layout)\.json\.tmp|work/(heartbeat|brake)\.json(\.tmp)?"
+    rf"({'|'.join(CHECKPOINTS)})\.(tmp|old)|(start-block|layout)\.json\.tmp|work/(heartbeat|staging-limit)\.json(\.tmp)?"
 )
 _OF_LAYOUT = frozenset({"layout.json"})
-_OF_BAR = frozenset({"bar.json", "logdird-bar.txt"})
+_OF_BAR = frozenset({"start-block.json", "logdird-start-block.txt"})
 
 
-def replica(model: Model, known: Known, place: str, one: Dir, *, is_recovered: bool) -> Iterator[str]:
+def replica(model: Model, known: KnownReplica, place: str, one: Dir, *, is_recovered: bool) -> Iterator[str]:
     """Yield what is wrong with one directory.
 
     Args:
@@ -48,8 +48,8 @@ def replica(model: Model, known: Known, place: str, one: Dir, *, is_recovered: b
         one: As it was found.
         is_recovered: Whether a recovery came to its end since the last kill.
     """
-    if one.strangers:
-        yield f"foreign: {one.path} holds {one.strangers}"
+    if one.unexpected_entries:
+        yield f"foreign: {one.path} holds {one.unexpected_entries}"
     is_part = place in ("claimed", "begun")
     for name, data in known.files.items():
         file = one.files.get(name)
@@ -76,7 +76,7 @@ def replica(model: Model, known: Known, place: str, one: Dir, *, is_recovered: b
     yield from _markers(model, known, place, one, is_recovered)
 
 
-def _metadata(model: Model, known: Known, place: str, one: Dir, file: File, is_recovered: bool) -> Iterator[str]:
+def _metadata(model: Model, known: KnownReplica, place: str, one: Dir, file: File, is_recovered: bool) -> Iterator[str]:
     plain = known.files[METADATA]
     with_topic = f"version: 0\ntopic_id: {known.id}\ntopic_name: {known.topic}".encode()
     allowed = {plain}
@@ -88,7 +88,7 @@ def _metadata(model: Model, known: Known, place: str, one: Dir, file: File, is_r
         yield f"lost: {one.path} has metadata of another time"
 
 
-def _markers(model: Model, known: Known, place: str, one: Dir, is_recovered: bool) -> Iterator[str]:
+def _markers(model: Model, known: KnownReplica, place: str, one: Dir, is_recovered: bool) -> Iterator[str]:
     whole, new = one.markers.get("replica.json"), one.markers.get("replica.new.json")
     is_amid = not is_recovered and any(known.key in pending.keys for pending in model.pending)
     # What an unfinished capture holds waits for the next.
@@ -124,33 +124,33 @@ def layouts(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
 
 
 def bars(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
-    """Yield what is wrong with the bar: every ``meta.properties`` is true, or barred beside what is true."""
-    barred = set()
+    """Yield what is wrong with the start block: every ``meta.properties`` is true, or blocked beside what is true."""
+    blocked = set()
     for disk in range(model.disks):
         true, file = meta(disk), found.files.get((disk, "meta.properties"))
         if file is None:
             yield f"lost: meta.properties of disk {disk}"
             continue
-        kept = found.files.get((disk, "bar.json"))
+        kept = found.files.get((disk, "start-block.json"))
         if file.data == true.replace(b"node.id=1\n", _FALSE_NODE):
-            barred.add(disk)
+            blocked.add(disk)
             if kept is None or base64.b64decode(json.loads(kept.data)["meta_properties"]) != true:
-                yield f"lost: disk {disk} is barred, and what is true is not kept"
+                yield f"lost: disk {disk} is blocked, and what is true is not kept"
         elif file.data != true:
             yield f"lost: disk {disk} has another meta.properties"
         elif file.mtime_ns != OLD_NS:
             yield f"lost: disk {disk} has a meta.properties of another time"
         if file.owner[:2] != (UID, GID):
             yield f"foreign: meta.properties of disk {disk} belongs to {file.owner}"
-        if is_recovered and disk not in barred and any((disk, name) in found.files for name in _OF_BAR):
-            yield f"stuck: disk {disk} is not barred, and something of a bar lies there"
+        if is_recovered and disk not in blocked and any((disk, name) in found.files for name in _OF_BAR):
+            yield f"stuck: disk {disk} is not blocked, and something of a start block lies there"
     every = set(range(model.disks))
-    if is_recovered and barred not in (set(), every):
-        yield f"stuck: half a bar outlives the recovery, on the disks {barred}"
-    if not model.is_amid(BARRING) and barred != (every if model.bar == "barred" else set()):
-        yield f"lost: acknowledged is {model.bar}, barred are the disks {barred}"
-    if any(one.is_by_id for one in found.dirs if one.place == "live") and barred != every:
-        yield f"lost: replicas lie under ids, and barred are only the disks {barred}"
+    if is_recovered and blocked not in (set(), every):
+        yield f"stuck: half a start block outlives the recovery, on the disks {blocked}"
+    if not model.is_amid(BARRING) and blocked != (every if model.start_block == "blocked" else set()):
+        yield f"lost: acknowledged is {model.start_block}, blocked are the disks {blocked}"
+    if any(one.is_by_id for one in found.dirs if one.place == "live") and blocked != every:
+        yield f"lost: replicas lie under ids, and blocked are only the disks {blocked}"
 
 
 def rest(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
@@ -161,11 +161,11 @@ def rest(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
             if (file.data, file.mtime_ns) != (STRANGERS[path], OLD_NS):
                 yield f"foreign: {where} was changed"
         elif path in _OF_LAYOUT | _OF_BAR:
-            if not model.is_amid(BARRING) and model.bar == "open":
+            if not model.is_amid(BARRING) and model.start_block == "open":
                 yield f"stuck: {where} lies there"
         elif path not in _FOR_GOOD and not _AT_TIMES.fullmatch(path):
             yield f"foreign: {where} lies there"
-        if path in ("work/heartbeat.json", "work/brake.json", *CHECKPOINTS) and file.owner != FILE_OWNER:
+        if path in ("work/heartbeat.json", "work/staging-limit.json", *CHECKPOINTS) and file.owner != FILE_OWNER:
             yield f"foreign: {where} belongs to {file.owner}"
     for disk in range(model.disks):
         yield from (f"lost: {path} of disk {disk}" for path in _NEEDED if (disk, path) not in found.files)
@@ -182,22 +182,24 @@ def rest(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
             yield f"foreign: {path} of disk {disk} belongs to {owner}"
 
 
-def heartbeat_and_brake(found: Look, disk: int) -> tuple[int, int] | None:
-    """Return the last boot time a heartbeat saw and the first count of a brake; ``None`` if one of them is torn."""
-    beat, count = (marker(found.files.get((disk, f"work/{name}.json"))) for name in ("heartbeat", "brake"))
+def heartbeat_and_staging_limit(found: Look, disk: int) -> tuple[int, int] | None:
+    """Return the last boot time a heartbeat saw and the first count of staging; ``None`` if a file is torn."""
+    beat, count = (marker(found.files.get((disk, f"work/{name}.json"))) for name in ("heartbeat", "staging-limit"))
     if beat is None or count is None:
         return None
     return beat["boots"][-1]["seen_ms"], count["staged"][0][1] if count["staged"] else 0
 
 
 def _small(model: Model, found: Look, disk: int) -> Iterator[str]:
-    said = heartbeat_and_brake(found, disk)
+    said = heartbeat_and_staging_limit(found, disk)
     if said is None:
-        yield f"lost: the heartbeat or the brake of disk {disk} is torn"
+        yield f"lost: the heartbeat or the staging limit of disk {disk} is torn"
         return
     filing = [pending.about for pending in model.pending if pending.kind == "file"]
-    acked = (model.heartbeat_ms.get(disk, 1), model.brake.get(disk, 0))
-    for what, key, value, known in zip(("heartbeat", "brake"), ("seen_ms", "partitions"), said, acked, strict=True):
+    acked = (model.heartbeat_ms.get(disk, 1), model.staging_limit.get(disk, 0))
+    for what, key, value, known in zip(
+        ("heartbeat", "staging-limit"), ("seen_ms", "partitions"), said, acked, strict=True
+    ):
         may = {known, *(about[key] for about in filing if about["what"] == what)}
         if value not in may:
             yield f"lost: the {what} of disk {disk} says {value}, not one of {may}"

@@ -65,7 +65,7 @@ class Dir(NamedTuple):
     files: dict[str, File]
     """Without our markers."""
     markers: dict[str, File]
-    strangers: tuple[str, ...]
+    unexpected_entries: tuple[str, ...]
     """What is no regular file."""
     owner: tuple[int, int, int]
 
@@ -139,13 +139,13 @@ class _Looker:
     def replica(self, disk: int, place: str, path: str, matched: re.Match[str], *, is_by_id: bool) -> None:
         said = matched.groupdict()
         files: dict[str, File] = {}
-        strangers = []
+        unexpected_entries = []
         for name in os.listdir(path):
             inner = f"{path}/{name}"
             if st.S_ISREG(os.lstat(inner).st_mode):
                 files[name] = _file(inner)
             else:
-                strangers.append(name)
+                unexpected_entries.append(name)
         markers = {name: files.pop(name) for name in MARKERS if name in files}
         found = os.lstat(path)
         self.dirs.append(
@@ -162,7 +162,7 @@ class _Looker:
                 found.st_ino,
                 files,
                 markers,
-                tuple(strangers),
+                tuple(unexpected_entries),
                 _facts(found),
             )
         )

@@ -27,7 +27,7 @@ _MOVING: Places = SIDES | {"live"}
 _PURGED: Places = SIDES | {"claimed"}
 LAYOUT = frozenset({"relayout", "rollback"})
 """Operations that change where everything lies."""
-BARRING = LAYOUT | {"bar", "unbar"}
+BARRING = LAYOUT | {"set block", "lift block"}
 
 
 class Alternative(NamedTuple):
@@ -39,7 +39,7 @@ class Alternative(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
+class KnownReplica:
     """What is known of one replica."""
 
     token: str
@@ -86,15 +86,15 @@ class Model:
     """What is known of everything."""
 
     disks: int
-    known: dict[Key, Known] = field(default_factory=dict)
+    known: dict[Key, KnownReplica] = field(default_factory=dict)
     pending: list[Pending] = field(default_factory=list)
     """Begun and not ended; those before the last were interrupted, and no recovery came to its end since."""
     layout: str = "names"
-    bar: str = "open"
+    start_block: str = "open"
     offsets: dict[int, dict[str, int]] = field(default_factory=dict)
     """Of the partition that nobody has, by disk and file."""
     heartbeat_ms: dict[int, int] = field(default_factory=dict)
-    brake: dict[int, int] = field(default_factory=dict)
+    staging_limit: dict[int, int] = field(default_factory=dict)
     now_ms: int = 0
     done: dict[str, int] = field(default_factory=dict)
     """Operations that came to their end, by kind."""
@@ -112,7 +112,7 @@ class Model:
 
     def born(self, one: Born) -> None:
         """Hear of a new replica."""
-        self.known[one.token, one.id] = Known(
+        self.known[one.token, one.id] = KnownReplica(
             token=one.token,
             id=one.id,
             topic=one.topic,
@@ -170,10 +170,10 @@ class Model:
         lies = about["disk"], about["name"].removesuffix(".purging")
         return next(key for key, one in self.known.items() if (one.disk, one.name) == lies and "claimed" in one.places)
 
-    def _set_aside(self, known: Known, delay_ms: int | None, *, is_capture: bool) -> None:
+    def _put_staged(self, known: KnownReplica, delay_ms: int | None, *, is_capture: bool) -> None:
         known.delay_ms, known.staged_ms, known.is_capture = delay_ms, self.now_ms, is_capture
 
-    def _is_due(self, known: Known) -> bool:
+    def _is_due(self, known: KnownReplica) -> bool:
         return known.delay_ms is not None and known.staged_ms + known.delay_ms <= self.now_ms
 
     def _courses(self, keys: Sequence[Key], *ends: tuple[str, ...], of: Places = _MOVING) -> Iterator[Alternative]:
@@ -187,7 +187,7 @@ class Model:
     def _stage(self, items: Sequence[Mapping[str, Any]]) -> Iterator[Alternative]:
         keys = [(item["token"], item["id"]) for item in items]
         for key, item in zip(keys, items, strict=True):
-            self._set_aside(self.known[key], item["delay_ms"], is_capture=False)
+            self._put_staged(self.known[key], item["delay_ms"], is_capture=False)
         return self._courses(keys, ("staged",))
 
     def _capture(self, key: Key, delay_ms: int | None) -> Iterator[Alternative]:
@@ -195,7 +195,7 @@ class Model:
         yield Alternative({key: known.places})
         if known.places & SIDES:
             return
-        self._set_aside(known, delay_ms, is_capture=True)
+        self._put_staged(known, delay_ms, is_capture=True)
         yield Alternative({key: known.places | {"begun"}})
         yield Alternative({key: known.places - {"begun"} | {"held" if delay_ms is None else "staged"}})
 
@@ -205,7 +205,7 @@ class Model:
         made = (rescued[0], present[1])
         kept = {name: data for name, data in old.files.items() if name not in LAST_INDEXES}
         kept[METADATA] = f"version: 0\ntopic_id: {present[1]}".encode()
-        self.known[made] = Known(
+        self.known[made] = KnownReplica(
             token=made[0],
             id=made[1],
             topic=old.topic,
@@ -217,7 +217,7 @@ class Model:
             places=frozenset(),
             indexes="gone",
         )
-        self._set_aside(new, about["present"]["delay_ms"], is_capture=False)
+        self._put_staged(new, about["present"]["delay_ms"], is_capture=False)
         aside = new.places - {"live"} | {"staged"}
         rest = old.places - SIDES
 
@@ -252,13 +252,13 @@ class Model:
             case "hold":
                 self.known[self._key(about)].delay_ms = None
             case "relayout":
-                self.layout, self.bar = "ids", "barred"
+                self.layout, self.start_block = "ids", "blocked"
             case "rollback":
-                self.layout, self.bar = "names", "open"
-            case "bar":
-                self.bar = "barred"
-            case "unbar":
-                self.bar = "open"
+                self.layout, self.start_block = "names", "open"
+            case "set block":
+                self.start_block = "blocked"
+            case "lift block":
+                self.start_block = "open"
             case "file":
                 self._filed(about)
         return [f"stuck: {kind} is refused: {line}" for line in wrong]
@@ -269,5 +269,5 @@ class Model:
                 self.offsets[about["disk"]] = dict(zip(CHECKPOINTS, about["offsets"].values(), strict=True))
             case "heartbeat":
                 self.heartbeat_ms[about["disk"]] = about["seen_ms"]
-            case "brake":
-                self.brake = dict.fromkeys(range(self.disks), about["partitions"])
+            case "staging-limit":
+                self.staging_limit = dict.fromkeys(range(self.disks), about["partitions"])

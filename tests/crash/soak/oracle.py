@@ -147,7 +147,7 @@ def _settle(model: Model, found: Look, is_recovered: bool) -> None:
     if model.is_amid(BARRING):
         forms = {one.is_by_id for one in found.dirs if one.place == "live"}
         model.layout = "ids" if forms == {True} else "names"
-        model.bar = "open" if found.files[0, "meta.properties"].data == meta(0) else "barred"
+        model.start_block = "open" if found.files[0, "meta.properties"].data == meta(0) else "blocked"
     model.pending.clear()
     for key in [key for key, known in model.known.items() if not known.places]:
         del model.known[key]
@@ -170,9 +170,9 @@ def _settle_one(model: Model, key: Key, there: Mapping[str, Dir]) -> None:
 
 def _settle_files(model: Model, found: Look) -> None:
     for disk in range(model.disks):
-        said = contents.heartbeat_and_brake(found, disk)
+        said = contents.heartbeat_and_staging_limit(found, disk)
         if said is not None:
-            model.heartbeat_ms[disk], model.brake[disk] = said
+            model.heartbeat_ms[disk], model.staging_limit[disk] = said
         for name in CHECKPOINTS:
             file = found.files.get((disk, name))
             offset = (entries(file.data) or {}).get(contents.OTHER) if file is not None else None

@@ -1,15 +1,16 @@
 """What a worker does first: everything an interruption may have left is finished or undone, by scanning alone.
 
-A change of layout, or of the bar, that was cut off is taken up again or taken back, whichever is drawn: both must end.
+A change of layout, or of the start block, that was cut off is taken up again or taken back, as is
+drawn: both must end.
 
-Spec: design §2 laws 2 and 3; ``logdir.disk.recover_broker``, ``bar``, ``logdir.service.batch.layout_phases``.
+Spec: design §2 laws 2 and 3; ``logdir.disk.recover_broker``, ``start_block``, ``logdir.service.batch.layout_phases``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logdir.disk.record.start_block import BarState, bar, state, unbar
+from logdir.disk.record.start_block import StartBlockState, lift_block, set_block, state
 from logdir.disk.recover_broker import recover_broker
 from logdir.errors import RefusedError
 from logdir.names import is_prefix
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 def recover(tasks: Tasks) -> dict[str, Any]:
     """Recover all log dirs; return what was found and done, for people."""
     with tasks.locked():
-        done = recover_broker(tasks.sites, is_whole=True)
+        done = recover_broker(tasks.open_dirs, is_whole=True)
     assert not done.troubled, done
-    found = [one for _, one in done.sites]
+    found = [one for _, one in done.open_dirs]
     said = _layout(tasks)
-    tasks.is_by_id = any(is_prefix(name) for site in tasks.sites for name in site.top.names())
-    tasks.is_barred = state(tasks.sites) is BarState.BARRED
+    tasks.is_by_id = any(is_prefix(name) for open_dir in tasks.open_dirs for name in open_dir.top.names())
+    tasks.is_blocked = state(tasks.open_dirs) is StartBlockState.SET
     return {
         "finished": len(done.adoptions.finished),
         "withdrawn": len(done.adoptions.withdrawn),
@@ -38,7 +39,7 @@ def recover(tasks: Tasks) -> dict[str, Any]:
 
 
 def _layout(tasks: Tasks) -> str:
-    seen = look_all(tasks.sites)
+    seen = look_all(tasks.open_dirs)
     files = [one.file for one in seen if one.file is not None]
     if files or any(one.is_under_ids for one in seen):
         states = {file.state.value for file in files}
@@ -53,10 +54,10 @@ def _layout(tasks: Tasks) -> str:
                 assert "rolling-back" in states, states
         tasks.relayout_back()
         return "went back"
-    match state(tasks.sites):
-        case BarState.HALF:
+    match state(tasks.open_dirs):
+        case StartBlockState.PARTIAL:
             with tasks.locked():
-                (bar if tasks.draw.random() < 0.5 else unbar)(tasks.sites)
-            return "half a bar"
+                (set_block if tasks.draw.random() < 0.5 else lift_block)(tasks.open_dirs)
+            return "half a start block"
         case _:
             return ""

@@ -37,7 +37,19 @@ from tests.crash.soak.worker import Request
 
 __all__ = ("Kill", "Report", "Soak", "SoakError", "Workers", "judge")
 ROOT = Path(__file__).parents[3]
-KINDS = ("adopt", "bar", "capture", "file", "hold", "purge", "relayout", "restore", "rollback", "stage", "unbar")
+KINDS = (
+    "adopt",
+    "capture",
+    "file",
+    "hold",
+    "purge",
+    "relayout",
+    "restore",
+    "rollback",
+    "set block",
+    "stage",
+    "lift block",
+)
 """Of operations; ``start`` and ``recover`` besides."""
 COLD_EVERY = 16
 """One worker in so many is started as the product is: by ``python -m``, from nothing."""
@@ -309,7 +321,7 @@ class Soak:
             if "ended" in line:
                 raise SoakError(f"stuck: a worker ended by itself in its recovery: {line}")
         found = self._judged("after a recovery", is_recovered=True)
-        if number is None or (self.model.layout, self.model.bar) != ("names", "open"):
+        if number is None or (self.model.layout, self.model.start_block) != ("names", "open"):
             return
         self._broker.draw = random.Random(f"{self.report.seed} broker {number}")
         by_path = {one.path: one for one in found.dirs}

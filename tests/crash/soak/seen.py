@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.partition_metadata import PartitionMetadata
 from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir, render_id_dir
@@ -30,7 +30,7 @@ _parse_aside = functools.cache(parse_work_dir)
 class Live(NamedTuple):
     """A live replica, by its name."""
 
-    site: Site
+    open_dir: OpenLogDir
     name: str
     parts: PartitionDir
 
@@ -38,7 +38,7 @@ class Live(NamedTuple):
 class Aside(NamedTuple):
     """One under ``deleting/``."""
 
-    site: Site
+    open_dir: OpenLogDir
     name: str
     parts: WorkDir
 
@@ -60,45 +60,47 @@ def token_of(directory: Directory) -> str:
 
 def said_of(live: Live) -> PartitionMetadata:
     """Return what the ``partition.metadata`` of a directory says."""
-    with live.site.top.open(live.name) as directory:
+    with live.open_dir.top.open(live.name) as directory:
         return partition_metadata.parse(directory.read(METADATA_FILE, _SMALL))
 
 
-def look(sites: Sequence[Site]) -> Seen:
+def look(open_dirs: Sequence[OpenLogDir]) -> Seen:
     """List everything."""
     seen = Seen()
-    for site in sites:
-        for name in site.top.names():
+    for open_dir in open_dirs:
+        for name in open_dir.top.names():
             # Most of what lies at the top is a file.
             parts = _parse_live(name) if "-" in name else None
             if parts is not None and parts.form in (DirForm.CURRENT, DirForm.DELETE, DirForm.STRAY):
-                (seen.live if parts.form is DirForm.CURRENT else seen.deleted).append(Live(site, name, parts))
-        for name in site.deleting.names():
+                (seen.live if parts.form is DirForm.CURRENT else seen.deleted).append(Live(open_dir, name, parts))
+        for name in open_dir.deleting.names():
             aside = _parse_aside(name)
             if aside is not None and aside.mark in ("", "purging"):
-                (seen.claimed if aside.mark else seen.staged).append(Aside(site, name, aside))
+                (seen.claimed if aside.mark else seen.staged).append(Aside(open_dir, name, aside))
     return seen
 
 
-def plan_of(sites: Sequence[Site], seen: Seen) -> bytes:
+def plan_of(open_dirs: Sequence[OpenLogDir], seen: Seen) -> bytes:
     """Return the plan that takes everything to ids, as a planner writes it."""
     header = {
         "plan": 1,
         "verb": "layout",
         "cluster": "c",
-        "cluster_id": sites[0].cluster_id,
-        "node_id": sites[0].node_id,
+        "cluster_id": open_dirs[0].cluster_id,
+        "node_id": open_dirs[0].node_id,
         "inventory_sha256": "0" * 64,
-        "log_dirs": sorted(site.log_dir for site in sites),
+        "log_dirs": sorted(open_dir.log_dir for open_dir in open_dirs),
     }
-    return document(header, [_step(live) for live in sorted(seen.live, key=lambda one: (one.site.log_dir, one.name))])
+    return document(
+        header, [_step(live) for live in sorted(seen.live, key=lambda one: (one.open_dir.log_dir, one.name))]
+    )
 
 
 def _step(live: Live) -> dict[str, object]:
     topic_id = said_of(live).topic_id
     return {
         "op": "relayout",
-        "log_dir": live.site.log_dir,
+        "log_dir": live.open_dir.log_dir,
         "from": live.name,
         "to": render_id_dir(topic_id, live.parts.partition),
         "topic": live.parts.topic,

@@ -25,14 +25,14 @@ from logdir.disk.kernel.in_use import in_use
 from logdir.disk.locks import Batch, hold_all
 from logdir.disk.record import heartbeat, staging_limit
 from logdir.disk.record.checkpoints import read_entries, set_entries
-from logdir.disk.record.start_block import bar, unbar
+from logdir.disk.record.start_block import lift_block, set_block
 from logdir.disk.replica.adopt import AdoptItem, adopt
 from logdir.disk.replica.capture import CaptureItem, capture
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.disk.replica.purge import claim, remove
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.evidence import Proof, Removed
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
@@ -71,20 +71,22 @@ class Tasks:
     read: dict[tuple[int, int], tuple[int, ReplicaMarker, str]] = field(default_factory=dict)
     """Time of change, marker and token, by device and inode of a marker: not read again while it is the same."""
     is_by_id: bool = False
-    is_barred: bool = False
+    is_blocked: bool = False
 
     @property
-    def sites(self) -> list[Site]:
+    def open_dirs(self) -> list[OpenLogDir]:
         """Return the open log dirs."""
-        return [root.site for root in self.roots]
+        return [root.open_dir for root in self.roots]
 
     def locked(self) -> AbstractContextManager[Batch]:
         """Hold every lock of the broker."""
-        return hold_all(self.disk, [site.log_dir for site in self.sites], now_boottime_ms=self.now.boottime_ms)
+        return hold_all(
+            self.disk, [open_dir.log_dir for open_dir in self.open_dirs], now_boottime_ms=self.now.boottime_ms
+        )
 
     def look(self) -> Seen:
         """List everything."""
-        return look(self.sites)
+        return look(self.open_dirs)
 
     # One of them.
 
@@ -101,15 +103,15 @@ class Tasks:
         }
         if self.is_by_id:
             kinds["rollback"] = self._rollback
-        elif self.is_barred:
-            kinds["unbar"] = self._unbar
+        elif self.is_blocked:
+            kinds["lift block"] = self._lift_block
         else:
             kinds |= {
                 "stage": self._stage,
                 "restore": self._restore,
                 "capture": self._capture,
                 "adopt": self._adopt,
-                "bar": self._bar,
+                "set block": self._set_block,
             }
             # It takes as long as twenty others.
             if self.draw.random() < 0.15 or "relayout" in prefer:
@@ -131,19 +133,19 @@ class Tasks:
         self.say({"end": kind, "wrong": wrong, **about})
         self.progress.begin(IDLE)
 
-    # Setting aside and taking back.
+    # Staging and taking back.
 
     def _marker(self, live: Live, *, reason: Reason = Reason.OPERATOR) -> ReplicaMarker:
-        site = live.site
+        open_dir = live.open_dir
         return ReplicaMarker(
             intent=Intent.STAGED,
-            cluster_id=site.cluster_id,
-            node_id=site.node_id,
-            directory_id=site.directory_id,
+            cluster_id=open_dir.cluster_id,
+            node_id=open_dir.node_id,
+            directory_id=open_dir.directory_id,
             topic=live.parts.topic,
             topic_id=said_of(live).topic_id,
             partition=live.parts.partition,
-            birth_inode=site.top.stat(live.name).inode,
+            birth_inode=open_dir.top.stat(live.name).inode,
             path=live.name,
             reason=reason,
             evidence=Removed(proof=Proof.OPERATOR, as_of_ms=self.now.wall_ms),
@@ -151,7 +153,7 @@ class Tasks:
             delay_ms=self.draw.choice(DELAYS_MS),
             boot_id=self.now.boot_id,
             boottime_ms=self.now.boottime_ms,
-            checkpoints=read_entries(site, TopicPartition(live.parts.topic, live.parts.partition)),
+            checkpoints=read_entries(open_dir, TopicPartition(live.parts.topic, live.parts.partition)),
             clean=self.draw.random() < 0.5,
         )
 
@@ -162,13 +164,13 @@ class Tasks:
     def _stage(self, seen: Seen) -> bool:
         if not seen.live:
             return False
-        site = self.draw.choice(seen.live).site
-        here = [live for live in seen.live if live.site is site]
+        open_dir = self.draw.choice(seen.live).open_dir
+        here = [live for live in seen.live if live.open_dir is open_dir]
         few = self.draw.sample(here, min(len(here), self.draw.randint(1, 3)))
         items = [StageItem(path=live.name, marker=self._marker(live)) for live in few]
         about = [
             {
-                "token": self._token(site.top, live.name),
+                "token": self._token(open_dir.top, live.name),
                 "id": str(item.marker.topic_id),
                 "delay_ms": item.marker.delay_ms,
             }
@@ -176,13 +178,13 @@ class Tasks:
         ]
         self._begin("stage", items=about)
         with self.locked():
-            self._end("stage", *stage(site, items))
+            self._end("stage", *stage(open_dir, items))
         return True
 
     def _asides(self, seen: Seen) -> Iterator[tuple[Aside, ReplicaMarker, str]]:
         """Yield what is staged in an order that is drawn, with its marker and token."""
         for aside in self.draw.sample(seen.staged, len(seen.staged)):
-            with aside.site.deleting.open(aside.name) as directory:
+            with aside.open_dir.deleting.open(aside.name) as directory:
                 found = directory.stat(FILE_NAME)
                 said = self.read.get((found.device, found.inode))
                 if said is None or said[0] != found.mtime_ns:
@@ -205,7 +207,7 @@ class Tasks:
             item = RestoreItem(name=aside.name, marker=marker, path=path, drop_last_indexes=is_dropping)
             self._begin("restore", token=token, id=str(marker.topic_id), drops=is_dropping)
             with self.locked():
-                self._end("restore", restore(aside.site, item))
+                self._end("restore", restore(aside.open_dir, item))
             return True
         return False
 
@@ -213,29 +215,29 @@ class Tasks:
         for aside, marker, token in self._asides(seen):
             if marker.delay_ms is not None:
                 self._begin("hold", token=token, id=str(marker.topic_id))
-                self._end("hold", hold(aside.site, aside.name))
+                self._end("hold", hold(aside.open_dir, aside.name))
                 return True
         return False
 
     def _purge(self, seen: Seen) -> bool:
         for aside in self.draw.sample(seen.claimed, len(seen.claimed)):
-            disk = self.sites.index(aside.site)
+            disk = self.open_dirs.index(aside.open_dir)
             self._begin("purge", token=None, id=str(aside.parts.topic_id), disk=disk, name=aside.name)
-            remove(aside.site, aside.name, in_use=in_use)
+            remove(aside.open_dir, aside.name, in_use=in_use)
             self._end("purge")
             return True
         for aside, marker, token in self._asides(seen):
             # Most are not due; the heartbeat is asked of the others.
             may_be = marker.delay_ms is not None and marker.boottime_ms + marker.delay_ms <= self.now.boottime_ms
-            if (may_be or self.draw.random() < 0.1) and self._is_due(aside.site, marker):
+            if (may_be or self.draw.random() < 0.1) and self._is_due(aside.open_dir, marker):
                 self._begin("purge", token=token, id=str(marker.topic_id), name=aside.name)
-                remove(aside.site, claim(aside.site, aside.name, marker), in_use=in_use)
+                remove(aside.open_dir, claim(aside.open_dir, aside.name, marker), in_use=in_use)
                 self._end("purge")
                 return True
         return False
 
-    def _is_due(self, site: Site, marker: ReplicaMarker) -> bool:
-        return isinstance(due(marker, heartbeat.read(site), self.now), Due)
+    def _is_due(self, open_dir: OpenLogDir, marker: ReplicaMarker) -> bool:
+        return isinstance(due(marker, heartbeat.read(open_dir), self.now), Due)
 
     # What a broker deleted.
 
@@ -244,10 +246,10 @@ class Tasks:
             return False
         live = self.draw.choice(seen.deleted)
         delay_ms = self.draw.choice(DELAYS_MS)
-        token = self._token(live.site.top, live.name)
+        token = self._token(live.open_dir.top, live.name)
         held = live.parts.form is DirForm.STRAY
         self._begin("capture", token=token, id=str(said_of(live).topic_id), delay_ms=None if held else delay_ms)
-        (outcome,) = capture(live.site, [CaptureItem(name=live.name, delay_ms=delay_ms)], lambda: self.now)
+        (outcome,) = capture(live.open_dir, [CaptureItem(name=live.name, delay_ms=delay_ms)], lambda: self.now)
         self._end("capture", outcome)
         return True
 
@@ -257,9 +259,9 @@ class Tasks:
             if len(lives) != 1:
                 continue
             (live,) = lives
-            present_token = self._token(live.site.top, live.name)
+            present_token = self._token(live.open_dir.top, live.name)
             present = self._marker(live, reason=Reason.DUPLICATE)
-            # What was adopted before and is set aside by now would have a twin: the same files under the same id.
+            # What was adopted before and is staged by now would have a twin: the same files under the same id.
             taken = {(said, str(other.topic_id)) for _, other, said in self._asides(seen)}
             is_twin = present_token == token or (token, str(present.topic_id)) in taken
             is_twin |= bool({present.topic_id, marker.topic_id} & {other.parts.topic_id for other in seen.claimed})
@@ -271,7 +273,7 @@ class Tasks:
                 marker=marker,
                 topic=marker.topic,
                 topic_id=present.topic_id,
-                present=live.site,
+                present=live.open_dir,
                 present_marker=present,
                 keep=self.draw.random() < 0.3,
             )
@@ -283,7 +285,7 @@ class Tasks:
                 keeps=item.keep,
             )
             with self.locked():
-                self._end("adopt", adopt(aside.site, item, self.sites))
+                self._end("adopt", adopt(aside.open_dir, item, self.open_dirs))
             return True
         return False
 
@@ -293,67 +295,67 @@ class Tasks:
         if not seen.live:
             return False
         fresh = self.aside / f"{PLAN}.new"
-        fresh.write_bytes(plan_of(self.sites, seen))
+        fresh.write_bytes(plan_of(self.open_dirs, seen))
         fresh.replace(self.aside / PLAN)
         self._begin("relayout")
         self.relayout_on()
         self._end("relayout")
-        self.is_by_id = self.is_barred = True
+        self.is_by_id = self.is_blocked = True
         return True
 
     def relayout_on(self) -> None:
         """Bring the plan about."""
         plan = plan_document.parse((self.aside / PLAN).read_bytes(), PLAN)
-        report = layout_rig.apply(self.sites, plan, self.locked, batch=BATCH)
+        report = layout_rig.apply(self.open_dirs, plan, self.locked, batch=BATCH)
         assert report.is_finished, (report.failed, report.refused)
 
     def _rollback(self, seen: Seen) -> bool:
         self._begin("rollback")
         self.relayout_back()
         self._end("rollback")
-        self.is_by_id = self.is_barred = False
+        self.is_by_id = self.is_blocked = False
         return True
 
     def relayout_back(self) -> None:
         """Take everything back to names."""
-        report = layout_rig.rollback(self.sites, self.locked, batch=BATCH)
+        report = layout_rig.rollback(self.open_dirs, self.locked, batch=BATCH)
         assert report.is_finished, (report.failed, report.refused)
 
-    def _bar(self, seen: Seen) -> bool:
-        self._begin("bar")
+    def _set_block(self, seen: Seen) -> bool:
+        self._begin("set block")
         with self.locked():
-            bar(self.sites)
-        self._end("bar")
-        self.is_barred = True
+            set_block(self.open_dirs)
+        self._end("set block")
+        self.is_blocked = True
         return True
 
-    def _unbar(self, seen: Seen) -> bool:
-        self._begin("unbar")
+    def _lift_block(self, seen: Seen) -> bool:
+        self._begin("lift block")
         with self.locked():
-            unbar(self.sites)
-        self._end("unbar")
-        self.is_barred = False
+            lift_block(self.open_dirs)
+        self._end("lift block")
+        self.is_blocked = False
         return True
 
     # Small files.
 
     def _file(self, seen: Seen) -> bool:
-        number = self.draw.randrange(len(self.sites))
-        site = self.sites[number]
+        number = self.draw.randrange(len(self.open_dirs))
+        open_dir = self.open_dirs[number]
         match self.draw.randrange(3):
             case 0:
                 fields = ("recovery_point", "log_start", "high_watermark", "cleaner")
                 offsets = {name: self.draw.randrange(1, 10**6) for name in fields}
                 self._begin("file", what="entries", disk=number, offsets=offsets)
                 with self.locked():
-                    set_entries(site, ENTRIES_OF, Checkpoints(**offsets))
+                    set_entries(open_dir, ENTRIES_OF, Checkpoints(**offsets))
             case 1:
                 self._begin("file", what="heartbeat", disk=number, seen_ms=self.now.boottime_ms)
-                assert heartbeat.beat(site, self.now) is not None
+                assert heartbeat.beat(open_dir, self.now) is not None
             case _:
                 count = Count(instant_ms=self.now.wall_ms, partitions=self.draw.randrange(1, 10**6), topics=1)
-                self._begin("file", what="brake", partitions=count.partitions)
-                staging_limit.write_record(self.sites, (count,))
+                self._begin("file", what="staging-limit", partitions=count.partitions)
+                staging_limit.write_record(self.open_dirs, (count,))
         self._end("file")
         return True
 
@@ -363,8 +365,8 @@ class Tasks:
         """Take back everything that can be taken back, and finish what was claimed."""
         if self.is_by_id:
             self._rollback(self.look())
-        elif self.is_barred:
-            self._unbar(self.look())
+        elif self.is_blocked:
+            self._lift_block(self.look())
         while self.look().claimed:
             self._purge(replace(self.look(), staged=[]))
         while self._restore(self.look()):

@@ -131,8 +131,8 @@ BUGS = {
             ),
         ),
     ),
-    "the bar on some log dirs only": (
-        ("lost: acknowledged is barred", "stuck: half a bar"),
+    "the start block on some log dirs only": (
+        ("lost: acknowledged is blocked", "stuck: half a start block"),
         (
             Edit(
                 "logdir/disk/record/start_block.py",

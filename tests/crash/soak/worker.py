@@ -121,9 +121,9 @@ def work(request: Request) -> None:
 
 def _owned(disk: HostDisk, path: str, stack: ExitStack) -> WorkRoot:
     root = open_root(disk, path, cluster_id=CLUSTER, node_id=1)
-    assert isinstance(root.site.work, HostDirectory)
+    assert isinstance(root.open_dir.work, HostDirectory)
     # A predecessor that was killed holds nothing: the kernel gave its lock back.
-    stack.enter_context(OwnerLock.take(root.site.work))
+    stack.enter_context(OwnerLock.take(root.open_dir.work))
     root.prove()
     return root
 

@@ -202,8 +202,8 @@ def _opened(
         roots = []
         for path in log_dirs:
             root = stack.enter_context(open_root(disk, path))
-            assert isinstance(root.site.work, HostDirectory)
-            stack.enter_context(OwnerLock.take(root.site.work))
+            assert isinstance(root.open_dir.work, HostDirectory)
+            stack.enter_context(OwnerLock.take(root.open_dir.work))
             root.prove()
             roots.append(root)
         tasks = Tasks(
@@ -216,7 +216,7 @@ def _opened(
             progress=Progress(page),
         )
         with tasks.locked():
-            recover_broker(tasks.sites, is_whole=True)
+            recover_broker(tasks.open_dirs, is_whole=True)
     except (LogDirError, OSError) as error:
         report.operations += 1
         report.refused[type(error).__name__] += 1
@@ -237,4 +237,4 @@ def _one(tasks: Tasks, report: Report, draw: random.Random) -> None:
         else:
             report.faults.append("".join(traceback.format_exception(error)))
     if draw.random() < 0.2:
-        tasks.is_by_id, tasks.is_barred = False, False
+        tasks.is_by_id, tasks.is_blocked = False, False

@@ -37,7 +37,15 @@ _NONBLOCK = os.O_NONBLOCK | os.O_CLOEXEC
 
 _DIRECTORIES = ("a-0", "deleting", "incoming", "eX", "probe", "spare-inodes", "__cluster_metadata-2147483646")
 _FILES = (
-    *("meta.properties", "bar.json", "layout.json", "heartbeat.json", "brake.json", "reserve", "owner.lock"),
+    *(
+        "meta.properties",
+        "start-block.json",
+        "layout.json",
+        "heartbeat.json",
+        "staging-limit.json",
+        "reserve",
+        "owner.lock",
+    ),
     *("log-start-offset-checkpoint", "recovery-point-offset-checkpoint", "work-root.json", "replica.json"),
 )
 

@@ -53,7 +53,7 @@ def read(
     epoch: int | None = None,
     is_prefix_checked: bool = True,
     known: Image | None = None,
-    used: MetadataMark | None = None,
+    last_applied: MetadataMark | None = None,
 ) -> Image:
     """Read up to a watermark; without one, up to the end."""
     mark = Watermark(
@@ -61,7 +61,9 @@ def read(
         epoch=log.epoch if epoch is None else epoch,
         is_prefix_checked=is_prefix_checked,
     )
-    return metadata_log.read(str(log.directory), node_id=1, cluster_id=CLUSTER, watermark=mark, known=known, used=used)
+    return metadata_log.read(
+        str(log.directory), node_id=1, cluster_id=CLUSTER, watermark=mark, known=known, last_applied=last_applied
+    )
 
 
 def committed(log: LogDir, known: Image | None = None) -> Image:
@@ -383,9 +385,9 @@ def test_of_another_log_nothing_is_taken_for_removed(log: LogDir, tmp_path: Path
     assert names(image) == {"c"}
     assert not image.removed
     mark = MetadataMark(epoch=known.epoch, offset=known.offset)
-    diverged = metadata_log.read(str(log.directory), node_id=1, cluster_id=CLUSTER, used=mark).diverged
+    diverged = metadata_log.read(str(log.directory), node_id=1, cluster_id=CLUSTER, last_applied=mark).diverged
     assert diverged is not None
-    assert read(log, used=MetadataMark(epoch=1, offset=3)).diverged is None
+    assert read(log, last_applied=MetadataMark(epoch=1, offset=3)).diverged is None
 
 
 def test_a_log_put_back_gives_an_older_image_not_the_known_one(log: LogDir) -> None:

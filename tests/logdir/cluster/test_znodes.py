@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logdir.cluster import znodes
-from logdir.cluster.assignment import Says, claim
+from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import ZERO_ID, Image
 from logdir.errors import MalformedFileError, UnsupportedVersionError
 from logdir.evidence import Absent, Present
@@ -62,24 +62,24 @@ def test_every_schema_version_is_read() -> None:
 @pytest.mark.parametrize(
     ("topic", "topic_id", "partition", "says", "proves"),
     [
-        ("shipped", OTHER_ID, 0, Says.WANTED, Present),
-        ("shipped", OTHER_ID, 1, Says.WANTED, Present),
-        ("shipped", TopicId(b"0123456789abcdef"), 0, Says.OTHER_ID, Absent),
-        ("shipped", None, 0, Says.NO_ID, Present),
-        ("renamed", OTHER_ID, 0, Says.OTHER_NAME, Present),
-        ("one", ID[::-1].replace("A", "B", 1), 0, Says.ZERO_ID, Present),
-        ("one", None, 0, Says.ZERO_ID, Present),
-        ("gone", None, 0, Says.UNLISTED, Absent),
-        ("gone", TopicId(b"0123456789abcdef"), 0, Says.UNLISTED, Absent),
-        ("one", None, 5, Says.UNLISTED, Absent),
+        ("shipped", OTHER_ID, 0, AssignmentState.WANTED, Present),
+        ("shipped", OTHER_ID, 1, AssignmentState.WANTED, Present),
+        ("shipped", TopicId(b"0123456789abcdef"), 0, AssignmentState.OTHER_ID, Absent),
+        ("shipped", None, 0, AssignmentState.NO_ID, Present),
+        ("renamed", OTHER_ID, 0, AssignmentState.OTHER_NAME, Present),
+        ("one", ID[::-1].replace("A", "B", 1), 0, AssignmentState.ZERO_ID, Present),
+        ("one", None, 0, AssignmentState.ZERO_ID, Present),
+        ("gone", None, 0, AssignmentState.UNLISTED, Absent),
+        ("gone", TopicId(b"0123456789abcdef"), 0, AssignmentState.UNLISTED, Absent),
+        ("one", None, 5, AssignmentState.UNLISTED, Absent),
     ],
     ids=str,
 )
 def test_what_is_there_is_wanted_and_what_is_missing_proves_nothing(
-    topic: str, topic_id: str | TopicId | None, partition: int, says: Says, proves: type
+    topic: str, topic_id: str | TopicId | None, partition: int, says: AssignmentState, proves: type
 ) -> None:
     known = TopicId.parse(topic_id) if isinstance(topic_id, str) else topic_id
-    found = claim(parse(DOCUMENT), topic, known, partition)
+    found = assignment_in(parse(DOCUMENT), topic, known, partition)
     assert (found.says, type(found.evidence)) == (says, proves)
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from logdir.clock import Instant
-from logdir.cluster.image import Image, Partition, Silence, Source, Topic
-from logdir.decide.image.assignment import ClusterState
+from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
+from logdir.decide.image.still_assigned import ClusterState
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import WorkDir, render_work_dir
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
 
 ID = TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw")
@@ -42,7 +42,9 @@ MARKER = ReplicaMarker(
     clean=True,
 )
 NOT_ASSIGNED = ClusterState(
-    image=Image(source=Source.METADATA_LOG, origin="/m", node_id=1, cluster_id=CLUSTER, silence=Silence.REMOVED)
+    image=Image(
+        source=Source.METADATA_LOG, origin="/m", node_id=1, cluster_id=CLUSTER, absence_meaning=AbsenceMeaning.REMOVED
+    )
 )
 """What the cluster says where it assigns nothing to node 1."""
 
@@ -89,11 +91,13 @@ def future(path: str, *, log_dir: str = "/d2", **changed: Any) -> Replica:
     return replica(f"{path}.{'0' * 32}-future", log_dir=log_dir, kind=Kind.FUTURE, **changed)
 
 
-def set_aside(marker: ReplicaMarker = MARKER, *, log_dir: str = "/d1", counter: int = 1, **changed: Any) -> SetAside:
+def staged_replicas(
+    marker: ReplicaMarker = MARKER, *, log_dir: str = "/d1", counter: int = 1, **changed: Any
+) -> StagedReplica:
     kind = changed.get("kind", Kind.STAGED)
     mark = "purging" if kind is Kind.PURGING else ""
     topic = marker.topic if marker.topic_id is None else None
-    made = SetAside(
+    made = StagedReplica(
         log_dir=log_dir,
         name=render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, mark)),
         kind=kind,
@@ -108,7 +112,7 @@ def set_aside(marker: ReplicaMarker = MARKER, *, log_dir: str = "/d1", counter: 
 
 
 def facts(
-    *replicas: Replica, log_dir: str = "/d1", set_aside: tuple[SetAside, ...] = (), **changed: Any
+    *replicas: Replica, log_dir: str = "/d1", staged_replicas: tuple[StagedReplica, ...] = (), **changed: Any
 ) -> LogDirFacts:
     made = LogDirFacts(
         log_dir=log_dir,
@@ -119,6 +123,6 @@ def facts(
         layout="topic-name" if replicas else "empty",
         has_clean_marker=True,
         replicas=replicas,
-        set_aside=set_aside,
+        staged=staged_replicas,
     )
     return replace(made, **changed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from logdir.cluster import request_document
-from logdir.cluster.image import Image, Silence, Source
+from logdir.cluster.image import AbsenceMeaning, Image, Source
 from logdir.cluster.request_document import RequestDocument
 from logdir.decide.strays import Stray, StrayView, view_strays
 from logdir.formats.own.inventory import Kind
@@ -65,7 +65,7 @@ def gone(log: LogDir, *topic_ids: str) -> Image:
 def request_image(*, silent: bool = True) -> Image:
     """What a FULL request says that lists nothing; of an INCREMENTAL one silence says nothing."""
     base = Image(source=Source.REQUESTS, origin="r", node_id=NODE, cluster_id=CLUSTER, as_of_ms=WALL_MS)
-    return replace(base, silence=Silence.REMOVED if silent else Silence.NOTHING)
+    return replace(base, absence_meaning=AbsenceMeaning.REMOVED if silent else AbsenceMeaning.NOTHING)
 
 
 def full_of(name: str, topic_id: str) -> RequestDocument:

@@ -9,7 +9,7 @@ import pytest
 
 from logdir.cluster.image import Image, Partition, Source, Topic
 from logdir.decide.adopt_here import AdoptHerePlan, AdoptHereRequest, plan_adopt_here
-from logdir.decide.image.assignment import ClusterState
+from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.refusal import Why
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
@@ -17,9 +17,20 @@ from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent
 from logdir.ids import TopicId
-from logdir.observe.facts import LogDirFacts, Replica, SetAside
+from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import CLUSTER, HOUR_MS, ID, MARKER, NOW, WALL_MS, facts, future, replica, set_aside
+from tests.logdir.decide.builders import (
+    CLUSTER,
+    HOUR_MS,
+    ID,
+    MARKER,
+    NOW,
+    WALL_MS,
+    facts,
+    future,
+    replica,
+    staged_replicas,
+)
 
 NEW = TopicId.parse("Sx1N2n2bQ6mQ1b8R3gXv7A")
 CAPTURED = replace(
@@ -29,7 +40,7 @@ CAPTURED = replace(
     reason=Reason.CAPTURED,
     evidence=Removed(proof=Proof.BROKER_DELETED, as_of_ms=WALL_MS - 1),
 )
-STAGED = set_aside(CAPTURED)
+STAGED = staged_replicas(CAPTURED)
 LIVE = replica("orders-3", log_dir="/d2", topic_id=NEW, first_offset=0)
 PLACE = "/d1", STAGED.path
 
@@ -60,7 +71,7 @@ def known(one: Image, *, is_current: bool = True) -> ClusterState:
 
 def decided(
     *,
-    staged: SetAside = STAGED,
+    staged: StagedReplica = STAGED,
     live: tuple[Replica, ...] = (LIVE,),
     cluster: ClusterState | None = None,
     one: LogDirFacts | None = None,
@@ -75,7 +86,7 @@ def decided(
         now=NOW,
         log_ends={PLACE: 100},
     )
-    first = facts(set_aside=(staged,)) if one is None else one
+    first = facts(staged=(staged,)) if one is None else one
     return plan_adopt_here(replace(request, **changed), (first, facts(*live, log_dir="/d2"), *more))
 
 
@@ -113,24 +124,24 @@ def test_a_disk_that_is_not_read_or_may_not_be_changed_refuses_all() -> None:
     problem = Problem("log-dir-offline", "/d3", "a disk", "none")
     why, said = refused(decided(more=(facts(log_dir="/d3", problem=problem),)))
     assert (why, said.found) == (Why.NOT_THERE, "/d3: none")
-    why, said = refused(decided(more=(facts(log_dir="/d3", closed=problem),)))
+    why, said = refused(decided(more=(facts(log_dir="/d3", quarantined=problem),)))
     assert said == problem
 
 
 @pytest.mark.parametrize(
     ("staged", "why"),
     [
-        pytest.param(set_aside(CAPTURED, kind=Kind.PURGING), Why.PURGING, id="being purged"),
-        pytest.param(set_aside(CAPTURED, kind=Kind.INCOMING), Why.HELD, id="a17 partial"),
-        pytest.param(replace(set_aside(CAPTURED), marker=None), Why.HELD, id="no marker"),
-        pytest.param(set_aside(replace(CAPTURED, node_id=2)), Why.FOREIGN, id="a25 another node"),
-        pytest.param(set_aside(replace(CAPTURED, cluster_id="c")), Why.FOREIGN, id="a25 another cluster"),
-        pytest.param(set_aside(CAPTURED, inode=5), Why.FOREIGN, id="a25 copied"),
-        pytest.param(set_aside(replace(CAPTURED, tiered=True)), Why.OTHER_CLASS, id="a33 tiered"),
-        pytest.param(set_aside(replace(CAPTURED, partition=4)), Why.NOT_THERE, id="no such partition"),
+        pytest.param(staged_replicas(CAPTURED, kind=Kind.PURGING), Why.PURGING, id="being purged"),
+        pytest.param(staged_replicas(CAPTURED, kind=Kind.INCOMING), Why.HELD, id="a17 partial"),
+        pytest.param(replace(staged_replicas(CAPTURED), marker=None), Why.HELD, id="no marker"),
+        pytest.param(staged_replicas(replace(CAPTURED, node_id=2)), Why.FOREIGN, id="a25 another node"),
+        pytest.param(staged_replicas(replace(CAPTURED, cluster_id="c")), Why.FOREIGN, id="a25 another cluster"),
+        pytest.param(staged_replicas(CAPTURED, inode=5), Why.FOREIGN, id="a25 copied"),
+        pytest.param(staged_replicas(replace(CAPTURED, tiered=True)), Why.OTHER_CLASS, id="a33 tiered"),
+        pytest.param(staged_replicas(replace(CAPTURED, partition=4)), Why.NOT_THERE, id="no such partition"),
     ],
 )
-def test_what_is_staged_but_cannot_be_adopted_is_refused(staged: SetAside, why: Why) -> None:
+def test_what_is_staged_but_cannot_be_adopted_is_refused(staged: StagedReplica, why: Why) -> None:
     assert refused(decided(staged=staged, log_ends={}))[0] is why
 
 
@@ -141,7 +152,7 @@ def test_a_topic_that_had_remote_storage_is_refused() -> None:
 
 @pytest.mark.parametrize("layout", ["topic-id", "mixed"])
 def test_a_log_dir_in_another_layout_is_refused(layout: str) -> None:
-    why, problem = refused(decided(one=facts(set_aside=(STAGED,), layout=layout)))
+    why, problem = refused(decided(one=facts(staged=(STAGED,), layout=layout)))
     assert (why, problem.found) == (Why.OTHER_LAYOUT, layout)
 
 
@@ -156,7 +167,7 @@ def test_a_log_dir_in_another_layout_is_refused(layout: str) -> None:
         pytest.param((LIVE, future("orders-3", topic_id=NEW)), Why.FUTURE, id="a13 its future"),
         pytest.param((LIVE, future("other-3", topic_id=ID)), Why.FUTURE, id="a13 a future of the old id"),
         pytest.param((replace(LIVE, problems=("symlink",)),), Why.NOT_OURS_TO_TOUCH, id="a44 a link"),
-        pytest.param((replace(LIVE, strangers=("sub",)),), Why.HELD, id="a sub-directory"),
+        pytest.param((replace(LIVE, unexpected_entries=("sub",)),), Why.HELD, id="a sub-directory"),
     ],
 )
 def test_what_lies_live_must_be_the_one_replica_of_the_new_topic(live: tuple[Replica, ...], why: Why) -> None:
@@ -197,7 +208,7 @@ def test_a_source_that_cannot_be_read_says_so() -> None:
 def test_an_old_id_that_lives_on_is_not_adopted() -> None:
     old = Topic("was", bytes(ID), {3: Partition((1,), (1,))})
     marker = replace(CAPTURED, topic="was", evidence=Removed(proof=Proof.BROKER_DELETED, as_of_ms=WALL_MS - 1))
-    staged = set_aside(marker)
+    staged = staged_replicas(marker)
     plan = decided(staged=staged, cluster=known(image(new_topic(), old, removed={})))
     why, problem = refused(plan)
     assert why is Why.STILL_ASSIGNED

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from logdir.cluster.image import Broker, Image, Partition, Silence, Source, Topic
-from logdir.decide.image.assignment import Assigned, ClusterState, assignment_of
+from logdir.cluster.image import AbsenceMeaning, Broker, Image, Partition, Source, Topic
+from logdir.decide.image.still_assigned import Assigned, ClusterState, assignment_of
 from logdir.decide.refusal import Why
 from logdir.decide.stage import StagePlan, StageRequest, plan_stage
 from logdir.decide.staged.deadline import begin
 from logdir.decide.staged.purge import PurgePlan, PurgeRequest, plan_purge
-from logdir.decide.staged.purge_recheck import SecondLook
+from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
@@ -33,7 +33,7 @@ from tests.logdir.decide.builders import (
     assigning,
     facts,
     replica,
-    set_aside,
+    staged_replicas,
 )
 
 MINUTE_MS = 60 * 1000
@@ -88,7 +88,7 @@ def test_a48_the_only_in_sync_replica_is_staged_only_on_a_word_of_its_own_and_ne
         ClusterState(),
         nothing(),
         assigning(source=Source.ZNODES, isr=()),
-        assigning(silence=Silence.NOTHING, topics={}, names={}),
+        assigning(absence_meaning=AbsenceMeaning.NOTHING, topics={}, names={}),
         nothing(source=Source.ZNODES, as_of_ms=WALL_MS + 24 * HOUR_MS),
     ],
     ids=["no log", "nothing", "a young directory", "no ISR", "a request", "a dump"],
@@ -199,7 +199,7 @@ def test_an_automatic_reason_asks_for_no_word_of_an_operator() -> None:
     ],
 )
 def test_a47_what_is_known_of_an_assignment(cluster: ClusterState, marker: ReplicaMarker, expected: Assigned) -> None:
-    assert assignment_of(cluster, set_aside(marker)).state is expected
+    assert assignment_of(cluster, staged_replicas(marker)).state is expected
 
 
 @pytest.mark.parametrize(
@@ -221,13 +221,13 @@ def test_a47_what_is_known_of_an_assignment(cluster: ClusterState, marker: Repli
 def test_a47_a_log_that_was_not_asked_takes_away_and_never_gives(
     cluster: ClusterState, beside: ClusterState, expected: Assigned
 ) -> None:
-    assert assignment_of(replace(cluster, beside=(beside,)), set_aside()).state is expected
+    assert assignment_of(replace(cluster, beside=(beside,)), staged_replicas()).state is expected
 
 
 def restored(cluster: ClusterState, marker: ReplicaMarker = MARKER, *, even: bool = False) -> Any:
-    item = set_aside(marker)
+    item = staged_replicas(marker)
     request = RestoreRequest(selected=(("/d1", item.name),), cluster=cluster, is_even_if_unknown=even)
-    plan = plan_restore(request, [facts(set_aside=(item,))])
+    plan = plan_restore(request, [facts(staged=(item,))])
     return plan.actions[0] if plan.actions else plan.refusals[0]
 
 
@@ -321,12 +321,12 @@ def image_of(isr: tuple[int, ...], *, minutes: int = 11, **changed: Any) -> Imag
 
 
 def purge(marker: ReplicaMarker, image: Image | None, *, is_live: bool, **said: Any) -> PurgePlan:
-    item = set_aside(marker)
-    disks = [facts(*((replica(),) if is_live else ()), set_aside=(item,))]
+    item = staged_replicas(marker)
+    disks = [facts(*((replica(),) if is_live else ()), staged=(item,))]
     years = 10 * 365 * 24 * HOUR_MS
     late = NOW._replace(boottime_ms=NOW.boottime_ms + years, wall_ms=WALL_MS + years)
     flags = {name: said.pop(name) for name in ("is_early", "includes_held") if name in said}
-    look = SecondLook(image=image, used=None, **said)
+    look = PurgeRecheck(image=image, last_applied=None, **said)
     request = PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, look=look, facts=disks, **flags)
     return plan_purge(request, [item])
 
@@ -343,7 +343,7 @@ def test_a48_what_the_own_log_assigns_beyond_what_is_committed_is_not_purged_for
 
 def test_a48_a_tail_that_is_not_committed_lets_nothing_go() -> None:
     """It says what would let a copy go; nothing that is committed does."""
-    silent = nothing(as_of_ms=WALL_MS + HOUR_MS, offset=50, silence=Silence.NOTHING).image
+    silent = nothing(as_of_ms=WALL_MS + HOUR_MS, offset=50, absence_meaning=AbsenceMeaning.NOTHING).image
     tail = image_of((1, 2), minutes=60, offset=60)
     assert refused_by(purge(SHARED, tail, is_live=True)) is None
     assert refused_by(purge(SHARED, silent, is_live=True, latest=(tail,))) == "still-assigned"
@@ -465,11 +465,11 @@ def test_a48_what_was_staged_as_the_last_waits_for_a_word_of_its_own(
 
 
 def test_a48_of_another_id_or_in_a_link_a_live_directory_is_no_replica_of_it() -> None:
-    item = set_aside(SHARED)
+    item = staged_replicas(SHARED)
     for there in (replica(topic_id=OTHER_ID), replica(problems=("symlink",), inode=None)):
-        look = SecondLook(image=image_of((1, 2)), used=None)
+        look = PurgeRecheck(image=image_of((1, 2)), last_applied=None)
         late = NOW._replace(boottime_ms=NOW.boottime_ms + 5 * HOUR_MS)
-        disks = [facts(there, set_aside=(item,))]
+        disks = [facts(there, staged=(item,))]
         request = PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, look=look, facts=disks)
         assert refused_by(plan_purge(request, [item])) == "still-assigned"
 
@@ -487,9 +487,9 @@ def test_a47_by_name_alone_nothing_is_known_of_a_topic_that_was_made_again() -> 
     )
     bare = replace(MARKER, topic_id=None)
     for cluster in (ClusterState(image=image, is_current=True), ClusterState(image=image), assigning()):
-        assert assignment_of(cluster, set_aside(bare)).state is Assigned.UNKNOWN
+        assert assignment_of(cluster, staged_replicas(bare)).state is Assigned.UNKNOWN
 
 
 def test_a47_one_that_left_is_not_assigned_here_while_it_is_still_in_the_isr() -> None:
     cluster = assigning(replicas=(2, 3), isr=(1, 2), as_of_ms=WALL_MS + HOUR_MS)
-    assert assignment_of(cluster, set_aside()).state is Assigned.NOT_HERE
+    assert assignment_of(cluster, staged_replicas()).state is Assigned.NOT_HERE

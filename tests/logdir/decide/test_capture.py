@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from logdir.decide.capture import CaptureRequest, Room, plan_capture
+from logdir.decide.capture import CaptureRequest, CaptureRoom, plan_capture
 from logdir.decide.refusal import Why
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
@@ -18,12 +18,12 @@ DELETE = replica(f"orders-3.{'0' * 32}-delete", kind=Kind.DELETE)
 STRAY = replica(f"orders-4.{'0' * 32}-stray", kind=Kind.STRAY)
 LONG = "o" * 213
 CUT = replica(f"{LONG}-3.{'0' * 32}-delete", kind=Kind.DELETE, topic=LONG)
-ROOM = Room(free_bytes=10, total_bytes=100, free_inodes=10, total_inodes=100)
+ROOM = CaptureRoom(free_bytes=10, total_bytes=100, free_inodes=10, total_inodes=100)
 DELAYS = DelayPolicy(default_ms=4 * HOUR_MS, patterns=(("ord*", 5 * HOUR_MS),))
 
 
 def decide(
-    *there: Replica, room: Room | None = ROOM, is_held: bool = False, one: LogDirFacts | None = None
+    *there: Replica, room: CaptureRoom | None = ROOM, is_held: bool = False, one: LogDirFacts | None = None
 ) -> tuple[list[tuple[str, int | None]], list[tuple[str, Why]]]:
     request = CaptureRequest(
         selected=tuple((item.log_dir, item.path) for item in there), delays=DELAYS, is_held=is_held
@@ -58,7 +58,7 @@ def test_held_where_that_is_asked() -> None:
     ],
     ids=["a tenth", "less bytes", "less inodes", "inodes as needed"],
 )
-def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Room, is_enough: bool) -> None:
+def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: CaptureRoom, is_enough: bool) -> None:
     done, refused = decide(DELETE, room=room)
     assert [path for path, _ in done] == ([DELETE.path] if is_enough else [])
     assert refused == ([] if is_enough else [(DELETE.path, Why.LOW_SPACE)])
@@ -68,9 +68,9 @@ def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Roo
     ("item", "one", "why"),
     [
         (replace(DELETE, topic="__cluster_metadata"), None, Why.METADATA_LOG),
-        (replace(DELETE, strangers=("sub",)), None, Why.HELD),
+        (replace(DELETE, unexpected_entries=("sub",)), None, Why.HELD),
         (replace(DELETE, problems=("symlink",)), None, Why.NOT_OURS_TO_TOUCH),
-        (DELETE, facts(DELETE, closed=Problem("suspect", "/d1", "a sync", "a failed one")), Why.CLOSED),
+        (DELETE, facts(DELETE, quarantined=Problem("suspect", "/d1", "a sync", "a failed one")), Why.CLOSED),
         (DELETE, facts(DELETE, cluster_id=None, node_id=None), Why.NOT_FORMATTED),
         (DELETE, facts(), Why.NOT_THERE),
     ],

@@ -8,17 +8,17 @@ import pytest
 
 from logdir.clock import Instant
 from logdir.cluster.image import Broker, Image, Source
-from logdir.decide.image.assignment import ClusterState
-from logdir.decide.image.trust import Standing, check_image
+from logdir.decide.image.still_assigned import ClusterState
+from logdir.decide.image.trust import HostContext, check_image
 from logdir.decide.refusal import Why, is_protected
 from logdir.decide.staged.deadline import DelayPolicy, NotYet, beat, begin, due, elapsed_ms
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
-from logdir.decide.staging_limit import Braked, Released, Wish, judge, recent
+from logdir.decide.staging_limit import LimitExceeded, StagingVolume, WithinLimit, judge, recent
 from logdir.evidence import Proof, Removed
 from logdir.formats.own import controller_file
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.staging_limit_file import Count
-from tests.logdir.decide.builders import CLUSTER, MARKER, NOW, WALL_MS, facts, set_aside
+from tests.logdir.decide.builders import CLUSTER, MARKER, NOW, WALL_MS, facts, staged_replicas
 
 MINUTE_MS = 60_000
 
@@ -27,9 +27,9 @@ def count(age_ms: int, partitions: int, topics: int = 5) -> Count:
     return Count(instant_ms=WALL_MS - age_ms, partitions=partitions, topics=topics)
 
 
-def wish(partitions: int, live: int) -> Wish:
+def volume(partitions: int, live: int) -> StagingVolume:
     removed = Removed(proof=Proof.METADATA_LOG, as_of_ms=WALL_MS)
-    return Wish(partitions=partitions, topics=5, live=live, whole_topics=(), evidence=removed)
+    return StagingVolume(partitions=partitions, topics=5, live=live, whole_topics=(), evidence=removed)
 
 
 # The staging limit: 10 % within 24 hours.
@@ -39,7 +39,7 @@ def wish(partitions: int, live: int) -> Wish:
 def test_no_staging_of_the_last_24_hours_is_forgotten(age_ms: int) -> None:
     record = (count(age_ms, 100),)
     assert recent(record, NOW) == record
-    assert isinstance(judge(wish(1, live=900), record, NOW), Braked)
+    assert isinstance(judge(volume(1, live=900), record, NOW), LimitExceeded)
 
 
 def test_a_staging_is_not_counted_for_longer_than_24_hours() -> None:
@@ -51,22 +51,22 @@ def test_no_staging_is_dated_or_forgotten_in_the_first_15_minutes_of_uptime(upti
     now = NOW._replace(boottime_ms=uptime_ms)
     record = (count(2 * 86_400_000, 100),)
     assert recent(record, now) == (() if is_dated else record)
-    verdict = judge(wish(1, live=1000), (), now)
-    assert isinstance(verdict, Released)
+    verdict = judge(volume(1, live=1000), (), now)
+    assert isinstance(verdict, WithinLimit)
     assert [one.instant_ms for one in verdict.record] == [WALL_MS if is_dated else 0]
 
 
 def test_no_partition_more_than_a_tenth_goes_unasked() -> None:
-    assert isinstance(judge(wish(100, live=1000), (), NOW), Released)
-    assert isinstance(judge(wish(101, live=1000), (), NOW), Braked)
+    assert isinstance(judge(volume(100, live=1000), (), NOW), WithinLimit)
+    assert isinstance(judge(volume(101, live=1000), (), NOW), LimitExceeded)
 
 
 def test_an_overfull_record_forgets_nothing_before_its_24_hours() -> None:
     """The file holds 1,000 counts: the oldest are put together, under the instant of the youngest of them."""
     old, younger = count(86_399_000, 40), count(3_600_000, 50)
     record = (old, younger, *(count(3_599_000 - number, 1) for number in range(998)))
-    verdict = judge(wish(1, live=100_000), record, NOW)
-    assert isinstance(verdict, Released)
+    verdict = judge(volume(1, live=100_000), record, NOW)
+    assert isinstance(verdict, WithinLimit)
     assert len(verdict.record) == 1000
     # A minute later the oldest alone would be forgotten; together they count for as long as the younger one.
     soon = NOW._replace(wall_ms=WALL_MS + MINUTE_MS, boottime_ms=NOW.boottime_ms + MINUTE_MS)
@@ -76,8 +76,8 @@ def test_an_overfull_record_forgets_nothing_before_its_24_hours() -> None:
 
 def test_an_overfull_record_dates_nothing_that_had_no_instant() -> None:
     record = (Count(instant_ms=0, partitions=7, topics=1), *(count(5_000 - number, 1) for number in range(999)))
-    verdict = judge(wish(1, live=100_000), record, NOW._replace(is_synchronised=False))
-    assert isinstance(verdict, Released)
+    verdict = judge(volume(1, live=100_000), record, NOW._replace(is_synchronised=False))
+    assert isinstance(verdict, WithinLimit)
     assert verdict.record[0].instant_ms == 0
     assert sum(one.partitions for one in verdict.record) == 7 + 999 + 1
 
@@ -170,8 +170,8 @@ def test_metadata_older_than_10_minutes_is_not_used_beside_a_running_broker(age_
         as_of_ms=WALL_MS - age_ms,
         brokers={1: Broker(incarnation=bytes(16), epoch=1)},
     )
-    standing = Standing(used=controller_file.begin(CLUSTER, 1), is_broker_running=True)
-    found = check_image(image, [facts()], standing, WALL_MS)
+    host_context = HostContext(last_applied=controller_file.begin(CLUSTER, 1), is_broker_running=True)
+    found = check_image(image, [facts()], host_context, WALL_MS)
     assert (found is None) is is_used, found
 
 
@@ -198,8 +198,8 @@ def test_a_glob_with_capitals_does_not_protect_another_topic_nor_fail_its_own(
 def test_two_staged_copies_of_one_id_under_two_names_are_not_both_restored() -> None:
     """A broker stops over an id and partition that is there twice, whatever the names are."""
     renamed = replace(MARKER, topic="renamed", path=f"renamed-{MARKER.partition}", birth_inode=78)
-    first, second = set_aside(), set_aside(renamed, log_dir="/d2")
-    disks = [facts(set_aside=(first,)), facts(set_aside=(second,), log_dir="/d2")]
+    first, second = staged_replicas(), staged_replicas(renamed, log_dir="/d2")
+    disks = [facts(staged=(first,)), facts(staged=(second,), log_dir="/d2")]
     both = (("/d1", first.name), ("/d2", second.name))
     for is_choice in (False, True):
         plan = plan_restore(

@@ -16,22 +16,22 @@ from logdir.decide.staged.purge import (
     MOST_BYTES,
     MOST_FILES,
     MOST_PARTITIONS,
-    Load,
+    ClaimLimit,
     Purge,
+    PurgeCost,
     PurgeRequest,
-    Room,
+    claim_limit_of,
     fits,
     plan_purge,
-    room_of,
 )
-from logdir.decide.staged.purge_recheck import SecondLook
+from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.errors import Problem
 from logdir.evidence import Absent, Present, Proof, Removed, Unknown
 from logdir.formats.own import controller_file
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, set_aside
+from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, staged_replicas
 
 LATER = NOW._replace(boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS + 4 * HOUR_MS)
 BEAT = begin(NOW)
@@ -41,13 +41,13 @@ NEWER = Image(
     source=Source.METADATA_LOG, origin="/m", node_id=1, cluster_id=MARKER.cluster_id, as_of_ms=WALL_MS + HOUR_MS
 )
 """An hour after the staging, and names nothing."""
-LOOK = SecondLook(image=NEWER, used=controller_file.begin(MARKER.cluster_id, 1))
+LOOK = PurgeRecheck(image=NEWER, last_applied=controller_file.begin(MARKER.cluster_id, 1))
 ABSENT = replace(REMOVED, evidence=Absent(as_of_ms=WALL_MS), delay_ms=None)
 
 
 def decide(marker: ReplicaMarker, **asked: object) -> Purge | Refusal:
     base = PurgeRequest(now=NOW, heartbeats={"/d1": BEAT}, look=LOOK)
-    plan = plan_purge(replace(base, **asked), [set_aside(marker)])  # type: ignore[arg-type]
+    plan = plan_purge(replace(base, **asked), [staged_replicas(marker)])  # type: ignore[arg-type]
     decided: list[Purge | Refusal] = [*plan.actions, *plan.refusals]
     assert len(decided) == 1
     return decided[0]
@@ -74,7 +74,7 @@ def test_early_is_for_what_an_operator_staged_alone() -> None:
 @pytest.mark.parametrize(("log_bytes", "says"), [(None, "unknown"), (0, " 0 bytes"), (1234, " 1234 bytes")])
 @pytest.mark.parametrize("kind", [Kind.STAGED, Kind.PURGING])
 def test_no_size_is_made_up_or_left_out_of_what_goes_for_good(kind: Kind, log_bytes: int | None, says: str) -> None:
-    item = set_aside(MARKER, kind=kind, log_bytes=log_bytes)
+    item = staged_replicas(MARKER, kind=kind, log_bytes=log_bytes)
     plan = plan_purge(PurgeRequest(now=LATER, heartbeats={"/d1": BEAT}, look=LOOK), [item])
     assert says in plan.actions[0].loses
     assert "None" not in plan.actions[0].loses
@@ -105,9 +105,9 @@ def test_a_lost_heartbeat_holds_what_is_due() -> None:
 def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
     request = PurgeRequest(now=LATER, heartbeats={"/d1": BEAT}, is_early=True, includes_held=True)
     items = [
-        replace(set_aside(), marker=None),
-        replace(set_aside(), kind=Kind.INCOMING),
-        set_aside(replace(MARKER, intent=Intent.INCOMING)),
+        replace(staged_replicas(), marker=None),
+        replace(staged_replicas(), kind=Kind.INCOMING),
+        staged_replicas(replace(MARKER, intent=Intent.INCOMING)),
     ]
     plan = plan_purge(request, items)
     assert plan.actions == ()
@@ -115,26 +115,31 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
 
 
 def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:
-    closed = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+    quarantined = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
     request = PurgeRequest(
-        now=LATER, heartbeats={"/d1": BEAT}, is_early=True, includes_held=True, closed={"/d1": closed}, look=LOOK
+        now=LATER,
+        heartbeats={"/d1": BEAT},
+        is_early=True,
+        includes_held=True,
+        quarantined={"/d1": quarantined},
+        look=LOOK,
     )
-    items = [set_aside(REMOVED), set_aside(HELD), set_aside(kind=Kind.PURGING)]
+    items = [staged_replicas(REMOVED), staged_replicas(HELD), staged_replicas(kind=Kind.PURGING)]
     plan = plan_purge(request, items)
     assert plan.actions == ()
     assert [refusal.why for refusal in plan.refusals] == [Why.CLOSED] * 3
-    assert len(plan_purge(replace(request, closed={"/d2": closed}), items).actions) == 3
+    assert len(plan_purge(replace(request, quarantined={"/d2": quarantined}), items).actions) == 3
 
 
 def test_a_claimed_one_is_finished() -> None:
-    plan = plan_purge(PurgeRequest(now=NOW, heartbeats={}), [set_aside(kind=Kind.PURGING)])
+    plan = plan_purge(PurgeRequest(now=NOW, heartbeats={}), [staged_replicas(kind=Kind.PURGING)])
     (action,) = plan.actions
     assert (action.marker, action.name.endswith(".purging")) == (None, True)
 
 
 def test_a02_its_time_alone_is_not_enough_the_cluster_is_asked_once_more() -> None:
     """Where it says what it said before the staging, or nothing at all, what it had removed stays."""
-    nothing = SecondLook(image=None, used=LOOK.used)
+    nothing = PurgeRecheck(image=None, last_applied=LOOK.last_applied)
     before = replace(LOOK, image=replace(NEWER, as_of_ms=WALL_MS))
     for look in (nothing, before):
         refused = decide(REMOVED, now=LATER, look=look)
@@ -144,13 +149,13 @@ def test_a02_its_time_alone_is_not_enough_the_cluster_is_asked_once_more() -> No
 
 
 def test_a28_what_a_full_request_left_out_waits_while_another_is_wanted() -> None:
-    assert LOOK.used is not None
+    assert LOOK.last_applied is not None
     left_out = replace(REMOVED, reason=Reason.ABSENT, evidence=Removed(proof=Proof.FULL_REQUEST, as_of_ms=WALL_MS))
     refused = decide(left_out, now=LATER)
     assert isinstance(refused, Refusal)
     assert "FULL wanted" in refused.problem.found
-    listed = replace(LOOK.used, is_full_wanted=False)
-    assert isinstance(decide(left_out, now=LATER, look=replace(LOOK, used=listed)), Purge)
+    listed = replace(LOOK.last_applied, is_full_wanted=False)
+    assert isinstance(decide(left_out, now=LATER, look=replace(LOOK, last_applied=listed)), Purge)
 
 
 @pytest.mark.parametrize("asked", [{"now": LATER}, {"is_early": True}, {"is_early": True, "includes_held": True}])
@@ -177,14 +182,14 @@ def test_a43_while_an_image_is_behind_nothing_is_removed() -> None:
     assert refused.problem == held
 
 
-def batches(room: Room, loads: list[Load]) -> list[int]:
+def batches(room: ClaimLimit, loads: list[PurgeCost]) -> list[int]:
     """Return how many are claimed at a time."""
     counts: list[int] = []
-    taken = Load(0, 0, 0)
+    taken = PurgeCost(0, 0, 0)
     for load in loads:
         if not fits(room, taken, load):
             counts.append(taken.partitions)
-            taken = Load(0, 0, 0)
+            taken = PurgeCost(0, 0, 0)
         taken = taken.plus(load)
     return [*counts, taken.partitions]
 
@@ -192,29 +197,33 @@ def batches(room: Room, loads: list[Load]) -> list[int]:
 @pytest.mark.parametrize(
     ("rates", "load", "counts"),
     [
-        ((100, 0), Load(1, 30, 1), [3, 3, 1]),
-        ((100, 0), Load(1, 100, 1), [1] * 7),
-        ((100, 0), Load(1, 1 << 40, 1), [1] * 7),
-        ((0, 10), Load(1, 1 << 20, 5), [2, 2, 2, 1]),
-        ((0, 10), Load(1, 0, 11), [1] * 7),
-        ((100, 10), Load(1, 50, 3), [2, 2, 2, 1]),
-        ((100, 10), Load(1, 20, 4), [2, 2, 2, 1]),
-        ((100, 100), Load(1, 0, 0), [7]),
-        ((0, 0), Load(1, 1, 1), [7]),
+        ((100, 0), PurgeCost(1, 30, 1), [3, 3, 1]),
+        ((100, 0), PurgeCost(1, 100, 1), [1] * 7),
+        ((100, 0), PurgeCost(1, 1 << 40, 1), [1] * 7),
+        ((0, 10), PurgeCost(1, 1 << 20, 5), [2, 2, 2, 1]),
+        ((0, 10), PurgeCost(1, 0, 11), [1] * 7),
+        ((100, 10), PurgeCost(1, 50, 3), [2, 2, 2, 1]),
+        ((100, 10), PurgeCost(1, 20, 4), [2, 2, 2, 1]),
+        ((100, 100), PurgeCost(1, 0, 0), [7]),
+        ((0, 0), PurgeCost(1, 1, 1), [7]),
     ],
 )
 def test_no_more_is_claimed_than_goes_in_about_a_second_but_one_always(
-    rates: tuple[int, int], load: Load, counts: list[int]
+    rates: tuple[int, int], load: PurgeCost, counts: list[int]
 ) -> None:
-    assert batches(room_of(*rates), [load] * 7) == counts
+    assert batches(claim_limit_of(*rates), [load] * 7) == counts
 
 
 def test_however_fast_it_may_go_there_is_a_limit_in_each_way() -> None:
     for rates in ((0, 0), (1 << 60, 1 << 40)):
-        assert room_of(*rates) == Room(MOST_PARTITIONS, MOST_BYTES, MOST_FILES) == Room(1024, 17_179_869_184, 20_000)
-    for load in (Load(1, 0, 1), Load(1, 1 << 30, 1), Load(1, 0, 1000)):
+        assert (
+            claim_limit_of(*rates)
+            == ClaimLimit(MOST_PARTITIONS, MOST_BYTES, MOST_FILES)
+            == ClaimLimit(1024, 17_179_869_184, 20_000)
+        )
+    for load in (PurgeCost(1, 0, 1), PurgeCost(1, 1 << 30, 1), PurgeCost(1, 0, 1000)):
         most = min(MOST_PARTITIONS, MOST_BYTES // max(load.size_bytes, 1), MOST_FILES // load.files)
-        assert batches(room_of(0, 0), [load] * (2 * most))[0] == most < 2 * most
+        assert batches(claim_limit_of(0, 0), [load] * (2 * most))[0] == most < 2 * most
 
 
 FLAGS = ("--even-if-early", "--include-held", "--even-if-last", "--even-if-assigned")
@@ -246,7 +255,7 @@ LOOKS = {
 }
 
 
-def said(marker: ReplicaMarker, look: SecondLook, now: Instant, flags: frozenset[str]) -> Purge | Refusal:
+def said(marker: ReplicaMarker, look: PurgeRecheck, now: Instant, flags: frozenset[str]) -> Purge | Refusal:
     is_early, is_last = "--even-if-early" in flags, "--even-if-last" in flags
     return decide(
         marker,
@@ -266,7 +275,7 @@ def said(marker: ReplicaMarker, look: SecondLook, now: Instant, flags: frozenset
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 @pytest.mark.parametrize("marker", MARKERS.values(), ids=MARKERS)
 def test_no_override_is_named_that_does_not_lift_a_refusal_and_none_that_does_is_left_out(
-    marker: ReplicaMarker, look: SecondLook, now: Instant
+    marker: ReplicaMarker, look: PurgeRecheck, now: Instant
 ) -> None:
     first = said(marker, look, now, frozenset())
     if isinstance(first, Purge):

@@ -8,17 +8,17 @@ import pytest
 
 from logdir.decide.layout import relayout
 from logdir.decide.layout.action import (
-    Bar,
     Decision,
-    Forget,
+    LayoutView,
+    LiftStartBlock,
+    MoveToTopicIds,
+    MoveToTopicNames,
+    RemoveLayoutFile,
     Replica,
-    Say,
-    Seen,
-    TakeToIds,
-    TakeToNames,
+    SetLayoutState,
+    SetStartBlock,
     ToIds,
     ToNames,
-    Unbar,
 )
 from logdir.errors import ForBrokerMissingError, LayoutFileMissingError, RefusedError
 from logdir.formats.own.layout_file import LayoutFile, LayoutState
@@ -64,14 +64,14 @@ def said(state: LayoutState | None, sha256: str = SHA) -> LayoutFile | None:
 
 def seen(
     log_dir: str, *replicas: Replica, state: LayoutState | None = None, futures: tuple[tuple[str, int], ...] = ()
-) -> Seen:
-    return Seen(log_dir, "cluster", 1, said(state), replicas, futures)
+) -> LayoutView:
+    return LayoutView(log_dir, "cluster", 1, said(state), replicas, futures)
 
 
 BEFORE = (seen(D1, named("a", A, 0), named("a", A, 1)), seen(D2, named("b", None, 0)))
 
 
-def after(one: LayoutState | None, two: LayoutState | None) -> tuple[Seen, Seen]:
+def after(one: LayoutState | None, two: LayoutState | None) -> tuple[LayoutView, LayoutView]:
     return seen(D1, under_id("a", A, 0), under_id("a", A, 1), state=one), seen(D2, under_id("b", B, 0), state=two)
 
 
@@ -79,7 +79,7 @@ def items(decision: Decision) -> list[tuple[str, str]]:
     return [
         (action.log_dir, item.path)
         for action in decision.actions
-        if isinstance(action, TakeToIds | TakeToNames)
+        if isinstance(action, MoveToTopicIds | MoveToTopicNames)
         for item in action.items
     ]
 
@@ -94,13 +94,13 @@ def test_an_apply_says_so_everywhere_bars_everywhere_and_only_then_moves() -> No
     a1 = ToIds(topic="a", topic_id=A, partition=1)
     b0 = ToIds(topic="b", topic_id=B, partition=0, has_own_id=False)
     assert decision.phases == (
-        (Say(D1, LayoutState.APPLYING), Say(D2, LayoutState.APPLYING)),
-        (Bar(),),
+        (SetLayoutState(D1, LayoutState.APPLYING), SetLayoutState(D2, LayoutState.APPLYING)),
+        (SetStartBlock(),),
         (
-            TakeToIds(D1, (a0, a1)),
-            Say(D1, LayoutState.APPLIED),
-            TakeToIds(D2, (b0,)),
-            Say(D2, LayoutState.APPLIED),
+            MoveToTopicIds(D1, (a0, a1)),
+            SetLayoutState(D1, LayoutState.APPLIED),
+            MoveToTopicIds(D2, (b0,)),
+            SetLayoutState(D2, LayoutState.APPLIED),
         ),
     )
     assert (decision.plan_sha256, decision.refused, decision.done) == (SHA, (), 0)
@@ -110,14 +110,14 @@ def test_an_apply_says_so_everywhere_bars_everywhere_and_only_then_moves() -> No
 def test_what_is_done_is_no_action_any_more() -> None:
     half = (seen(D1, under_id("a", A, 0), named("a", A, 1), state=LayoutState.APPLYING), BEFORE[1])
     decision = relayout.apply(PLAN, half)
-    assert decision.phases[0] == (Say(D2, LayoutState.APPLYING),)
+    assert decision.phases[0] == (SetLayoutState(D2, LayoutState.APPLYING),)
     assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
     assert decision.done == 1
     for state in (LayoutState.APPLIED, LayoutState.VERIFIED):
         decision = relayout.apply(PLAN, after(state, state))
         assert (decision.phases, decision.done) == ((), 3)
     decision = relayout.apply(PLAN, after(LayoutState.APPLIED, LayoutState.APPLYING))
-    assert decision.actions[-1] == Say(D2, LayoutState.APPLIED)
+    assert decision.actions[-1] == SetLayoutState(D2, LayoutState.APPLIED)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,10 @@ def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) ->
     broker = (broker[0], broker[1]._replace(replicas=(*broker[1].replicas, named("c", A, 5))))
     if state in (LayoutState.APPLIED, LayoutState.VERIFIED):
         decision = relayout.apply(other, broker)
-        assert decision.phases[0] == (Say(D1, LayoutState.APPLYING), Say(D2, LayoutState.APPLYING))
+        assert decision.phases[0] == (
+            SetLayoutState(D1, LayoutState.APPLYING),
+            SetLayoutState(D2, LayoutState.APPLYING),
+        )
         assert items(decision) == [(D2, "c-5")]
     else:
         with pytest.raises(RefusedError, match=r"layout\.json"):
@@ -229,7 +232,7 @@ def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
         relayout.rollback(mixed)
     assert relayout.check(PLAN, mixed, confirmed=True) == relayout.apply(PLAN, mixed, confirmed=True)
     assert items(relayout.apply(PLAN, mixed, confirmed=True)) == [(D1, "a-1"), (D2, "b-0")]
-    assert relayout.rollback(mixed, confirmed=True).phases[-1] == (Forget(D1), Forget(D2))
+    assert relayout.rollback(mixed, confirmed=True).phases[-1] == (RemoveLayoutFile(D1), RemoveLayoutFile(D2))
     one_lost = (after(None, None)[0], after(None, LayoutState.APPLIED)[1])
     with pytest.raises(RefusedError, match="no such file"):
         relayout.rollback(one_lost)
@@ -239,9 +242,12 @@ def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
 
 def test_verify_passes_only_when_all_came_about() -> None:
     applied = after(LayoutState.APPLIED, LayoutState.APPLIED)
-    assert relayout.verify(PLAN, applied).actions == (Say(D1, LayoutState.VERIFIED), Say(D2, LayoutState.VERIFIED))
+    assert relayout.verify(PLAN, applied).actions == (
+        SetLayoutState(D1, LayoutState.VERIFIED),
+        SetLayoutState(D2, LayoutState.VERIFIED),
+    )
     verified = after(LayoutState.VERIFIED, LayoutState.APPLIED)
-    assert relayout.verify(PLAN, verified).actions == (Say(D2, LayoutState.VERIFIED),)
+    assert relayout.verify(PLAN, verified).actions == (SetLayoutState(D2, LayoutState.VERIFIED),)
     gone = (applied[0]._replace(replicas=applied[0].replicas[:1]), applied[1])
     left = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, named("new", None, 0))))
     broken = (applied[0], applied[1]._replace(replicas=(under_id(None, B, 0, "no topic"),)))
@@ -264,7 +270,7 @@ STATES = (None, *LayoutState)
 
 
 @pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))
-def test_a51_no_log_dir_is_final_before_all_are_finalizing_and_the_bar_is_lifted(
+def test_a51_no_log_dir_is_final_before_all_are_finalizing_and_the_start_block_is_lifted(
     one: LayoutState | None, two: LayoutState | None
 ) -> None:
     broker = after(one, two)
@@ -276,10 +282,13 @@ def test_a51_no_log_dir_is_final_before_all_are_finalizing_and_the_bar_is_lifted
     phases = relayout.finalize(broker, "kafka 9").phases
     verified = [log_dir for log_dir, state in ((D1, one), (D2, two)) if state is LayoutState.VERIFIED]
     begun = [action for phase in phases[:-2] for action in phase]
-    assert {action.log_dir for action in begun if isinstance(action, Say)} >= set(verified)
-    assert all(isinstance(action, Say) and action.state is LayoutState.FINALIZING for action in begun)
-    assert [type(action) for action in phases[-2]] == [Unbar]
-    assert phases[-1] == (Say(D1, LayoutState.FINAL, "kafka 9"), Say(D2, LayoutState.FINAL, "kafka 9"))
+    assert {action.log_dir for action in begun if isinstance(action, SetLayoutState)} >= set(verified)
+    assert all(isinstance(action, SetLayoutState) and action.state is LayoutState.FINALIZING for action in begun)
+    assert [type(action) for action in phases[-2]] == [LiftStartBlock]
+    assert phases[-1] == (
+        SetLayoutState(D1, LayoutState.FINAL, "kafka 9"),
+        SetLayoutState(D2, LayoutState.FINAL, "kafka 9"),
+    )
 
 
 def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None:
@@ -288,8 +297,8 @@ def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None
     assert relayout.finalize(final, "kafka 9").phases == ()
     # Another name is written down; no log dir is anything but final meanwhile.
     assert relayout.finalize(final, "kafka 10").phases == (
-        (Unbar(),),
-        (Say(D1, LayoutState.FINAL, "kafka 10"), Say(D2, LayoutState.FINAL, "kafka 10")),
+        (LiftStartBlock(),),
+        (SetLayoutState(D1, LayoutState.FINAL, "kafka 10"), SetLayoutState(D2, LayoutState.FINAL, "kafka 10")),
     )
 
 
@@ -306,11 +315,13 @@ def test_a51_no_state_is_without_a_way_back(one: LayoutState | None, two: Layout
         with pytest.raises(LayoutFileMissingError, match="--even-if-found layout-file-missing"):
             relayout.rollback(broker)
     decision = relayout.rollback(broker, confirmed=True)
-    assert decision.phases[-2:] == ((Unbar(),), (Forget(D1), Forget(D2)))
+    assert decision.phases[-2:] == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))
     assert not decision.is_blocked
-    # Nothing is moved while a broker could start: the bar may have been lifted.
-    bars = [number for number, phase in enumerate(decision.phases) if any(isinstance(a, Bar) for a in phase)]
-    moves = [number for number, phase in enumerate(decision.phases) if any(isinstance(a, TakeToNames) for a in phase)]
+    # Nothing is moved while a broker could start: the start block may have been lifted.
+    bars = [number for number, phase in enumerate(decision.phases) if any(isinstance(a, SetStartBlock) for a in phase)]
+    moves = [
+        number for number, phase in enumerate(decision.phases) if any(isinstance(a, MoveToTopicNames) for a in phase)
+    ]
     assert max(bars) < min(moves)
 
 
@@ -330,24 +341,24 @@ def test_no_live_replica_without_a_step_is_passed_over_by_an_apply() -> None:
     assert relayout.apply(PLAN, former).refused == ()
 
 
-def test_a_rollback_takes_back_everything_and_only_then_lifts_the_bar() -> None:
+def test_a_rollback_takes_back_everything_and_only_then_lifts_the_start_block() -> None:
     broker = (seen(D1, under_id("a", A, 0), named("a", A, 1), state=LayoutState.APPLYING), BEFORE[1])
     decision = relayout.rollback(broker)
     assert decision.phases == (
-        (Say(D1, LayoutState.ROLLING_BACK), Say(D2, LayoutState.ROLLING_BACK)),
-        (Bar(),),
+        (SetLayoutState(D1, LayoutState.ROLLING_BACK), SetLayoutState(D2, LayoutState.ROLLING_BACK)),
+        (SetStartBlock(),),
         (
-            TakeToNames(
+            MoveToTopicNames(
                 D1,
                 (
                     ToNames(topic="a", topic_id=A, partition=0, path=render_id_dir(A, 0)),
                     ToNames(topic="a", topic_id=None, partition=1, path="a-1"),
                 ),
             ),
-            TakeToNames(D2, (ToNames(topic="b", topic_id=None, partition=0, path="b-0"),)),
+            MoveToTopicNames(D2, (ToNames(topic="b", topic_id=None, partition=0, path="b-0"),)),
         ),
-        (Unbar(),),
-        (Forget(D1), Forget(D2)),
+        (LiftStartBlock(),),
+        (RemoveLayoutFile(D1), RemoveLayoutFile(D2)),
     )
 
 
@@ -359,14 +370,14 @@ def test_a_rollback_takes_back_everything_and_only_then_lifts_the_bar() -> None:
         (under_id(None, A, 0, "no topic"),),
     ],
 )
-def test_what_cannot_go_back_keeps_the_bar(replicas: tuple[Replica, ...]) -> None:
+def test_what_cannot_go_back_keeps_the_start_block(replicas: tuple[Replica, ...]) -> None:
     broker = (seen(D1, *replicas, under_id("a", A, 1), state=LayoutState.APPLIED), seen(D2))
     decision = relayout.rollback(broker)
     assert decision.is_blocked
     assert render_id_dir(A, 0) in refusals(decision)
     assert (D1, render_id_dir(A, 1)) in items(decision)
-    assert not any(isinstance(action, Unbar | Forget) for action in decision.actions)
+    assert not any(isinstance(action, LiftStartBlock | RemoveLayoutFile) for action in decision.actions)
 
 
 def test_a_rollback_of_nothing_only_takes_away_what_a_beginning_left() -> None:
-    assert relayout.rollback(BEFORE).phases == ((Unbar(),), (Forget(D1), Forget(D2)))
+    assert relayout.rollback(BEFORE).phases == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logdir.cluster.image import Partition, Topic
-from logdir.decide.image.assignment import ClusterState
+from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.refusal import Why
 from logdir.decide.staged.restore import RestoreClass, RestoreRequest, live_path, plan_restore
 from logdir.errors import Problem
@@ -18,9 +18,19 @@ from logdir.formats.own.replica_marker import Intent
 from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import ID, MARKER, OTHER_ID, WALL_MS, assigning, facts, future, replica, set_aside
+from tests.logdir.decide.builders import (
+    ID,
+    MARKER,
+    OTHER_ID,
+    WALL_MS,
+    assigning,
+    facts,
+    future,
+    replica,
+    staged_replicas,
+)
 
-STAGED = set_aside()
+STAGED = staged_replicas()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
 BY_ID = render_id_dir(ID, 3)
 IN_OTHER_LAYOUT = replace(replica(), log_dir="/d2", path=BY_ID, topic=None)
@@ -42,7 +52,7 @@ def why(asked: RestoreRequest, *disks: LogDirFacts) -> Why:
 
 
 def test_it_goes_back_to_where_it_was_and_says_its_kind_first() -> None:
-    (action,) = plan_restore(request(), [facts(replica("t-0"), set_aside=(STAGED,))]).actions
+    (action,) = plan_restore(request(), [facts(replica("t-0"), staged=(STAGED,))]).actions
     assert (action.log_dir, action.name, action.path) == ("/d1", f"{ID}_3", "orders-3")
     assert action.marker == MARKER
     assert action.checkpoints == MARKER.checkpoints
@@ -55,25 +65,25 @@ def test_it_goes_back_to_where_it_was_and_says_its_kind_first() -> None:
     [(True, True, False), (True, False, False), (False, True, True), (False, False, False)],
 )
 def test_a36_indexes_are_dropped_only_where_a_broker_would_trust_zeros(clean: bool, trusts: bool, drops: bool) -> None:
-    item = set_aside(replace(MARKER, clean=clean))
-    (action,) = plan_restore(request(), [facts(set_aside=(item,), has_clean_marker=trusts)]).actions
+    item = staged_replicas(replace(MARKER, clean=clean))
+    (action,) = plan_restore(request(), [facts(staged=(item,), has_clean_marker=trusts)]).actions
     assert action.drop_last_indexes is drops
 
 
 def test_a33_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
-    item = set_aside(replace(MARKER, tiered=True))
-    (action,) = plan_restore(request(), [facts(set_aside=(item,))]).actions
+    item = staged_replicas(replace(MARKER, tiered=True))
+    (action,) = plan_restore(request(), [facts(staged=(item,))]).actions
     assert "local part only" in action.says
 
 
 @pytest.mark.parametrize(
     "disks",
     [
-        (facts(replica("orders-3", topic_id=OTHER_ID), set_aside=(STAGED,)),),
-        (facts(set_aside=(STAGED,)), facts(replica("orders-3", log_dir="/d2", topic_id=None), log_dir="/d2")),
-        (facts(set_aside=(STAGED,)), facts(replica("new-3", log_dir="/d2", topic_id=ID), log_dir="/d2")),
-        (facts(set_aside=(STAGED,)), facts(IN_OTHER_LAYOUT, log_dir="/d2")),
-        (facts(set_aside=(STAGED,)), facts(replica(problems=("symlink",), topic_id=None, inode=None), log_dir="/d2")),
+        (facts(replica("orders-3", topic_id=OTHER_ID), staged=(STAGED,)),),
+        (facts(staged=(STAGED,)), facts(replica("orders-3", log_dir="/d2", topic_id=None), log_dir="/d2")),
+        (facts(staged=(STAGED,)), facts(replica("new-3", log_dir="/d2", topic_id=ID), log_dir="/d2")),
+        (facts(staged=(STAGED,)), facts(IN_OTHER_LAYOUT, log_dir="/d2")),
+        (facts(staged=(STAGED,)), facts(replica(problems=("symlink",), topic_id=None, inode=None), log_dir="/d2")),
     ],
     ids=["same name here", "same name there", "same id there", "other layout", "a link"],
 )
@@ -82,29 +92,29 @@ def test_a15_a_live_twin_on_any_disk_refuses(disks: tuple[LogDirFacts, ...]) -> 
 
 
 def test_a15_a_live_twin_is_found_by_the_id_in_the_marker_where_the_staged_name_has_none() -> None:
-    item = set_aside(topic_id=None, name="orders-3")
+    item = staged_replicas(topic_id=None, name="orders-3")
     twin = facts(replica("new-3", log_dir="/d2", topic_id=ID), log_dir="/d2")
-    assert why(request(item.name), facts(set_aside=(item,)), twin) is Why.LIVE_TWIN
+    assert why(request(item.name), facts(staged=(item,)), twin) is Why.LIVE_TWIN
 
 
 def test_a_live_neighbour_is_no_twin() -> None:
     d2 = facts(replica("orders-4", log_dir="/d2"), replica("t-3", log_dir="/d2"), log_dir="/d2")
-    assert plan_restore(request(), [facts(set_aside=(STAGED,)), d2]).actions
+    assert plan_restore(request(), [facts(staged=(STAGED,)), d2]).actions
 
 
 def test_a15_a_log_dir_that_cannot_be_read_refuses() -> None:
-    assert why(request(), facts(set_aside=(STAGED,)), DEAD) is Why.UNREADABLE_LOG_DIR
+    assert why(request(), facts(staged=(STAGED,)), DEAD) is Why.UNREADABLE_LOG_DIR
     assert why(request("nothing_0"), facts(), DEAD) is Why.UNREADABLE_LOG_DIR
 
 
 @pytest.mark.parametrize("there", [future("orders-3", topic_id=None), future("new-3", topic_id=ID)])
 def test_a13_a_future_on_any_disk_refuses(there: Any) -> None:  # A13
-    assert why(request(), facts(set_aside=(STAGED,)), facts(there, log_dir="/d2")) is Why.FUTURE
+    assert why(request(), facts(staged=(STAGED,)), facts(there, log_dir="/d2")) is Why.FUTURE
 
 
 def test_a_copy_on_its_way_in_refuses() -> None:
-    coming = set_aside(log_dir="/d2", kind=Kind.INCOMING)
-    assert why(request(), facts(set_aside=(STAGED,)), facts(log_dir="/d2", set_aside=(coming,))) is Why.ON_ITS_WAY
+    coming = staged_replicas(log_dir="/d2", kind=Kind.INCOMING)
+    assert why(request(), facts(staged=(STAGED,)), facts(log_dir="/d2", staged=(coming,))) is Why.ON_ITS_WAY
 
 
 @pytest.mark.parametrize(
@@ -113,8 +123,8 @@ def test_a_copy_on_its_way_in_refuses() -> None:
     ids=["by id", "by name"],
 )
 def test_one_of_the_other_layout_has_a_way_back_that_there_is(path: str, layout: str, command: str) -> None:
-    disks = [facts(set_aside=(set_aside(replace(MARKER, path=path)),), layout=layout)]
-    asked = RestoreRequest(selected=(("/d1", set_aside().name),), cluster=assigning(), is_even_if_unknown=True)
+    disks = [facts(staged=(staged_replicas(replace(MARKER, path=path)),), layout=layout)]
+    asked = RestoreRequest(selected=(("/d1", staged_replicas().name),), cluster=assigning(), is_even_if_unknown=True)
     (refusal,) = plan_restore(asked, disks).refusals
     assert (refusal.why, command in refusal.problem.fix) == (Why.OTHER_LAYOUT, True)
 
@@ -143,7 +153,7 @@ def test_one_of_the_other_layout_has_a_way_back_that_there_is(path: str, layout:
 def test_a25_a_marker_must_be_of_this_host_log_dir_and_name(
     changed: dict[str, Any], disk: dict[str, Any], expected: Why | None
 ) -> None:  # A25
-    disks = [facts(set_aside=(set_aside(replace(MARKER, **changed)),), **disk)]
+    disks = [facts(staged=(staged_replicas(replace(MARKER, **changed)),), **disk)]
     if expected is None:
         assert plan_restore(request(), disks).actions
     else:
@@ -151,21 +161,21 @@ def test_a25_a_marker_must_be_of_this_host_log_dir_and_name(
 
 
 def test_a25_a_copied_directory_does_not_speak_for_itself() -> None:
-    assert why(request(), facts(set_aside=(set_aside(inode=78),))) is Why.FOREIGN
+    assert why(request(), facts(staged=(staged_replicas(inode=78),))) is Why.FOREIGN
 
 
 def test_what_is_held_or_not_there_or_being_purged_is_refused() -> None:
-    held = set_aside(marker=MARKER, problem=Problem("refused", "/d1/x", "a marker", "a torn one"))
-    assert why(request(), facts(set_aside=(held,))) is Why.HELD
-    assert why(request(), facts(set_aside=(replace(held, marker=None),))) is Why.HELD
-    assert why(request("nothing_0"), facts(set_aside=(STAGED,))) is Why.NOT_THERE
-    purging = set_aside(kind=Kind.PURGING)
-    assert why(request(purging.name), facts(set_aside=(purging,))) is Why.PURGING
+    held = staged_replicas(marker=MARKER, problem=Problem("refused", "/d1/x", "a marker", "a torn one"))
+    assert why(request(), facts(staged=(held,))) is Why.HELD
+    assert why(request(), facts(staged=(replace(held, marker=None),))) is Why.HELD
+    assert why(request("nothing_0"), facts(staged=(STAGED,))) is Why.NOT_THERE
+    purging = staged_replicas(kind=Kind.PURGING)
+    assert why(request(purging.name), facts(staged=(purging,))) is Why.PURGING
 
 
 def test_of_two_staged_copies_the_operator_chooses() -> None:
-    second = set_aside(replace(MARKER, birth_inode=78), log_dir="/d2", counter=2)
-    disks = facts(set_aside=(STAGED,)), facts(log_dir="/d2", set_aside=(second,))
+    second = staged_replicas(replace(MARKER, birth_inode=78), log_dir="/d2", counter=2)
+    disks = facts(staged=(STAGED,)), facts(log_dir="/d2", staged=(second,))
     assert why(request(), *disks) is Why.CHOICE
     assert len(plan_restore(request(is_choice=True), disks).actions) == 1
     both = (("/d1", STAGED.name), ("/d2", second.name))
@@ -175,8 +185,8 @@ def test_of_two_staged_copies_the_operator_chooses() -> None:
 
 
 def test_two_of_one_name_with_different_ids_cannot_both_go_back() -> None:
-    other = set_aside(replace(MARKER, topic_id=OTHER_ID, birth_inode=78))
-    disks = [facts(set_aside=(STAGED, other))]
+    other = staged_replicas(replace(MARKER, topic_id=OTHER_ID, birth_inode=78))
+    disks = [facts(staged=(STAGED, other))]
     assert len(plan_restore(request(), disks).actions) == 1
     plan = plan_restore(request(STAGED.name, other.name, cluster=ClusterState()), disks)
     assert [refusal.why for refusal in plan.refusals] == [Why.CHOICE, Why.CHOICE]
@@ -218,32 +228,32 @@ def test_a17_of_a_name_kafka_cut_only_a_topic_told_whole_is_the_topic(
 
 def test_a17_a_capture_of_which_nobody_knows_the_topic_never_gets_a_live_name() -> None:
     marker = replace(MARKER, topic=LONG[:213], path=CUT, intent=Intent.CAPTURED, reason=Reason.CAPTURED, delay_ms=None)
-    disks = [facts(set_aside=(set_aside(marker),))]
+    disks = [facts(staged=(staged_replicas(marker),))]
     for asked in (request(), request(cluster=ClusterState()), request(is_choice=True)):
         assert why(asked, *disks) is Why.NO_NAME
     told = replace(marker, topic=LONG)
     there = {bytes(ID): Topic(LONG, bytes(ID), {3: Partition((1,), (1,))})}
     known = assigning(topics=there, names={LONG: bytes(ID)}, as_of_ms=WALL_MS + 1)  # assigned again since
-    (action,) = plan_restore(request(cluster=known), [facts(set_aside=(set_aside(told),))]).actions
+    (action,) = plan_restore(request(cluster=known), [facts(staged=(staged_replicas(told),))]).actions
     assert action.path == f"{LONG}-3"
 
 
 def test_a25_a_closed_disk_is_looked_at_and_nothing_of_it_taken_back() -> None:
-    there = facts(set_aside=(STAGED,), closed=CLOSED)
+    there = facts(staged=(STAGED,), quarantined=CLOSED)
     plan = plan_restore(request(is_choice=True), [there])
     assert plan.actions == ()
     assert plan.refusals[0].why is Why.CLOSED
     assert plan.refusals[0].problem == CLOSED._replace(path=STAGED.place)
     # What lives there keeps its name, and what another disk holds may come back.
-    twin = facts(replica("orders-3", log_dir="/d2"), log_dir="/d2", closed=CLOSED)
-    assert why(request(), facts(set_aside=(STAGED,)), twin) is Why.LIVE_TWIN
-    other = facts(replica("t-1", log_dir="/d2"), log_dir="/d2", closed=CLOSED)
-    assert plan_restore(request(), [facts(set_aside=(STAGED,)), other]).actions
+    twin = facts(replica("orders-3", log_dir="/d2"), log_dir="/d2", quarantined=CLOSED)
+    assert why(request(), facts(staged=(STAGED,)), twin) is Why.LIVE_TWIN
+    other = facts(replica("t-1", log_dir="/d2"), log_dir="/d2", quarantined=CLOSED)
+    assert plan_restore(request(), [facts(staged=(STAGED,)), other]).actions
 
 
 def test_without_an_id_the_name_is_all_there_is() -> None:
-    bare = set_aside(replace(MARKER, topic_id=None))
+    bare = staged_replicas(replace(MARKER, topic_id=None))
     assert bare.name == "no-id.orders_3"
-    assert why(request(bare.name, is_even_if_unknown=False), facts(set_aside=(bare,))) is Why.ASSIGNMENT_UNKNOWN
-    (action,) = plan_restore(request(bare.name), [facts(set_aside=(bare,))]).actions
+    assert why(request(bare.name, is_even_if_unknown=False), facts(staged=(bare,))) is Why.ASSIGNMENT_UNKNOWN
+    (action,) = plan_restore(request(bare.name), [facts(staged=(bare,))]).actions
     assert action.path == "orders-3"

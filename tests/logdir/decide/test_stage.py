@@ -1,4 +1,4 @@
-"""What is set aside, what is refused, and what a marker says of it."""
+"""What is staged, what is refused, and what a marker says of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.logdir.decide.builders import (
     facts,
     future,
     replica,
-    set_aside,
+    staged_replicas,
 )
 
 OPERATOR = Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS)
@@ -86,7 +86,7 @@ def test_actions_come_by_log_dir_then_path_each_once() -> None:
         (replica(problems=("unreadable",), inode=None), (), Why.NOT_OURS_TO_TOUCH),
         (replica(problems=("mount-point", "unreadable"), inode=None), (), Why.NOT_OURS_TO_TOUCH),
         (replica(inode=None), (), Why.NOT_THERE),
-        (replica(strangers=("sub",)), (), Why.HELD),
+        (replica(unexpected_entries=("sub",)), (), Why.HELD),
         (replica(kind=Kind.DELETE), (), Why.NOT_THERE),
         (replica(topic=None), (), Why.NO_NAME),
     ],
@@ -143,7 +143,7 @@ def test_a04_a_mismatch_has_a_deadline_only_on_the_stronger_proof(proof: Proof, 
     assert (action.marker.delay_ms is not None) is has_deadline
 
 
-def test_a04_three_partitions_of_a_reminted_id_pass_the_brake_and_are_never_purged() -> None:
+def test_a04_three_partitions_of_a_reminted_id_pass_the_staging_limit_and_are_never_purged() -> None:
     """Old tools give a live topic a new id on every broker: no tenth of it, and nobody's removal."""
     live = tuple(replica(f"orders-{number}", topic_id=ID, inode=number) for number in range(4))
     asked = request(
@@ -153,7 +153,7 @@ def test_a04_three_partitions_of_a_reminted_id_pass_the_brake_and_are_never_purg
     )
     plan = plan_stage(asked, [facts(*live, *OTHERS, *(replica(f"u-{n}") for n in range(20)))])
     assert [action.marker.delay_ms for action in plan.actions] == [None] * 3
-    items = [set_aside(action.marker) for action in plan.actions]
+    items = [staged_replicas(action.marker) for action in plan.actions]
     years = 10 * 365 * 24 * HOUR_MS
     late = NOW._replace(boottime_ms=NOW.boottime_ms + years, wall_ms=WALL_MS + years)
     for early in (False, True):
@@ -176,13 +176,15 @@ def test_a_topic_without_id_whose_name_does_not_fit_is_refused_by_name(length: i
     assert len(by_id.actions) == 1
 
 
-def test_a25_nothing_of_a_closed_disk_is_set_aside() -> None:
-    closed = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
-    d1, d2 = facts(ORDERS, *OTHERS, closed=closed), facts(replica("t-30", log_dir="/d2"), log_dir="/d2")
+def test_a25_nothing_of_a_closed_disk_is_staged() -> None:
+    quarantined = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+    d1, d2 = facts(ORDERS, *OTHERS, quarantined=quarantined), facts(replica("t-30", log_dir="/d2"), log_dir="/d2")
     asked = request(selected=(("/d1", "orders-3"), ("/d2", "t-30")), is_held=True, is_confirmed=True)
     plan = plan_stage(asked, [d1, d2])
     assert [action.path for action in plan.actions] == ["t-30"]
-    assert [(one.why, one.problem) for one in plan.refusals] == [(Why.CLOSED, closed._replace(path="/d1/orders-3"))]
+    assert [(one.why, one.problem) for one in plan.refusals] == [
+        (Why.CLOSED, quarantined._replace(path="/d1/orders-3"))
+    ]
 
 
 def test_each_topic_has_its_delay() -> None:
@@ -211,7 +213,7 @@ def test_clean_is_what_the_log_dir_says(clean: bool) -> None:
     assert action.marker.clean is clean
 
 
-def test_what_the_brake_holds_waits_and_is_shown() -> None:
+def test_what_the_staging_limit_holds_waits_and_is_shown() -> None:
     plan = plan_stage(request("t-0", "orders-3"), [facts(ORDERS, *OTHERS[:5])])
     assert plan.actions == ()
     assert [action.path for action in plan.waiting] == ["orders-3", "t-0"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logdir.cluster import requests
-from logdir.cluster.assignment import Says
+from logdir.cluster.assignment import AssignmentState
 from logdir.cluster.image import Partition, Topic
 from logdir.cluster.requests import Receipt
 from logdir.decide.reconcile_action import Rule
@@ -25,7 +25,7 @@ from tests.logdir.cluster.log_dir import LogDir, change
 from tests.logdir.decide.stray_scene import UNIQUE, a_log, full_of, gone, only, renamed, request_image, said, view
 from tests.reconcile.disk import BORN_MS, CLUSTER, HOUR_MS, NODE, NOW, WALL_MS, disk, live
 from tests.reconcile.scene import A0, OTHERS, A, B, later, pair, raw
-from tests.reconcile.stories import FRESH, request, standing, up_to
+from tests.reconcile.stories import FRESH, host_context, request, up_to
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ class TestLive:
         assert found.missing.expected == "a topic that is not protected"
 
     def test_a_directory_with_a_stranger_in_it_is_proven_and_refused(self, log: LogDir) -> None:
-        found = only(gone(log, A), *pair(replace(live("a", A), strangers=("sub",))))
+        found = only(gone(log, A), *pair(replace(live("a", A), unexpected_entries=("sub",))))
         assert (found.state, found.missing and found.missing.path) == (State.REFUSED, "/d1/a-0/sub")
 
     def test_a13_a_future_keeps_the_current_one(self, log: LogDir) -> None:
@@ -134,7 +134,7 @@ class TestRequests:
             found = only(request_image(silent=False), disk(renamed(kind, "a", A)))
             assert said(found) == ("unknown", "unspoken", "Unknown", None)
 
-    def test_another_id_is_set_aside_without_a_deadline(self) -> None:
+    def test_another_id_is_staged_without_a_deadline(self) -> None:
         known = Topic("a", raw(A), {0: Partition((1,), (1,))})
         image = replace(
             request_image(silent=False),
@@ -236,24 +236,28 @@ class TestImagesThatMayNotBeUsed:
     @pytest.mark.parametrize(
         "used", [None, replace(FRESH, metadata=MetadataMark(epoch=9, offset=9))], ids=["forgotten", "rolled-back"]
     )
-    def test_a20_a43_nothing_is_proven_without_a_position(self, log: LogDir, used: Any) -> None:
+    def test_a20_a43_nothing_is_proven_without_a_position(self, log: LogDir, last_applied: Any) -> None:
         image = gone(log, A)
-        found = view(image, *pair(live("a", A), renamed(Kind.STRAY, "a", A, 1)), standing=standing(used=used))
+        found = view(
+            image,
+            *pair(live("a", A), renamed(Kind.STRAY, "a", A, 1)),
+            host_context=host_context(last_applied=last_applied),
+        )
         assert [said(stray) for stray in found.strays] == [("unproven", "removed", "Absent", None)] * 2
         assert found.unplaced is not None
         assert {stray.missing for stray in found.strays} == {found.unplaced}
         assert {(stray.rule, stray.undo_until_ms) for stray in found.strays} == {(None, None)}
-        confirmed = standing(used=used, is_position_confirmed=True)
-        assert view(image, *pair(live("a", A)), standing=confirmed).strays[0].state is State.PROVEN
+        confirmed = host_context(last_applied=last_applied, is_position_confirmed=True)
+        assert view(image, *pair(live("a", A)), host_context=confirmed).strays[0].state is State.PROVEN
 
     def test_a_missing_position_is_told_only_where_it_matters(self, log: LogDir) -> None:
-        found = view(up_to(log), *pair(live("new", A0)), standing=standing(used=None))
+        found = view(up_to(log), *pair(live("new", A0)), host_context=host_context(last_applied=None))
         assert (found.unplaced, len(found.strays)) == (None, 1)
 
     def test_a_stale_image_beside_a_running_broker_proves_nothing(self, log: LogDir) -> None:
         image = gone(log, A)
         old = NOW._replace(wall_ms=image.as_of_ms + HOUR_MS)
-        found = view(image, *pair(live("a", A)), standing=standing(is_broker_running=True), now=old)
+        found = view(image, *pair(live("a", A)), host_context=host_context(is_broker_running=True), now=old)
         assert said(found.strays[0]) == ("unproven", "removed", "Absent", None)
         assert found.unplaced is not None
 
@@ -264,7 +268,7 @@ class TestImagesThatMayNotBeUsed:
         assert found.strays == ()
 
     def test_a29_a_node_that_runs_elsewhere_is_left_alone(self, log: LogDir) -> None:
-        found = view(gone(log, A), *pair(live("a", A)), standing=standing(is_own_log=False))
+        found = view(gone(log, A), *pair(live("a", A)), host_context=host_context(is_own_log=False))
         assert found.refused is not None
         assert found.refused.slug == "node-runs-elsewhere"
 
@@ -278,7 +282,9 @@ class TestImagesThatMayNotBeUsed:
     def test_no_closed_disk_is_passed_over_in_silence_but_one_of_which_nothing_was_read(self, log: LogDir) -> None:
         """It may be empty, or read in part: then both the disk and what is wrong with it are told."""
         unread = Problem("log-dir-offline", "/d1", "a log dir", "io-error")
-        whole = replace(disk(live("a", A)), closed=Problem("suspect", "/d1", "a disk without a failed sync", "one"))
+        whole = replace(
+            disk(live("a", A)), quarantined=Problem("suspect", "/d1", "a disk without a failed sync", "one")
+        )
         for one, is_said in (
             (replace(whole, replicas=()), True),
             (replace(whole, problem=unread), True),
@@ -290,14 +296,14 @@ class TestImagesThatMayNotBeUsed:
     def test_a_foreign_or_closed_disk_is_passed_over(self, log: LogDir) -> None:
         image = gone(log, A)
         one, rest = pair(live("a", A))
-        closed = Problem("suspect", "/d1", "a disk on which no sync failed", "one")
-        for changed in ({"node_id": 7}, {"cluster_id": "y" * 22}, {"closed": closed}):
+        quarantined = Problem("suspect", "/d1", "a disk on which no sync failed", "one")
+        for changed in ({"node_id": 7}, {"cluster_id": "y" * 22}, {"closed": quarantined}):
             found = view(image, replace(one, **changed), rest)
             if found.refused is None:
                 assert [refusal.log_dir for refusal in found.passed_over] == ["/d1"]
             assert found.strays == ()
 
-    def test_a38_the_brake_is_told_and_takes_no_proof_away(self, log: LogDir) -> None:
+    def test_a38_the_staging_limit_is_told_and_takes_no_proof_away(self, log: LogDir) -> None:
         found = view(gone(log, A), *pair(live("a", A)), record=None, is_confirmed=False)
         assert found.braked is not None
         assert said(found.strays[0]) == ("proven", "removed", "Removed", "topic-removed")
@@ -323,7 +329,7 @@ def test_every_word_is_used() -> None:
     section = text.split("## strays", 1)[1].split("\n## ", 1)[0]
     for state in State:
         assert f"`{state.value}`" in section
-    for says in Says:
+    for says in AssignmentState:
         assert f"`{says.value}`" in section
 
 

@@ -41,12 +41,12 @@ def test_a_proof_is_shown_only_where_a_removal_was_seen_and_reconcile_agrees(tmp
     later(log)
     seen = up_to(log)
     silent = replace(seen, removed={}, left={})
-    mute = replace(request_image(silent=False), as_of_ms=seen.as_of_ms)
+    conflicting = replace(request_image(silent=False), as_of_ms=seen.as_of_ms)
     full = replace(request_image(), as_of_ms=seen.as_of_ms)
     count = 0
     proven = dict.fromkeys(("seen", "silent", "mute", "full"), 0)
     for replica in _everything():
-        for name, image in (("seen", seen), ("silent", silent), ("mute", mute), ("full", full)):
+        for name, image in (("seen", seen), ("silent", silent), ("mute", conflicting), ("full", full)):
             facts = (disk(replica),)
             plan = reconcile(image, *facts)
             staged = {action.path for action in plan.actions if isinstance(action, StageReplica)}

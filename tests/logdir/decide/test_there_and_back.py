@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.decide.image.assignment import ClusterState
+from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.refusal import Why
 from logdir.decide.stage import StageRequest, plan_stage
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
@@ -19,7 +19,7 @@ from logdir.disk.record import staging_limit
 from logdir.disk.replica import staging
 from logdir.disk.replica.outcome import Result
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
@@ -53,11 +53,11 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
     before = tree_of(folder)
     disk = HostDisk()
     with ExitStack() as stack:
-        sites: dict[str, Site] = {}
+        open_dirs: dict[str, OpenLogDir] = {}
         for top in tops:
             init(disk, plan_init(disk, top, fs_type="ext4"), made_at_ms=1, reserve_bytes=4096)
-            sites[top] = stack.enter_context(open_root(disk, top)).site
-            staging_limit.begin(sites[top])
+            open_dirs[top] = stack.enter_context(open_root(disk, top)).open_dir
+            staging_limit.begin(open_dirs[top])
         facts = [look(top) for top in tops]
         live = [(one.log_dir, r.path) for one in facts for r in one.replicas if r.kind is Kind.LIVE]
         asked = StageRequest(
@@ -65,7 +65,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
             reason=Reason.OPERATOR,
             evidence=Removed(proof=Proof.OPERATOR, as_of_ms=NOW.wall_ms),
             now=NOW,
-            record=highest(staging_limit.read_records(list(sites.values()))),
+            record=highest(staging_limit.read_records(list(open_dirs.values()))),
             is_confirmed=True,
             is_even_if_unknown=True,
         )
@@ -74,15 +74,15 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
         assert {refusal.why for refusal in plan.refusals} == ({Why.FUTURE} if name == "4.3.1-kill9" else set())
         assert len(plan.actions) == len(live) - len(plan.refusals) > 0
         assert plan.record is not None
-        staging_limit.write_record(list(sites.values()), plan.record)
-        for top, site in sites.items():
+        staging_limit.write_record(list(open_dirs.values()), plan.record)
+        for top, open_dir in open_dirs.items():
             items = [staging.StageItem(path=a.path, marker=a.marker) for a in plan.actions if a.log_dir == top]
-            assert all(one.result is Result.DONE for one in staging.stage(site, items))
+            assert all(one.result is Result.DONE for one in staging.stage(open_dir, items))
         facts = [look(top) for top in tops]
         assert not {(r.log_dir, r.path) for one in facts for r in one.replicas} & {
             (a.log_dir, a.path) for a in plan.actions
         }
-        names = tuple((item.log_dir, item.name) for one in facts for item in one.set_aside)
+        names = tuple((item.log_dir, item.name) for one in facts for item in one.staged)
         assert len(names) == len(plan.actions)
         back = plan_restore(RestoreRequest(selected=names, cluster=ClusterState(), is_even_if_unknown=True), facts)
         assert back.refusals == ()
@@ -94,7 +94,7 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
                 path=action.path,
                 drop_last_indexes=action.drop_last_indexes,
             )
-            outcome = staging.restore(sites[action.log_dir], item)
+            outcome = staging.restore(open_dirs[action.log_dir], item)
             assert outcome.result is Result.DONE, outcome
     after = tree_of(folder)
     shutil.rmtree(tmp_path / "tree")

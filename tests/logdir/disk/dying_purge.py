@@ -23,9 +23,9 @@ def main(log_dir: str, last: str) -> None:
             os._exit(9)
 
     with open_root(HostDisk(tell), log_dir) as root:
-        site = root.site
-        names = [name for name in site.deleting.names() if name.endswith(".purging")]
-        remove_all(site, names, in_use=lambda directory, name: False, at_once=2)
+        open_dir = root.open_dir
+        names = [name for name in open_dir.deleting.names() if name.endswith(".purging")]
+        remove_all(open_dir, names, in_use=lambda directory, name: False, at_once=2)
 
 
 if __name__ == "__main__":

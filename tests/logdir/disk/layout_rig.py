@@ -17,7 +17,7 @@ from logdir.decide.layout import relayout as decide
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.record import start_block
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
@@ -41,36 +41,41 @@ def unlocked() -> AbstractContextManager[Held]:
 
 
 def apply(
-    sites: Sequence[Site], plan: PlanDocument, hold: Hold = unlocked, *, confirmed: bool = False, batch: int = BATCH
+    open_dirs: Sequence[OpenLogDir],
+    plan: PlanDocument,
+    hold: Hold = unlocked,
+    *,
+    confirmed: bool = False,
+    batch: int = BATCH,
 ) -> LayoutReport:
-    decision = decide.apply(plan, look_all(sites), confirmed=confirmed)
-    return carry_out(sites, decision, hold, batch=batch)
+    decision = decide.apply(plan, look_all(open_dirs), confirmed=confirmed)
+    return carry_out(open_dirs, decision, hold, batch=batch)
 
 
-def verify(sites: Sequence[Site], plan: PlanDocument, hold: Hold = unlocked) -> LayoutReport:
-    return carry_out(sites, decide.verify(plan, look_all(sites)), hold)
+def verify(open_dirs: Sequence[OpenLogDir], plan: PlanDocument, hold: Hold = unlocked) -> LayoutReport:
+    return carry_out(open_dirs, decide.verify(plan, look_all(open_dirs)), hold)
 
 
-def finalize(sites: Sequence[Site], for_broker: str, hold: Hold = unlocked) -> LayoutReport:
-    return carry_out(sites, decide.finalize(look_all(sites), for_broker), hold)
+def finalize(open_dirs: Sequence[OpenLogDir], for_broker: str, hold: Hold = unlocked) -> LayoutReport:
+    return carry_out(open_dirs, decide.finalize(look_all(open_dirs), for_broker), hold)
 
 
 def rollback(
-    sites: Sequence[Site], hold: Hold = unlocked, *, confirmed: bool = False, batch: int = BATCH
+    open_dirs: Sequence[OpenLogDir], hold: Hold = unlocked, *, confirmed: bool = False, batch: int = BATCH
 ) -> LayoutReport:
-    return carry_out(sites, decide.rollback(look_all(sites), confirmed=confirmed), hold, batch=batch)
+    return carry_out(open_dirs, decide.rollback(look_all(open_dirs), confirmed=confirmed), hold, batch=batch)
 
 
 @contextmanager
-def opened(disk: Disk, log_dirs: Sequence[str]) -> Iterator[tuple[Site, ...]]:
+def opened(disk: Disk, log_dirs: Sequence[str]) -> Iterator[tuple[OpenLogDir, ...]]:
     with ExitStack() as stack:
-        sites = []
+        open_dirs = []
         for log_dir in log_dirs:
             top = stack.enter_context(disk.open_top(log_dir))
             work = stack.enter_context(disk.open_top(log_dir + WORK))
             said = meta_properties.parse(start_block.true_properties(top) or b"", log_dir)
-            sites.append(
-                Site(
+            open_dirs.append(
+                OpenLogDir(
                     log_dir=log_dir,
                     top=top,
                     work=work,
@@ -82,7 +87,7 @@ def opened(disk: Disk, log_dirs: Sequence[str]) -> Iterator[tuple[Site, ...]]:
                     owner=top.own_stat().owner,
                 )
             )
-        yield tuple(sites)
+        yield tuple(open_dirs)
 
 
 def add_work(log_dir: Path, reserve_bytes: int = 4096) -> None:
@@ -97,9 +102,9 @@ def minted(topic: str) -> TopicId:
     return next(made for draw in draws if (made := TopicId.from_random(draw)) is not None)
 
 
-def steps_of(sites: Sequence[Site]) -> list[dict[str, object]]:
+def steps_of(open_dirs: Sequence[OpenLogDir]) -> list[dict[str, object]]:
     """Return the steps that a planner would make of what lies there."""
-    seen = look_all(sites)
+    seen = look_all(open_dirs)
     ids = {r.topic: r.topic_id for of in seen for r in of.replicas if r.topic_id is not None and r.topic}
     steps: list[dict[str, object]] = []
     for of in seen:
@@ -132,8 +137,8 @@ def document(header: Mapping[str, object], steps: Sequence[Mapping[str, object]]
     return data + json.dumps(footer, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
-def header_of(sites: Sequence[Site]) -> dict[str, object]:
-    seen = look_all(sites)[0]
+def header_of(open_dirs: Sequence[OpenLogDir]) -> dict[str, object]:
+    seen = look_all(open_dirs)[0]
     return {
         "plan": 1,
         "verb": "layout",
@@ -141,12 +146,12 @@ def header_of(sites: Sequence[Site]) -> dict[str, object]:
         "cluster_id": seen.cluster_id,
         "node_id": seen.node_id,
         "inventory_sha256": "0" * 64,
-        "log_dirs": sorted(site.log_dir for site in sites),
+        "log_dirs": sorted(open_dir.log_dir for open_dir in open_dirs),
     }
 
 
-def plan_of(sites: Sequence[Site]) -> PlanDocument:
-    return plan_document.parse(document(header_of(sites), steps_of(sites)), "/plan")
+def plan_of(open_dirs: Sequence[OpenLogDir]) -> PlanDocument:
+    return plan_document.parse(document(header_of(open_dirs), steps_of(open_dirs)), "/plan")
 
 
 def snapshot(*log_dirs: Path) -> dict[str, tuple[object, ...]]:

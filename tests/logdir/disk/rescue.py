@@ -15,7 +15,7 @@ from logdir.clock import Instant
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.host import Call
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import WorkRoot, open_root
 from logdir.evidence import Proof, Removed
@@ -110,13 +110,13 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in directory.iterdir() if not p.name.startswith("replica.")}
 
 
-def present_marker(site: Site, inode: int) -> ReplicaMarker:
+def present_marker(open_dir: OpenLogDir, inode: int) -> ReplicaMarker:
     now = instant()
     return ReplicaMarker(
         intent=Intent.STAGED,
-        cluster_id=site.cluster_id,
-        node_id=site.node_id,
-        directory_id=site.directory_id,
+        cluster_id=open_dir.cluster_id,
+        node_id=open_dir.node_id,
+        directory_id=open_dir.directory_id,
         topic="t",
         topic_id=NEW,
         partition=0,

@@ -15,7 +15,7 @@ from logdir.disk.kernel.host import HostDisk
 from logdir.disk.replica.outcome import Outcome
 from logdir.disk.replica.staging import RestoreItem, StageItem, restore, stage
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.evidence import Proof, Removed
@@ -46,23 +46,25 @@ def make_log_dir(path: Path, *live: str, directory: str = DIRECTORY) -> Path:
 
 
 @contextmanager
-def opened(path: Path, disk: Any = None) -> Iterator[Site]:
+def opened(path: Path, disk: Any = None) -> Iterator[OpenLogDir]:
     """Open the work root."""
     with open_root(disk or HostDisk(), str(path)) as root:
-        yield root.site
+        yield root.open_dir
 
 
-def marker_of(site: Site, at: str, topic: str = "a", topic_id: str | None = TOPIC_ID, **more: Any) -> ReplicaMarker:
+def marker_of(
+    open_dir: OpenLogDir, at: str, topic: str = "a", topic_id: str | None = TOPIC_ID, **more: Any
+) -> ReplicaMarker:
     """Return the marker of a partition directory, due at once."""
     values: dict[str, Any] = {
         "intent": Intent.STAGED,
-        "cluster_id": site.cluster_id,
-        "node_id": site.node_id,
-        "directory_id": site.directory_id,
+        "cluster_id": open_dir.cluster_id,
+        "node_id": open_dir.node_id,
+        "directory_id": open_dir.directory_id,
         "topic": topic,
         "topic_id": None if topic_id is None else TopicId.parse(topic_id),
         "partition": 0,
-        "birth_inode": Path(site.log_dir, at).stat().st_ino,
+        "birth_inode": Path(open_dir.log_dir, at).stat().st_ino,
         "path": at,
         "reason": Reason.OPERATOR,
         "evidence": Removed(proof=Proof.OPERATOR, as_of_ms=1),
@@ -75,9 +77,11 @@ def marker_of(site: Site, at: str, topic: str = "a", topic_id: str | None = TOPI
     return ReplicaMarker(**(values | more))
 
 
-def set_aside(site: Site, path: str, topic: str = "a", topic_id: str | None = TOPIC_ID, **more: Any) -> Outcome:
+def make_staged(
+    open_dir: OpenLogDir, path: str, topic: str = "a", topic_id: str | None = TOPIC_ID, **more: Any
+) -> Outcome:
     """Stage one."""
-    return stage(site, [StageItem(path=path, marker=marker_of(site, path, topic, topic_id, **more))])[0]
+    return stage(open_dir, [StageItem(path=path, marker=marker_of(open_dir, path, topic, topic_id, **more))])[0]
 
 
 def staged_marker(path: Path) -> ReplicaMarker:
@@ -85,11 +89,11 @@ def staged_marker(path: Path) -> ReplicaMarker:
     return parse((path / FILE_NAME).read_bytes())
 
 
-def take_back(site: Site, name: str, path: str, *, drop: bool = False, **more: Any) -> Outcome:
+def take_back(open_dir: OpenLogDir, name: str, path: str, *, drop: bool = False, **more: Any) -> Outcome:
     """Restore one, on the marker it has now."""
-    marker = staged_marker(Path(site.deleting.path) / name)
+    marker = staged_marker(Path(open_dir.deleting.path) / name)
     item = RestoreItem(name=name, marker=replace(marker, **more), path=path, drop_last_indexes=drop)
-    return restore(site, item)
+    return restore(open_dir, item)
 
 
 def seen(path: Path, *, markers: bool = False) -> dict[str, tuple[object, ...]]:

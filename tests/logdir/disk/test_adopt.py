@@ -18,7 +18,7 @@ from logdir.disk.replica.adopt_recovery import RecoveredAdoptions
 from logdir.disk.replica.capture import CaptureItem, capture
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.disk.replica.replica_dir import read_marker
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.reasons import Reason
@@ -63,7 +63,7 @@ class Host:
         self.calls: list[Call] = []
         self.before: Callable[[int, Call], None] = lambda number, call: None
         with ExitStack() as stack:
-            capture(self.sites(stack)[0], [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)
+            capture(self.open_dirs(stack)[0], [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)
         for name in os.listdir(self.tops[0] / DELETED):
             (self.tops[0] / DELETED / name).unlink()
         (self.tops[0] / DELETED).rmdir()
@@ -75,15 +75,15 @@ class Host:
         self.calls.append(call)
         self.before(len(self.calls) - 1, call)
 
-    def sites(self, stack: ExitStack) -> list[Site]:
+    def open_dirs(self, stack: ExitStack) -> list[OpenLogDir]:
         disk = HostDisk(self.tell)
-        return [stack.enter_context(open_site(disk, str(top))).site for top in self.tops]
+        return [stack.enter_context(open_site(disk, str(top))).open_dir for top in self.tops]
 
     def adopt(self, change: Callable[[AdoptItem], AdoptItem] = lambda item: item) -> Outcome:
         self.calls = []
         with ExitStack() as stack:
-            sites = self.sites(stack)
-            present = sites[self.present]
+            open_dirs = self.open_dirs(stack)
+            present = open_dirs[self.present]
             item = AdoptItem(
                 name=RESCUED,
                 marker=self.marker(0, f"deleting/{RESCUED}"),
@@ -92,14 +92,14 @@ class Host:
                 present=present,
                 present_marker=present_marker(present, self.seen_inode()),
             )
-            return adopt(sites[0], change(item), sites)
+            return adopt(open_dirs[0], change(item), open_dirs)
 
     def recover(self) -> RecoveredAdoptions:
         with ExitStack() as stack:
-            sites = self.sites(stack)
-            found = recover_broker(sites, is_whole=True).adoptions
+            open_dirs = self.open_dirs(stack)
+            found = recover_broker(open_dirs, is_whole=True).adoptions
             self.calls = []
-            again = recover_broker(sites, is_whole=True)
+            again = recover_broker(open_dirs, is_whole=True)
             assert again.adoptions == RecoveredAdoptions(finished=(), withdrawn=(), troubled=())
             assert [call for call in self.calls if call.name not in SYNCS] == []
             return found

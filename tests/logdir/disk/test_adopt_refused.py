@@ -37,7 +37,7 @@ def fresh(tmp_path: Path) -> Iterator[Callable[[int], Host]]:
 
 
 def interrupted(host: Host) -> Host:
-    """Stop it before the rescued files are renamed to their live name; what was live is set aside by then."""
+    """Stop it before the rescued files are renamed to their live name; what was live is staged by then."""
 
     with stopped(
         host,
@@ -72,7 +72,7 @@ def test_a16_no_start_finishes_or_withdraws_an_adoption_while_a_log_dir_is_left_
     host = interrupted(fresh(0))
     put(host.live(1), NEW_FILES)
     with ExitStack() as stack:
-        found = recover_broker(host.sites(stack)[:1], is_whole=False)
+        found = recover_broker(host.open_dirs(stack)[:1], is_whole=False)
     assert (found.adoptions.finished, found.adoptions.withdrawn, found.troubled) == ((), (), ())
     assert not host.live(0).exists()
     assert os.listdir(host.work(0) / "incoming") == [READY]
@@ -124,8 +124,8 @@ def test_a16_no_topic_of_the_same_id_adopts(fresh: Callable[[int], Host]) -> Non
     assert host.calls == []
 
 
-def test_a16_no_start_finishes_an_adoption_for_what_was_set_aside_with_another_id(fresh: Callable[[int], Host]) -> None:
-    """What was set aside as a duplicate is of another id: nothing says whose the files are to be."""
+def test_a16_no_start_finishes_an_adoption_for_what_was_staged_with_another_id(fresh: Callable[[int], Host]) -> None:
+    """What was staged as a duplicate is of another id: nothing says whose the files are to be."""
     host = interrupted(fresh(0))
     (aside,) = [name for name in os.listdir(host.work(0) / "deleting") if name != RESCUED]
     marker = replace(host.marker(0, f"deleting/{aside}"), topic_id=ANOTHER)
@@ -148,7 +148,7 @@ def test_an_error_while_it_is_finished_leaves_the_rescued_files(fresh: Callable[
 
     host.before = fail
     with ExitStack() as stack:
-        found = recover_broker(host.sites(stack), is_whole=True)
+        found = recover_broker(host.open_dirs(stack), is_whole=True)
     assert (found.adoptions.finished, len(found.adoptions.troubled)) == ((), 1)
     assert files_of(host.work(0) / f"deleting/{RESCUED}") == FILES
     host.before = lambda number, call: None
@@ -208,7 +208,7 @@ def test_the_last_name_of_a_rescued_file_is_not_withdrawn(fresh: Callable[[int],
     segment = "00000000000000000005.log"
     (host.work(0) / f"deleting/{RESCUED}/{segment}").unlink()
     with ExitStack() as stack:
-        found = recover_broker(host.sites(stack), is_whole=True).adoptions
+        found = recover_broker(host.open_dirs(stack), is_whole=True).adoptions
     assert (found.finished, found.withdrawn) == ((), ())
     assert [problem.path.rpartition("/")[2] for problem in found.troubled] == [segment]
     assert os.listdir(host.work(0) / "incoming") == [READY]
@@ -218,7 +218,7 @@ def test_the_last_name_of_a_rescued_file_is_not_withdrawn(fresh: Callable[[int],
 def test_a16_where_neither_can_be_live_nothing_is_withdrawn_and_the_next_start_goes_on(
     fresh: Callable[[int], Host],
 ) -> None:
-    """Set aside for nothing, and its way back is barred: a topic without a log would be made empty by its broker."""
+    """Staged for nothing, and its way back is blocked: a topic without a log would be made empty by its broker."""
     host = fresh(0)
 
     def fail(number: int, call: Call) -> None:

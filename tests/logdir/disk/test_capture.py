@@ -71,11 +71,11 @@ class Host:
     def capture(self, *items: CaptureItem, threads: int = 1) -> list[Outcome]:
         self.calls = []
         with open_site(HostDisk(self.tell), str(self.top)) as root:
-            return capture(root.site, items or [ITEM], instant, threads)
+            return capture(root.open_dir, items or [ITEM], instant, threads)
 
     def recover(self) -> None:
         with open_site(HostDisk(), str(self.top)) as root:
-            recover(root.site)
+            recover(root.open_dir)
 
     def marker(self, place: str) -> ReplicaMarker:
         with HostDisk().open_top(str(self.work / place)) as directory:
@@ -257,7 +257,7 @@ def test_an_empty_directory_leaves_nothing(host: Host) -> None:
     "name",
     ["t-0", "t-0.x-delete", f"t-0.{UNIQUE}-future", "__cluster_metadata-0", f"__cluster_metadata-0.{UNIQUE}-delete"],
 )
-def test_only_what_a_broker_set_aside_is_captured(host: Host, name: str) -> None:
+def test_only_what_a_broker_staged_is_captured(host: Host, name: str) -> None:
     (host.top / DELETED).rename(host.top / name)
     (outcome,) = host.capture(replace(ITEM, name=name))
     assert (outcome.result, host.calls, host.places()) == (Result.UNDONE, [], [])
@@ -416,7 +416,7 @@ def test_a_full_disk_leaves_no_empty_directory_of_a_capture() -> None:
         for failure in failures:
             host.fail(failure)
         with open_site(host, "/d0/kafka") as root:
-            (outcome,) = capture(root.site, [ITEM], instant)
+            (outcome,) = capture(root.open_dir, [ITEM], instant)
         is_full = failures[0].errno == errno.ENOSPC
         assert outcome.place == (WHOLE if is_full else None)
         left = {path for path in host.world().tree() if "/incoming/" in path}

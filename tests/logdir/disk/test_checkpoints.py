@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.record.checkpoints import drop_entries, put_entries, read_entries
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
@@ -22,57 +22,57 @@ POINTS = Checkpoints(recovery_point=1, log_start=2, high_watermark=3, cleaner=4)
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def open_dir(tmp_path: Path) -> Iterator[OpenLogDir]:
     with opened(make_log_dir(tmp_path / "d1", "a-0")) as one:
         yield one
 
 
-def write(site: Site, *entries: dict[TopicPartition, int] | None) -> None:
+def write(open_dir: OpenLogDir, *entries: dict[TopicPartition, int] | None) -> None:
     for name, offsets in zip(NAMES, entries, strict=True):
         if offsets is not None:
-            Path(site.log_dir, name).write_bytes(offset_checkpoint.render(offsets))
+            Path(open_dir.log_dir, name).write_bytes(offset_checkpoint.render(offsets))
 
 
-def offsets(site: Site) -> list[dict[TopicPartition, int] | None]:
-    paths = [Path(site.log_dir, name) for name in NAMES]
+def offsets(open_dir: OpenLogDir) -> list[dict[TopicPartition, int] | None]:
+    paths = [Path(open_dir.log_dir, name) for name in NAMES]
     return [offset_checkpoint.parse(path.read_bytes()) if path.exists() else None for path in paths]
 
 
-def test_what_is_read_is_put_back(site: Site) -> None:
-    write(site, *({**OTHERS, OWN: number} for number in (1, 2, 3, 4)))
-    assert read_entries(site, OWN) == POINTS
-    before = seen(Path(site.log_dir))
-    put_entries(site, replace(marker_of(site, "a-0"), checkpoints=POINTS))
-    assert seen(Path(site.log_dir)) == before, "nothing to write"
-    drop_entries(site, OWN)
-    assert offsets(site) == [OTHERS] * 4
-    assert read_entries(site, OWN) == Checkpoints()
-    put_entries(site, replace(marker_of(site, "a-0"), checkpoints=POINTS))
-    assert offsets(site) == [{**OTHERS, OWN: number} for number in (1, 2, 3, 4)]
+def test_what_is_read_is_put_back(open_dir: OpenLogDir) -> None:
+    write(open_dir, *({**OTHERS, OWN: number} for number in (1, 2, 3, 4)))
+    assert read_entries(open_dir, OWN) == POINTS
+    before = seen(Path(open_dir.log_dir))
+    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=POINTS))
+    assert seen(Path(open_dir.log_dir)) == before, "nothing to write"
+    drop_entries(open_dir, OWN)
+    assert offsets(open_dir) == [OTHERS] * 4
+    assert read_entries(open_dir, OWN) == Checkpoints()
+    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=POINTS))
+    assert offsets(open_dir) == [{**OTHERS, OWN: number} for number in (1, 2, 3, 4)]
 
 
-def test_where_the_marker_says_nothing_the_file_stays(site: Site) -> None:
-    write(site, {OWN: 9}, None, OTHERS, None)
-    put_entries(site, replace(marker_of(site, "a-0"), checkpoints=Checkpoints(log_start=0)))
-    assert offsets(site) == [{OWN: 9}, {OWN: 0}, OTHERS, None]
-    drop_entries(site, OWN)
-    assert offsets(site) == [{}, {}, OTHERS, None]
+def test_where_the_marker_says_nothing_the_file_stays(open_dir: OpenLogDir) -> None:
+    write(open_dir, {OWN: 9}, None, OTHERS, None)
+    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=Checkpoints(log_start=0)))
+    assert offsets(open_dir) == [{OWN: 9}, {OWN: 0}, OTHERS, None]
+    drop_entries(open_dir, OWN)
+    assert offsets(open_dir) == [{}, {}, OTHERS, None]
 
 
-def test_a_file_kafka_left_empty_is_one_without_entries(site: Site) -> None:
+def test_a_file_kafka_left_empty_is_one_without_entries(open_dir: OpenLogDir) -> None:
     for name in NAMES:
-        Path(site.log_dir, name).write_bytes(b"")
-    drop_entries(site, OWN)
-    assert [Path(site.log_dir, name).read_bytes() for name in NAMES] == [b""] * 4
-    put_entries(site, replace(marker_of(site, "a-0"), checkpoints=Checkpoints(cleaner=4)))
-    assert offsets(site) == [{}, {}, {}, {OWN: 4}]
+        Path(open_dir.log_dir, name).write_bytes(b"")
+    drop_entries(open_dir, OWN)
+    assert [Path(open_dir.log_dir, name).read_bytes() for name in NAMES] == [b""] * 4
+    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=Checkpoints(cleaner=4)))
+    assert offsets(open_dir) == [{}, {}, {}, {OWN: 4}]
 
 
 @pytest.mark.parametrize("data", [b"0\n2\nb 0 7\n", b"1\n0\n", b"0\n1\nb 0 -1\n", b"\xff"])
-def test_a30_a_file_that_is_not_whole_is_never_rewritten(data: bytes, site: Site) -> None:
-    path = Path(site.log_dir, NAMES[1])
+def test_a30_a_file_that_is_not_whole_is_never_rewritten(data: bytes, open_dir: OpenLogDir) -> None:
+    path = Path(open_dir.log_dir, NAMES[1])
     path.write_bytes(data)
-    before = seen(Path(site.log_dir))
+    before = seen(Path(open_dir.log_dir))
     with pytest.raises(FormatError, match=NAMES[1]):
-        put_entries(site, replace(marker_of(site, "a-0"), checkpoints=Checkpoints(log_start=4)))
-    assert seen(Path(site.log_dir)) == before
+        put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=Checkpoints(log_start=4)))
+    assert seen(Path(open_dir.log_dir)) == before

@@ -17,7 +17,7 @@ from logdir.disk.kernel.host import HostDisk
 from logdir.disk.replica.capture import CaptureItem, capture
 from logdir.disk.replica.export import MANIFEST, Exported, export, note_of
 from logdir.disk.replica.replica_dir import require_marker
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, DiskFullError, LogDirError, RefusedError
 from logdir.formats.own.replica_marker import Checkpoints, Intent, render
 from logdir.observe import outside
@@ -34,20 +34,20 @@ def log_dir(tmp_path: Path) -> Path:
     put(path, {"meta.properties": meta(0)})
     make_root(HostDisk(), str(path))
     put(path / DELETED, {**FILES, "00000000000000000009.log": b"third", **HARD, **PREALLOCATED})
-    with opened(path) as site:
-        assert capture(site, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)[0].place == PLACE
+    with opened(path) as open_dir:
+        assert capture(open_dir, [CaptureItem(name=DELETED, delay_ms=DELAY_MS)], instant)[0].place == PLACE
     return path
 
 
 @contextmanager
-def opened(log_dir: Path) -> Iterator[Site]:
+def opened(log_dir: Path) -> Iterator[OpenLogDir]:
     with open_site(HostDisk(), str(log_dir)) as root:
-        yield root.site
+        yield root.open_dir
 
 
 def run(log_dir: Path, destination: Path | str, place: str = PLACE, forbidden: tuple[str, ...] = ()) -> Exported:
-    with opened(log_dir) as site:
-        return export(site, place, str(destination), forbidden)
+    with opened(log_dir) as open_dir:
+        return export(open_dir, place, str(destination), forbidden)
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -92,8 +92,8 @@ def test_a36_no_index_of_the_last_segment_is_exported_and_a_note_says_so(log_dir
 
 def test_the_note_of_a_copy_has_the_entry_of_its_log_start(log_dir: Path, tmp_path: Path) -> None:
     topic = DELETED.partition("-")[0]
-    with opened(log_dir) as site, site.deleting.open(f"{OLD}_0") as source:
-        marker = require_marker(site, source)
+    with opened(log_dir) as open_dir, open_dir.deleting.open(f"{OLD}_0") as source:
+        marker = require_marker(open_dir, source)
     known = replace(marker, checkpoints=replace(marker.checkpoints, log_start=17))
     assert f'"{topic} 0 17"' in note_of(known, ())
     unknown = note_of(replace(known, checkpoints=Checkpoints(), topic_id=None), ())
@@ -104,8 +104,8 @@ def test_the_note_of_a_copy_has_the_entry_of_its_log_start(log_dir: Path, tmp_pa
 def test_a17_a_partial_capture_can_be_exported_and_says_so(log_dir: Path, tmp_path: Path) -> None:
     other = DELETED.replace("t-0", "t-1")
     put(log_dir / other, {name: data for name, data in FILES.items() if name != "partition.metadata"})
-    with opened(log_dir) as site:
-        (outcome,) = capture(site, [CaptureItem(name=other, delay_ms=DELAY_MS)], instant)
+    with opened(log_dir) as open_dir:
+        (outcome,) = capture(open_dir, [CaptureItem(name=other, delay_ms=DELAY_MS)], instant)
     assert outcome.place == "incoming/no-id.t_1"
     assert not run(log_dir, tmp_path / "out", outcome.place).is_whole
 
@@ -216,10 +216,10 @@ def test_a_copy_leaves_no_file_open(log_dir: Path, tmp_path: Path) -> None:
 
 
 def test_no_copy_on_its_way_in_is_exported(log_dir: Path, tmp_path: Path) -> None:
-    with opened(log_dir) as site, site.deleting.open(f"{OLD}_0") as source:
-        marker = replace(require_marker(site, source), intent=Intent.INCOMING, delay_ms=None)
+    with opened(log_dir) as open_dir, open_dir.deleting.open(f"{OLD}_0") as source:
+        marker = replace(require_marker(open_dir, source), intent=Intent.INCOMING, delay_ms=None)
     (log_dir.with_name("kafka.logdird") / PLACE / "replica.json").write_bytes(render(marker))
-    with pytest.raises(RefusedError, match="was set aside"):
+    with pytest.raises(RefusedError, match="was staged"):
         run(log_dir, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -246,7 +246,7 @@ def test_a_destination_may_have_the_longest_name_there_is(log_dir: Path, tmp_pat
 
 
 @pytest.mark.parametrize("place", ["deleting/x", f"deleting/{OLD}_1", f"{PLACE}.purging", "t-0", f"../kafka/{OLD}_0"])
-def test_only_what_was_set_aside_is_exported(log_dir: Path, tmp_path: Path, place: str) -> None:
+def test_only_what_was_staged_is_exported(log_dir: Path, tmp_path: Path, place: str) -> None:
     with pytest.raises(LogDirError):
         run(log_dir, tmp_path / "out", place)
     assert not (tmp_path / "out").exists()
@@ -332,10 +332,10 @@ def test_a_full_disk_outside_is_not_blamed_on_the_source(
             return real(*arguments, **more)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with opened(log_dir) as site, monkeypatch.context() as patched:
+    with opened(log_dir) as open_dir, monkeypatch.context() as patched:
         patched.setattr(os, call, full)
         with pytest.raises(DiskFullError) as caught:
-            export(site, PLACE, str(destination), ())
+            export(open_dir, PLACE, str(destination), ())
     assert caught.value.path.startswith(f"{destination}/")
     assert list(tmp_path.glob("out*")) == []
 
@@ -360,10 +360,10 @@ def test_a_sync_that_finds_no_room_is_not_blamed_on_the_source_whichever_it_is(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             real(descriptor)
 
-        with opened(log_dir) as site, monkeypatch.context() as patched:
+        with opened(log_dir) as open_dir, monkeypatch.context() as patched:
             patched.setattr(os, "fsync", full)
             try:
-                export(site, PLACE, str(destination), ())
+                export(open_dir, PLACE, str(destination), ())
                 break
             except DiskFullError as error:
                 blamed.append(error.path)

@@ -31,8 +31,8 @@ def nameless(tmp_path: Path) -> Path:
 
 
 def give(made: Path, path: str = "a-0", topic_id: TopicId = GIVEN, disk: HostDisk | None = None) -> Outcome:
-    with opened(made, disk) as site:
-        return give_id(site, GiveItem(path=path, topic_id=topic_id))
+    with opened(made, disk) as open_dir:
+        return give_id(open_dir, GiveItem(path=path, topic_id=topic_id))
 
 
 def test_it_is_written_as_kafka_writes_it_and_belongs_to_the_log_dirs_owner(nameless: Path) -> None:
@@ -149,9 +149,9 @@ def test_a10_a_full_disk_takes_the_reserve_or_is_called_full(for_ever: bool, is_
     """Whether the call that failed left nothing, or half of a file."""
     first = start(A, files=ONE)
     host = ModelHost(first.world()).fail(Failure(0, errno.ENOSPC, for_ever=for_ever, name="write", is_short=is_short))
-    with Sites(host) as sites:
-        outcome = give_id(sites.of(A), GiveItem(path=A.path, topic_id=GIVEN))
-        reserve = sites.of(A).work.stat("reserve").size_bytes
+    with Sites(host) as open_dirs:
+        outcome = give_id(open_dirs.of(A), GiveItem(path=A.path, topic_id=GIVEN))
+        reserve = open_dirs.of(A).work.stat("reserve").size_bytes
     assert (outcome.result is Result.DONE) != for_ever
     assert isinstance(outcome.error, DiskFullError) == for_ever
     assert reserve == 0

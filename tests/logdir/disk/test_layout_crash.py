@@ -10,7 +10,7 @@ import pytest
 
 from logdir.decide.layout.action import ToIds, ToNames
 from logdir.disk.kernel.calls import Owner
-from logdir.disk.record.start_block import BarState, bar, state, unbar
+from logdir.disk.record.start_block import StartBlockState, lift_block, set_block, state
 from logdir.disk.replica.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.errors import LogDirError
 from logdir.formats.own import layout_file
@@ -77,8 +77,8 @@ def assert_none(result: Result) -> None:
 
 
 def planned(host: ModelHost) -> PlanDocument:
-    with opened(host, log_dirs(host)) as sites:
-        return plan_of(sites)
+    with opened(host, log_dirs(host)) as open_dirs:
+        return plan_of(open_dirs)
 
 
 def _finished(report: LayoutReport) -> None:
@@ -88,20 +88,20 @@ def _finished(report: LayoutReport) -> None:
 
 
 def apply(host: ModelHost, plan: PlanDocument) -> None:
-    with opened(host, log_dirs(host)) as sites:
-        report = layout.apply(sites, plan, unlocked)
+    with opened(host, log_dirs(host)) as open_dirs:
+        report = layout.apply(open_dirs, plan, unlocked)
         assert report.failed or not report.refused, report.refused
         _finished(report)
 
 
 def rollback(host: ModelHost) -> None:
-    with opened(host, log_dirs(host)) as sites:
-        _finished(layout.rollback(sites, unlocked))
+    with opened(host, log_dirs(host)) as open_dirs:
+        _finished(layout.rollback(open_dirs, unlocked))
 
 
 def finalized(host: ModelHost) -> None:
-    with opened(host, log_dirs(host)) as sites:
-        _finished(layout.finalize(sites, "kafka 9", unlocked))
+    with opened(host, log_dirs(host)) as open_dirs:
+        _finished(layout.finalize(open_dirs, "kafka 9", unlocked))
 
 
 def differences(expected: Mapping[str, object], found: Mapping[str, object]) -> list[str]:
@@ -206,7 +206,7 @@ def test_an_apply_cut_off_goes_back_also_when_the_way_back_is_cut_off() -> None:
 def test_what_was_taken_up_after_a_kill_is_durable_when_it_is_said_to_be(name: str, run: str) -> None:
     first = broker(name)
     plan = planned(first)
-    there: Callable[[ModelHost], None] = barred if "bar" in run else lambda host: apply(host, plan)
+    there: Callable[[ModelHost], None] = blocked if "bar" in run else lambda host: apply(host, plan)
     back = unbarred if "bar" in run else rollback
     last = ended(first, there)
     begin, end, do = (first, last, there) if run in ("apply", "bar") else (last, first, back)
@@ -268,25 +268,25 @@ def test_a11_a_batch_is_durable_as_soon_as_its_outcomes_are_there(name: str) -> 
     items = items_of(first)
 
     def there(host: ModelHost) -> None:
-        with opened(host, log_dirs(host)) as (site,):
-            here = [item for item in items if item.path in site.top.names()]
-            assert all(outcome.error is None for outcome in to_ids(site, here))
+        with opened(host, log_dirs(host)) as (open_dir,):
+            here = [item for item in items if item.path in open_dir.top.names()]
+            assert all(outcome.error is None for outcome in to_ids(open_dir, here))
 
     def back(host: ModelHost) -> None:
-        with opened(host, log_dirs(host)) as (site,):
+        with opened(host, log_dirs(host)) as (open_dir,):
             lying = [
                 ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place)
-                if i.path not in site.top.names()
+                if i.path not in open_dir.top.names()
                 else ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path)
                 for i in items
             ]
-            assert all(outcome.error is None for outcome in to_names(site, lying))
-            assert remove_empty_prefixes(site) == ()
+            assert all(outcome.error is None for outcome in to_names(open_dir, lying))
+            assert remove_empty_prefixes(open_dir) == ()
 
     def only_back(host: ModelHost) -> None:
-        with opened(host, log_dirs(host)) as (site,):
+        with opened(host, log_dirs(host)) as (open_dir,):
             lying = [ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place) for i in items]
-            assert all(outcome.error is None for outcome in to_names(site, lying))
+            assert all(outcome.error is None for outcome in to_names(open_dir, lying))
 
     end = ended(first, there)
     models = MODELS if name != "three" else ("K", "J", "P")
@@ -303,30 +303,30 @@ def test_a11_a_batch_is_durable_as_soon_as_its_outcomes_are_there(name: str) -> 
     assert_none(explore(end, acknowledged(only_back), back, judge, models, operation="to names"))
 
 
-def barred(host: ModelHost) -> None:
-    with opened(host, log_dirs(host)) as sites:
-        bar(sites)
-        assert state(sites) is BarState.BARRED
+def blocked(host: ModelHost) -> None:
+    with opened(host, log_dirs(host)) as open_dirs:
+        set_block(open_dirs)
+        assert state(open_dirs) is StartBlockState.SET
 
 
 def unbarred(host: ModelHost) -> None:
-    with opened(host, log_dirs(host)) as sites:
-        unbar(sites)
-        assert state(sites) is BarState.OPEN
+    with opened(host, log_dirs(host)) as open_dirs:
+        lift_block(open_dirs)
+        assert state(open_dirs) is StartBlockState.NONE
 
 
-def test_a37_a_bar_cut_off_anywhere_is_set_by_setting_it_again() -> None:
+def test_a37_a_start_block_cut_off_anywhere_is_set_by_setting_it_again() -> None:
     host = start(disks=2)
-    end = ended(host, barred)
-    assert_none(explore(host, acknowledged(barred), barred, judge_end(end.world()), MODELS, operation="bar"))
+    end = ended(host, blocked)
+    assert_none(explore(host, acknowledged(blocked), blocked, judge_end(end.world()), MODELS, operation="bar"))
 
 
-def test_a37_a_bar_cut_off_anywhere_is_lifted_to_the_same_bytes_and_times() -> None:
+def test_a37_a_start_block_cut_off_anywhere_is_lifted_to_the_same_bytes_and_times() -> None:
     host = start(disks=2)
-    assert_none(explore(host, acknowledged(barred), unbarred, judge_back, MODELS, operation="bar"))
+    assert_none(explore(host, acknowledged(blocked), unbarred, judge_back, MODELS, operation="bar"))
     # Also when the lifting is cut off.
     one = start()
-    assert_none(explore(one, acknowledged(barred), unbarred, judge_back, ("K", "J", "B", "P"), 2, operation="bar"))
+    assert_none(explore(one, acknowledged(blocked), unbarred, judge_back, ("K", "J", "B", "P"), 2, operation="bar"))
 
 
 def test_a37_a_lifting_cut_off_anywhere_ends_in_the_same_bytes_and_times() -> None:
@@ -336,13 +336,13 @@ def test_a37_a_lifting_cut_off_anywhere_ends_in_the_same_bytes_and_times() -> No
         wrong = differences(seen(first.world()), seen(state.recovered))
         return wrong + (differences(seen(first.world()), seen(state.crashed)) if "done" in acks else [])
 
-    assert_none(explore(ended(first, barred), acknowledged(unbarred), unbarred, judge, MODELS, operation="unbar"))
+    assert_none(explore(ended(first, blocked), acknowledged(unbarred), unbarred, judge, MODELS, operation="unbar"))
     # Also when that is cut off again.
     first = start()
-    assert_none(explore(ended(first, barred), acknowledged(unbarred), unbarred, judge, MODELS, 2, operation="unbar"))
+    assert_none(explore(ended(first, blocked), acknowledged(unbarred), unbarred, judge, MODELS, 2, operation="unbar"))
 
 
-def test_a37_no_log_dir_is_barred_before_all_hold_what_is_true() -> None:
+def test_a37_no_log_dir_is_blocked_before_all_hold_what_is_true() -> None:
     host = start(disks=2)
 
     def nothing(host: ModelHost) -> None:
@@ -351,10 +351,10 @@ def test_a37_no_log_dir_is_barred_before_all_hold_what_is_true() -> None:
     def judge(before: World, state: State, acks: Acks) -> list[str]:
         files = state.recovered.files()
         metas = [files[f"/d{number}/k/meta.properties"] for number in (1, 2)]
-        kept = [f"/d{number}/k/bar.json" in files for number in (1, 2)]
-        return ["barred without what is true"] if metas != [META_TEXT] * 2 and not all(kept) else []
+        kept = [f"/d{number}/k/start-block.json" in files for number in (1, 2)]
+        return ["blocked without what is true"] if metas != [META_TEXT] * 2 and not all(kept) else []
 
-    assert_none(explore(host, acknowledged(barred), nothing, judge, MODELS, operation="bar"))
+    assert_none(explore(host, acknowledged(blocked), nothing, judge, MODELS, operation="bar"))
 
 
 def test_a51_a_finalize_cut_off_anywhere_goes_on_or_back() -> None:
@@ -363,13 +363,13 @@ def test_a51_a_finalize_cut_off_anywhere_goes_on_or_back() -> None:
 
     def verified(host: ModelHost) -> None:
         apply(host, plan)
-        with opened(host, log_dirs(host)) as sites:
-            assert layout.verify(sites, plan, unlocked).is_finished
+        with opened(host, log_dirs(host)) as open_dirs:
+            assert layout.verify(open_dirs, plan, unlocked).is_finished
 
     start_of_it = ended(first, verified)
     end = ended(start_of_it, finalized)
-    with opened(end, log_dirs(end)) as sites:
-        assert state(sites) is BarState.OPEN
+    with opened(end, log_dirs(end)) as open_dirs:
+        assert state(open_dirs) is StartBlockState.NONE
     assert_none(explore(start_of_it, acknowledged(finalized), finalized, judge_end(end.world()), MODELS))
     saw = set()
 
@@ -393,8 +393,8 @@ def test_a51_a_rollback_from_final_cut_off_anywhere_ends_in_the_first_tree() -> 
 
     def final(host: ModelHost) -> None:
         apply(host, plan)
-        with opened(host, log_dirs(host)) as sites:
-            assert layout.verify(sites, plan, unlocked).is_finished
+        with opened(host, log_dirs(host)) as open_dirs:
+            assert layout.verify(open_dirs, plan, unlocked).is_finished
         finalized(host)
 
     def judge(before: World, state: State, acks: Acks) -> list[str]:
@@ -407,8 +407,8 @@ def test_a51_a_rollback_from_final_cut_off_anywhere_ends_in_the_first_tree() -> 
 def _verified(host: ModelHost) -> None:
     plan = planned(host)
     apply(host, plan)
-    with opened(host, log_dirs(host)) as sites:
-        assert layout.verify(sites, plan, unlocked).is_finished
+    with opened(host, log_dirs(host)) as open_dirs:
+        assert layout.verify(open_dirs, plan, unlocked).is_finished
 
 
 def _said(world: World) -> set[LayoutState]:
@@ -417,7 +417,7 @@ def _said(world: World) -> set[LayoutState]:
 
 
 def _is_too_early(world: World) -> bool:
-    """Whether a log dir is final, or the bar lifted, while another log dir is not even finalizing."""
+    """Whether a log dir is final, or the start block lifted, while another log dir is not even finalizing."""
     said = _said(world)
     metas = {data for path, data in world.files().items() if path.endswith("/meta.properties")}
     is_begun = LayoutState.FINAL in said or META_TEXT in metas
@@ -443,7 +443,7 @@ def test_a51_no_log_dir_is_final_though_a_call_for_another_failed(number: int) -
     unfinished = 0
     for at in range(len(whole.records)):
         host = ModelHost(begin.world()).fail(Failure(at, number))
-        with opened(host, log_dirs(host)) as sites, suppress(LogDirError):
-            unfinished += not layout.finalize(sites, "kafka 9", unlocked).is_finished
+        with opened(host, log_dirs(host)) as open_dirs, suppress(LogDirError):
+            unfinished += not layout.finalize(open_dirs, "kafka 9", unlocked).is_finished
         assert not _is_too_early(host.world()), host.records[at]
     assert unfinished > 8

@@ -178,14 +178,14 @@ def hook(event, arguments):
         if not frame.f_code.co_filename.endswith("logdir/disk/kernel/host.py"):
             strangers.append((event, frame.f_code.co_filename, frame.f_lineno))
 sys.addaudithook(hook)
-with rig.opened(made) as site:
-    rig.set_aside(site, "a-0", checkpoints=Checkpoints(log_start=3))
-    name = os.listdir(site.deleting.path)[0]
-    rig.take_back(site, name, "a-0", drop=True)
-    rig.set_aside(site, "a-0")
-    hold(site, name)
-    remove(site, claim(site, name, rig.staged_marker(Path(site.deleting.path) / name)), in_use=lambda *_: False)
-    recover(site)
+with rig.opened(made) as open_dir:
+    rig.make_staged(open_dir, "a-0", checkpoints=Checkpoints(log_start=3))
+    name = os.listdir(open_dir.deleting.path)[0]
+    rig.take_back(open_dir, name, "a-0", drop=True)
+    rig.make_staged(open_dir, "a-0")
+    hold(open_dir, name)
+    remove(open_dir, claim(open_dir, name, rig.staged_marker(Path(open_dir.deleting.path) / name)), in_use=lambda *_: False)
+    recover(open_dir)
 remove_root(HostDisk(), str(made))
 print(sorted(set(heard)))
 print(strangers)
@@ -196,7 +196,7 @@ def test_at_run_time_nobody_else_is_heard(tmp_path: Path) -> None:
     text = HEARD.format(root=str(ROOT), path=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    heard, strangers = map(ast.literal_eval, done.stdout.splitlines())
+    heard, unexpected_entries = map(ast.literal_eval, done.stdout.splitlines())
     assert {"open", "os.rename", "os.remove", "os.rmdir", "os.chmod"} <= set(heard)
-    assert strangers == []
+    assert unexpected_entries == []
     assert os.listdir(tmp_path) == ["d1"]

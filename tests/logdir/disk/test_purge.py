@@ -20,7 +20,7 @@ from logdir.disk.replica.staging import RestoreItem, hold, restore
 from logdir.errors import RefusedError
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, render
 from tests.builders import TOPIC_ID
-from tests.logdir.disk.staged_rig import make_log_dir, marker_of, opened, seen, set_aside, staged_marker
+from tests.logdir.disk.staged_rig import make_log_dir, make_staged, marker_of, opened, seen, staged_marker
 
 NAME = f"{TOPIC_ID}_0"
 CLAIMED = f"{NAME}.purging"
@@ -38,8 +38,8 @@ def somebody(directory: Directory, name: str) -> bool:
 @pytest.fixture
 def d1(tmp_path: Path) -> Path:
     made = make_log_dir(tmp_path / "d1", "a-0", "b-0")
-    with opened(made) as site:
-        set_aside(site, "a-0")
+    with opened(made) as open_dir:
+        make_staged(open_dir, "a-0")
     return made
 
 
@@ -52,44 +52,44 @@ def test_what_is_claimed_is_removed_and_nothing_else(d1: Path) -> None:
     before = {p: f for p, f in seen(d1.parent).items() if TOPIC_ID not in p}
     size = sum(f.stat().st_size for f in (deleting(d1) / NAME).iterdir() if f.suffix not in (".index", ".timeindex"))
     steps: list[tuple[int, int]] = []
-    with opened(d1) as site:
-        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
+    with opened(d1) as open_dir:
+        claimed = claim(open_dir, NAME, staged_marker(deleting(d1) / NAME))
         assert claimed == CLAIMED
-        remove(site, claimed, lambda freed, files: steps.append((freed, files)), in_use=nobody)
+        remove(open_dir, claimed, lambda freed, files: steps.append((freed, files)), in_use=nobody)
     assert seen(d1.parent) == before
     assert sum(freed for freed, _ in steps) == size
     assert sum(files for _, files in steps) == 7
 
 
 def test_a18_the_claim_is_on_the_marker_as_it_is(d1: Path) -> None:
-    with opened(d1) as site:
+    with opened(d1) as open_dir:
         judged = staged_marker(deleting(d1) / NAME)
-        hold(site, NAME)
+        hold(open_dir, NAME)
         before = seen(d1.parent, markers=True)
         with pytest.raises(RefusedError, match="look again"):
-            claim(site, NAME, judged)
+            claim(open_dir, NAME, judged)
         held = staged_marker(deleting(d1) / NAME)
         (deleting(d1) / NAME / FILE_NAME).write_bytes(b"torn")
         with pytest.raises(RefusedError, match="held"):
-            claim(site, NAME, held)
+            claim(open_dir, NAME, held)
         (deleting(d1) / NAME / FILE_NAME).unlink()
         with pytest.raises(RefusedError, match="found none"):
-            claim(site, NAME, held)
+            claim(open_dir, NAME, held)
     assert set(seen(d1.parent, markers=True)) == {p for p in before if not p.endswith(FILE_NAME)}
 
 
 def test_what_is_on_its_way_in_is_not_claimed(d1: Path) -> None:
-    with opened(d1) as site:
-        marker = marker_of(site, os.path.relpath(deleting(d1) / NAME, d1), intent=Intent.INCOMING, path="a-0")
+    with opened(d1) as open_dir:
+        marker = marker_of(open_dir, os.path.relpath(deleting(d1) / NAME, d1), intent=Intent.INCOMING, path="a-0")
         (deleting(d1) / NAME / FILE_NAME).write_bytes(render(marker))
         with pytest.raises(RefusedError, match="incoming"):
-            claim(site, NAME, marker)
+            claim(open_dir, NAME, marker)
 
 
 def test_a18_a_claim_never_goes_over_another(d1: Path) -> None:
     (deleting(d1) / CLAIMED).mkdir()
-    with opened(d1) as site, pytest.raises(FileExistsError):
-        claim(site, NAME, staged_marker(deleting(d1) / NAME))
+    with opened(d1) as open_dir, pytest.raises(FileExistsError):
+        claim(open_dir, NAME, staged_marker(deleting(d1) / NAME))
     assert (deleting(d1) / NAME / FILE_NAME).exists()
 
 
@@ -98,8 +98,8 @@ def test_a18_of_two_who_claim_or_restore_at_once_one_has_it(tmp_path: Path) -> N
     made = make_log_dir(tmp_path / "d2", "a-0")
     wins = set()
     for _ in range(40):
-        with opened(made) as site, opened(made) as other:
-            set_aside(site, "a-0")
+        with opened(made) as open_dir, opened(made) as other:
+            make_staged(open_dir, "a-0")
             marker = staged_marker(deleting(made) / NAME)
             back = RestoreItem(name=NAME, marker=marker, path="a-0", drop_last_indexes=False)
             barrier = Barrier(3)
@@ -113,7 +113,7 @@ def test_a18_of_two_who_claim_or_restore_at_once_one_has_it(tmp_path: Path) -> N
                 return not isinstance(found, Outcome) or found.result is Result.DONE
 
             calls = (
-                partial(claim, site, NAME, marker),
+                partial(claim, open_dir, NAME, marker),
                 partial(claim, other, NAME, marker),
                 partial(restore, other, back),
             )
@@ -130,12 +130,12 @@ def test_a18_of_two_who_claim_or_restore_at_once_one_has_it(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["stranger", CLAIMED, "a-0"])
 def test_only_a_staged_name_is_claimed_and_only_a_claimed_one_removed(name: str, d1: Path) -> None:
-    with opened(d1) as site:
+    with opened(d1) as open_dir:
         marker = staged_marker(deleting(d1) / NAME)
         with pytest.raises(ValueError, match="not the name"):
-            claim(site, name, marker)
+            claim(open_dir, name, marker)
         with pytest.raises(ValueError, match="not the name"):
-            remove(site, NAME, in_use=nobody)
+            remove(open_dir, NAME, in_use=nobody)
 
 
 @pytest.mark.parametrize("name", ["odd", "odd.index"])
@@ -150,13 +150,13 @@ def test_what_holds_more_than_files_is_held(kind: str, name: str, d1: Path) -> N
         case _:
             os.mkfifo(inner)
     before = seen(d1.parent, markers=True)
-    with opened(d1) as site:
+    with opened(d1) as open_dir:
         with pytest.raises(RefusedError, match="odd"):
-            claim(site, NAME, staged_marker(deleting(d1) / NAME))
+            claim(open_dir, NAME, staged_marker(deleting(d1) / NAME))
         assert seen(d1.parent, markers=True) == before
         (deleting(d1) / NAME).rename(deleting(d1) / CLAIMED)
         with pytest.raises(RefusedError, match="odd"):
-            remove(site, CLAIMED, in_use=nobody)
+            remove(open_dir, CLAIMED, in_use=nobody)
     assert len(os.listdir(deleting(d1) / CLAIMED)) == 8
     assert (deleting(d1) / CLAIMED / LOG).stat().st_size == 40
 
@@ -165,9 +165,9 @@ def _removed(d1: Path, monkeypatch: pytest.MonkeyPatch, *, is_used: bool = False
     """Remove it in steps of 16 bytes; return what was truncated."""
     monkeypatch.setattr(purge, "STEP_BYTES", 16)
     calls: list[Call] = []
-    with opened(d1, HostDisk(calls.append)) as site:
-        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
-        remove(site, claimed, in_use=somebody if is_used else nobody)
+    with opened(d1, HostDisk(calls.append)) as open_dir:
+        claimed = claim(open_dir, NAME, staged_marker(deleting(d1) / NAME))
+        remove(open_dir, claimed, in_use=somebody if is_used else nobody)
     assert not (deleting(d1) / CLAIMED).exists()
     return [os.path.basename(call.path) for call in calls if call.name == "truncate"]
 
@@ -194,9 +194,9 @@ def test_no_more_than_8_mib_go_in_a_step_and_who_has_a_file_is_asked_only_where_
         asked.append(name)
         return False
 
-    with opened(d1) as site:
-        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
-        remove(site, claimed, lambda freed, files: steps.append(freed), in_use=nobody_has)
+    with opened(d1) as open_dir:
+        claimed = claim(open_dir, NAME, staged_marker(deleting(d1) / NAME))
+        remove(open_dir, claimed, lambda freed, files: steps.append(freed), in_use=nobody_has)
     assert asked == ([] if size == 8 << 20 else [LOG])
     whole = (size - 1) // (8 << 20)
     assert steps[:whole] == [8 << 20] * whole
@@ -219,8 +219,8 @@ def test_a_file_somebody_has_open_is_never_shortened(d1: Path, monkeypatch: pyte
 
 def test_the_marker_is_the_last_file_to_go(d1: Path) -> None:
     calls: list[Call] = []
-    with opened(d1, HostDisk(calls.append)) as site:
-        remove(site, claim(site, NAME, staged_marker(deleting(d1) / NAME)), in_use=nobody)
+    with opened(d1, HostDisk(calls.append)) as open_dir:
+        remove(open_dir, claim(open_dir, NAME, staged_marker(deleting(d1) / NAME)), in_use=nobody)
     names = [(call.name, os.path.basename(call.path)) for call in calls]
     assert names[:2] == [("rename", NAME), ("fsync-dir", "deleting")]
     assert names[-3:] == [("unlink", FILE_NAME), ("rmdir", CLAIMED), ("fsync-dir", "deleting")]
@@ -238,13 +238,13 @@ def test_a_removal_stopped_anywhere_is_taken_up_again(
     def stop(freed: int, files: int) -> None:
         raise StoppedError
 
-    with opened(d1) as site:
-        claimed = claim(site, NAME, staged_marker(deleting(d1) / NAME))
+    with opened(d1) as open_dir:
+        claimed = claim(open_dir, NAME, staged_marker(deleting(d1) / NAME))
         rounds = 0
         while (deleting(d1) / CLAIMED).exists() and os.listdir(deleting(d1) / CLAIMED):
             with pytest.raises(StoppedError):
-                remove(site, claimed, stop, in_use=nobody)
+                remove(open_dir, claimed, stop, in_use=nobody)
             rounds += 1
         assert rounds == steps
-        remove(site, claimed, in_use=nobody)
+        remove(open_dir, claimed, in_use=nobody)
     assert not (deleting(d1) / CLAIMED).exists()

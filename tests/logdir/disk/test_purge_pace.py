@@ -8,7 +8,7 @@ from pathlib import Path
 
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
-from logdir.disk.replica.rate_limiter import AT_ONCE, Pace
+from logdir.disk.replica.rate_limiter import AT_ONCE, RateLimiter
 
 
 def test_a_file_is_in_use_while_it_is_open_or_mapped(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ class Time:
 
 def test_bytes_and_files_take_their_time_and_none_is_saved_up() -> None:
     time = Time()
-    pace = Pace(1 << 20, 10, clock_ms=time.now, sleep=time.sleep)
+    pace = RateLimiter(1 << 20, 10, clock_ms=time.now, sleep=time.sleep)
     pace(4 << 20, 0)
     assert 5000 <= time.ms <= 5010
     pace(0, 5)
@@ -57,7 +57,7 @@ def test_bytes_and_files_take_their_time_and_none_is_saved_up() -> None:
 
 def test_a_purge_that_is_asked_nothing_else_takes_no_more_than_256_mib_and_500_files_a_second() -> None:
     time = Time()
-    pace = Pace(clock_ms=time.now, sleep=time.sleep)
+    pace = RateLimiter(clock_ms=time.now, sleep=time.sleep)
     pace(512 << 20, 1)
     assert 3000 <= time.ms <= 3010
     pace(1, 1000)
@@ -66,7 +66,7 @@ def test_a_purge_that_is_asked_nothing_else_takes_no_more_than_256_mib_and_500_f
 
 def test_without_a_limit_nothing_waits() -> None:
     time = Time()
-    pace = Pace(0, 0, clock_ms=time.now, sleep=time.sleep)
+    pace = RateLimiter(0, 0, clock_ms=time.now, sleep=time.sleep)
     pace(1 << 40, 1000)
     assert (time.ms, pace.at_once) == (1000, AT_ONCE)
-    assert [Pace(*limits).at_once for limits in ((1, 0), (0, 1), (1, 1))] == [1, 1, 1]
+    assert [RateLimiter(*limits).at_once for limits in ((1, 0), (0, 1), (1, 1))] == [1, 1, 1]

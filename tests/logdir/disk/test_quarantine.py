@@ -14,9 +14,9 @@ import pytest
 from logdir.clock import Instant
 from logdir.disk.kernel.failure import syncing
 from logdir.disk.kernel.host import Call, HostDisk
-from logdir.disk.record.quarantine import read_suspects, tell_suspects
+from logdir.disk.record.quarantine import read_quarantine, write_quarantine
 from logdir.disk.root.init import init
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.errors import MalformedFileError, ReadOnlyDiskError, UnsupportedVersionError
@@ -64,28 +64,30 @@ def host() -> ModelHost:
 
 
 @pytest.fixture
-def sites(host: ModelHost) -> Iterator[tuple[Site, Site]]:
+def open_dirs(host: ModelHost) -> Iterator[tuple[OpenLogDir, OpenLogDir]]:
     with Sites(host) as found:
         yield found.of(A), found.of(C)
 
 
 def _file(host: ModelHost, disk: int) -> bytes | None:
-    return host.world().files().get(f"/d{disk}/kafka.logdird/suspect.json")
+    return host.world().files().get(f"/d{disk}/kafka.logdird/quarantine.json")
 
 
-def test_the_others_say_it_durably_and_it_says_so_itself_to_nobody(host: ModelHost, sites: tuple[Site, Site]) -> None:
-    one, two = sites
+def test_the_others_say_it_durably_and_it_says_so_itself_to_nobody(
+    host: ModelHost, open_dirs: tuple[OpenLogDir, OpenLogDir]
+) -> None:
+    one, two = open_dirs
     failed = {one.top.identity().device: "no sync"}
-    assert read_suspects(sites, "this") == {}
-    assert tell_suspects(sites, failed, NOW) == (one.log_dir,)
+    assert read_quarantine(open_dirs, "this") == {}
+    assert write_quarantine(open_dirs, failed, NOW) == (one.log_dir,)
     assert (_file(host, 0), _file(host, 1) is not None) == (None, True)
     touched = {record.call.path.split("/")[1] for record in host.records if record.is_change}
     assert touched == {"d1"}
-    found = read_suspects(sites, "this")
+    found = read_quarantine(open_dirs, "this")
     assert [(path, said.found, said.at_ms) for path, said in found.items()] == [(one.log_dir, "no sync", NOW.wall_ms)]
-    assert read_suspects(sites, "another") == {}
-    assert read_suspects((two,), "this") == {}
-    node = host.world().tree()["/d1/kafka.logdird/suspect.json"]
+    assert read_quarantine(open_dirs, "another") == {}
+    assert read_quarantine((two,), "this") == {}
+    node = host.world().tree()["/d1/kafka.logdird/quarantine.json"]
     assert node.owner == one.owner.for_file()
 
 
@@ -102,49 +104,49 @@ def _three() -> ModelHost:
 def test_a_second_one_is_added_and_another_boot_begins_anew() -> None:
     with Sites(_three()) as found:
         three = tuple(found.at(f"/d{number}/kafka") for number in range(3))
-        devices = [site.top.identity().device for site in three]
-        tell_suspects(three, {devices[0]: "first"}, NOW)
+        devices = [open_dir.top.identity().device for open_dir in three]
+        write_quarantine(three, {devices[0]: "first"}, NOW)
         # Nothing is written to the first any more.
-        tell_suspects(three, {devices[1]: "second"}, NOW, closed={three[0].log_dir})
-        assert "suspect.json" not in three[0].work.names()
-        assert {path: one.found for path, one in read_suspects(three, "this").items()} == {
+        write_quarantine(three, {devices[1]: "second"}, NOW, quarantined={three[0].log_dir})
+        assert "quarantine.json" not in three[0].work.names()
+        assert {path: one.found for path, one in read_quarantine(three, "this").items()} == {
             three[0].log_dir: "first",
             three[1].log_dir: "second",
         }
-        tell_suspects(three, {devices[1]: "again"}, NOW._replace(boot_id="next"))
-        assert {path: one.found for path, one in read_suspects(three, "next").items()} == {three[1].log_dir: "again"}
+        write_quarantine(three, {devices[1]: "again"}, NOW._replace(boot_id="next"))
+        assert {path: one.found for path, one in read_quarantine(three, "next").items()} == {three[1].log_dir: "again"}
 
 
 def test_no_word_of_a_disk_is_lost_that_another_process_said_in_this_boot() -> None:
     """The first one answers no more when the second one fails; the third one keeps both, and none of another boot."""
     with Sites(_three()) as found:
         three = tuple(found.at(f"/d{number}/kafka") for number in range(3))
-        devices = [site.top.identity().device for site in three]
-        tell_suspects(three, {devices[0]: "first"}, NOW)
-        tell_suspects(three[1:], {devices[1]: "second"}, NOW)
-        told = quarantine_file.parse(three[2].work.read("suspect.json", 4096))
+        devices = [open_dir.top.identity().device for open_dir in three]
+        write_quarantine(three, {devices[0]: "first"}, NOW)
+        write_quarantine(three[1:], {devices[1]: "second"}, NOW)
+        told = quarantine_file.parse(three[2].work.read("quarantine.json", 4096))
         assert [(one.log_dir, one.found) for one in told.disks] == [
             (three[0].log_dir, "first"),
             (three[1].log_dir, "second"),
         ]
-        tell_suspects(three[1:], {devices[1]: "again"}, NOW._replace(boot_id="next"))
-        told = quarantine_file.parse(three[2].work.read("suspect.json", 4096))
+        write_quarantine(three[1:], {devices[1]: "again"}, NOW._replace(boot_id="next"))
+        told = quarantine_file.parse(three[2].work.read("quarantine.json", 4096))
         assert [(one.log_dir, one.found) for one in told.disks] == [(three[1].log_dir, "again")]
 
 
 @pytest.mark.parametrize("wall_ms", [-1, 0, 1])
 def test_a_clock_before_1970_keeps_no_disk_from_being_named(
-    host: ModelHost, sites: tuple[Site, Site], wall_ms: int
+    host: ModelHost, open_dirs: tuple[OpenLogDir, OpenLogDir], wall_ms: int
 ) -> None:
-    tell_suspects(sites, {sites[0].top.identity().device: "no sync"}, NOW._replace(wall_ms=wall_ms))
-    assert [one.at_ms for one in read_suspects(sites, "this").values()] == [max(0, wall_ms)]
+    write_quarantine(open_dirs, {open_dirs[0].top.identity().device: "no sync"}, NOW._replace(wall_ms=wall_ms))
+    assert [one.at_ms for one in read_quarantine(open_dirs, "this").values()] == [max(0, wall_ms)]
 
 
-def test_a_disk_put_in_its_place_is_another(host: ModelHost, sites: tuple[Site, Site]) -> None:
-    one, two = sites
-    tell_suspects(sites, {one.top.identity().device: "no sync"}, NOW)
-    assert read_suspects((replace(one, directory_id="AAAAAAAAAAAAAAAAAAAABA"), two), "this") == {}
-    assert read_suspects((replace(one, log_dir="/elsewhere"), two), "this").keys() == {"/elsewhere"}
+def test_a_disk_put_in_its_place_is_another(host: ModelHost, open_dirs: tuple[OpenLogDir, OpenLogDir]) -> None:
+    one, two = open_dirs
+    write_quarantine(open_dirs, {one.top.identity().device: "no sync"}, NOW)
+    assert read_quarantine((replace(one, directory_id="AAAAAAAAAAAAAAAAAAAABA"), two), "this") == {}
+    assert read_quarantine((replace(one, log_dir="/elsewhere"), two), "this").keys() == {"/elsewhere"}
 
 
 def test_two_log_dirs_of_one_disk_fail_together_and_have_nobody_to_tell(tmp_path: Path) -> None:
@@ -153,35 +155,39 @@ def test_two_log_dirs_of_one_disk_fail_together_and_have_nobody_to_tell(tmp_path
         make_log_dir(tmp_path / "d2", directory="AAAAAAAAAAAAAAAAAAAABA"),
     ]
     with ExitStack() as stack:
-        sites = [stack.enter_context(open_root(HostDisk(), str(top))).site for top in tops]
+        open_dirs = [stack.enter_context(open_root(HostDisk(), str(top))).open_dir for top in tops]
         failed = {tmp_path.stat().st_dev: "no sync"}
-        assert tell_suspects(sites, failed, NOW) == tuple(map(str, tops))
-    assert list(tmp_path.rglob("suspect.json")) == []
+        assert write_quarantine(open_dirs, failed, NOW) == tuple(map(str, tops))
+    assert list(tmp_path.rglob("quarantine.json")) == []
+
+
+QUARANTINED = quarantine_file.QuarantinedDisk("/d", None, "x", 1)
 
 
 @pytest.mark.parametrize(
     ("data", "error"),
     [
         (b"torn", MalformedFileError),
-        (quarantine_file.render(quarantine_file.SuspectFile("b", (quarantine_file.Suspect("/d", None, "x", 1),)))[:-9],
-         MalformedFileError),
-        (own_json.render("suspect", 2, {}), UnsupportedVersionError),
+        (quarantine_file.render(quarantine_file.QuarantineFile("b", (QUARANTINED,)))[:-9], MalformedFileError),
+        (own_json.render("quarantine", 2, {}), UnsupportedVersionError),
     ],
 )  # fmt: skip
 def test_one_that_cannot_be_read_speaks_of_nobody_knows_whom(
-    data: bytes, error: type[Exception], sites: tuple[Site, Site], host: ModelHost
+    data: bytes, error: type[Exception], open_dirs: tuple[OpenLogDir, OpenLogDir], host: ModelHost
 ) -> None:
-    host.plant("/d1/kafka.logdird/suspect.json", data)
+    host.plant("/d1/kafka.logdird/quarantine.json", data)
     with pytest.raises(error):
-        read_suspects(sites, "this")
-    tell_suspects(sites, {sites[0].top.identity().device: "no sync"}, NOW)
+        read_quarantine(open_dirs, "this")
+    write_quarantine(open_dirs, {open_dirs[0].top.identity().device: "no sync"}, NOW)
     if error is MalformedFileError:
-        assert read_suspects(sites, "this").keys() == {sites[0].log_dir}
+        assert read_quarantine(open_dirs, "this").keys() == {open_dirs[0].log_dir}
     else:
         assert _file(host, 1) == data
 
 
-def test_a_disk_that_cannot_take_the_word_stops_nothing(host: ModelHost, sites: tuple[Site, Site]) -> None:
+def test_a_disk_that_cannot_take_the_word_stops_nothing(
+    host: ModelHost, open_dirs: tuple[OpenLogDir, OpenLogDir]
+) -> None:
     host.fail(Failure(0, errno.EIO, for_ever=True, name="fsync"))
-    assert tell_suspects(sites, {sites[0].top.identity().device: "no sync"}, NOW) == (sites[0].log_dir,)
+    assert write_quarantine(open_dirs, {open_dirs[0].top.identity().device: "no sync"}, NOW) == (open_dirs[0].log_dir,)
     assert _file(host, 1) is None

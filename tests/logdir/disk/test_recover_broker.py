@@ -13,7 +13,7 @@ from logdir.disk.kernel.host import HostDisk
 from logdir.disk.recover_broker import recover_broker
 from logdir.errors import LogDirOfflineError
 from logdir.formats.own.replica_marker import FILE_NAME
-from logdir.service.log_dirs.os_errors import told
+from logdir.service.log_dirs.os_errors import map_os_errors
 from tests.logdir.disk.rescue import NEW, open_site, put, stopped
 from tests.logdir.disk.test_adopt import Host
 
@@ -36,10 +36,10 @@ def cut(path: Path) -> Host:
 def test_a16_adoptions_are_looked_at_before_anything_else_of_any_log_dir(tmp_path: Path) -> None:
     host = cut(tmp_path)
     with ExitStack() as stack:
-        sites = host.sites(stack)
-        found = recover_broker(sites, is_whole=True)
+        open_dirs = host.open_dirs(stack)
+        found = recover_broker(open_dirs, is_whole=True)
         assert found.adoptions.withdrawn == (f"{host.work(0)}/incoming/{READY}",)
-        assert [(log_dir, one.unmarked) for log_dir, one in found.sites] == [
+        assert [(log_dir, one.unmarked) for log_dir, one in found.open_dirs] == [
             (str(host.tops[0]), ()),
             (str(host.tops[1]), ("other-3",)),
         ]
@@ -53,9 +53,9 @@ def test_a16_no_adoption_is_touched_while_a_log_dir_is_left_out(tmp_path: Path) 
     """That one may hold the replica that lives."""
     host = cut(tmp_path)
     with ExitStack() as stack:
-        one, two = host.sites(stack)
-        for sites in ([one], [two], [one, two]):
-            found = recover_broker(sites, is_whole=False)
+        one, two = host.open_dirs(stack)
+        for open_dirs in ([one], [two], [one, two]):
+            found = recover_broker(open_dirs, is_whole=False)
             assert (found.adoptions.finished, found.adoptions.withdrawn) == ((), ())
     assert os.listdir(host.work(0) / "incoming") == [READY]
     assert not (host.tops[1] / "other-3" / FILE_NAME).exists()
@@ -65,13 +65,13 @@ def test_what_is_in_trouble_is_named_whole_and_errors_of_the_kernel_told(tmp_pat
     host = cut(tmp_path)
     (host.tops[1] / "strange-0" / FILE_NAME).mkdir(parents=True)
     with ExitStack() as stack:
-        sites = host.sites(stack)
-        (problem,) = recover_broker(sites, is_whole=True).troubled
+        open_dirs = host.open_dirs(stack)
+        (problem,) = recover_broker(open_dirs, is_whole=True).troubled
         assert (problem.path, "directory" in problem.found.lower()) == (f"{host.tops[1]}/strange-0", True)
         (host.work(0) / "incoming").rmdir()
-        sites[0].incoming.close()
+        open_dirs[0].incoming.close()
         with pytest.raises(LogDirOfflineError, match=str(host.tops[0])):
-            recover_broker(sites, is_whole=True, told=told)
+            recover_broker(open_dirs, is_whole=True, map_os_errors=map_os_errors)
 
 
 def test_nobody_else_calls_the_parts_of_a_recovery() -> None:
@@ -93,5 +93,5 @@ def test_nobody_else_calls_the_parts_of_a_recovery() -> None:
 def test_an_open_disk_is_all_it_needs(tmp_path: Path) -> None:
     host = Host(tmp_path)
     with open_site(HostDisk(), str(host.tops[0])) as root:
-        assert recover_broker([root.site], is_whole=False).troubled == ()
-    assert recover_broker([], is_whole=True).sites == ()
+        assert recover_broker([root.open_dir], is_whole=False).troubled == ()
+    assert recover_broker([], is_whole=True).open_dirs == ()

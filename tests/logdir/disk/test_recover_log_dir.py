@@ -18,7 +18,7 @@ from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own import own_json
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, render
 from tests.builders import TOPIC_ID, partition
-from tests.logdir.disk.staged_rig import BY_ID, make_log_dir, marker_of, opened, seen, set_aside
+from tests.logdir.disk.staged_rig import BY_ID, make_log_dir, make_staged, marker_of, opened, seen
 
 NOTHING = Recovered(unmarked=(), dropped=(), troubled=())
 INCOMING = f"{TOPIC_ID}_5"
@@ -35,17 +35,17 @@ def work(path: Path) -> Path:
 
 def recovered(path: Path) -> Recovered:
     """Recover, and once more: the second time changes nothing."""
-    with opened(path) as site:
-        first = recover(site)
+    with opened(path) as open_dir:
+        first = recover(open_dir)
         after = seen(path.parent, markers=True)
-        assert recover(site) == replace(first, unmarked=(), dropped=())
+        assert recover(open_dir) == replace(first, unmarked=(), dropped=())
         assert seen(path.parent, markers=True) == after
     return first
 
 
 def test_of_what_was_not_interrupted_nothing_changes(d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0")
     before = seen(d1.parent, markers=True)
     assert recovered(d1) == NOTHING
     assert seen(d1.parent, markers=True) == before
@@ -62,8 +62,8 @@ def test_nothing_is_decided_on_what_a_killed_process_did_before_that_is_durable(
             raise OSError(number, os.strerror(number), call.path)
 
     (d1 / "a-0" / FILE_NAME).write_bytes(b"half")
-    with opened(d1, HostDisk(failing)) as site, pytest.raises(ReadOnlyDiskError) if number else nullcontext():
-        recover(site)
+    with opened(d1, HostDisk(failing)) as open_dir, pytest.raises(ReadOnlyDiskError) if number else nullcontext():
+        recover(open_dir)
     assert calls[0] == "syncfs"
     assert set(calls[1:]) == (set() if number else {"unlink"})
 
@@ -92,16 +92,16 @@ def test_a_marker_that_a_broker_renamed_away_with_its_directory_goes(kind: str, 
 
 
 def test_half_a_new_marker_goes_and_the_whole_one_stays(d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0")
     before = seen(d1.parent, markers=True)
     (work(d1) / "deleting" / f"{TOPIC_ID}_0" / "replica.new.json").write_bytes(b"half")
     assert recovered(d1) == NOTHING
     assert seen(d1.parent, markers=True) == before
 
 
-IN_LOG_DIR = ("bar.json.tmp", "layout.json.tmp")
-IN_WORK_ROOT = ("brake.json.tmp", "controller.json.tmp", "heartbeat.json.tmp", "suspect.json.tmp")
+IN_LOG_DIR = ("start-block.json.tmp", "layout.json.tmp")
+IN_WORK_ROOT = ("staging-limit.json.tmp", "controller.json.tmp", "heartbeat.json.tmp", "quarantine.json.tmp")
 NEW_METADATA = "partition.metadata.new.json"
 
 
@@ -110,8 +110,8 @@ NEW_METADATA = "partition.metadata.new.json"
 def test_no_file_that_we_began_stays_beside_the_one_it_was_to_be(path: str, data: bytes, tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", path)
     before = seen(tmp_path, markers=True)
-    with opened(made) as site:
-        roots = [(made, IN_LOG_DIR), (Path(site.work.path), IN_WORK_ROOT), (made / path, (NEW_METADATA,))]
+    with opened(made) as open_dir:
+        roots = [(made, IN_LOG_DIR), (Path(open_dir.work.path), IN_WORK_ROOT), (made / path, (NEW_METADATA,))]
     for root, names in roots:
         for name in names:
             (root / name).write_bytes(data)
@@ -124,7 +124,7 @@ def test_no_file_that_a_broker_may_have_begun_is_taken_away(d1: Path) -> None:
     for name in names:
         (d1 / name).write_bytes(b"half")
     # Under a name of ours, but nothing that we write: it is unknown.
-    (d1 / "bar.json.tmp").mkdir()
+    (d1 / "start-block.json.tmp").mkdir()
     (d1 / "layout.json.tmp").symlink_to("meta.properties")
     (d1 / "a-0" / NEW_METADATA).symlink_to("partition.metadata")
     before = seen(d1.parent, markers=True)
@@ -142,25 +142,25 @@ def test_what_a_replica_was_before_its_layout_changed_is_not_taken_away(d1: Path
 @pytest.mark.parametrize("size", [4096, 4097])
 def test_no_marker_larger_than_a_block_is_believed(d1: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours fits in one: what is larger is none of ours, whatever it says."""
-    with opened(d1) as site:
+    with opened(d1) as open_dir:
         with monkeypatch.context() as larger:
             larger.setattr(own_json, "MAX_BYTES", 5000)
-            room = size - len(render(marker_of(site, "a-0", path="")))
-            (d1 / "a-0" / FILE_NAME).write_bytes(render(marker_of(site, "a-0", path="p" * room)))
+            room = size - len(render(marker_of(open_dir, "a-0", path="")))
+            (d1 / "a-0" / FILE_NAME).write_bytes(render(marker_of(open_dir, "a-0", path="p" * room)))
         assert (d1 / "a-0" / FILE_NAME).stat().st_size == size
-        with site.top.open("a-0") as directory:
+        with open_dir.top.open("a-0") as directory:
             if size == 4096:
-                assert require_marker(site, directory).path == "p" * room
+                assert require_marker(open_dir, directory).path == "p" * room
             else:
                 with pytest.raises(MalformedFileError, match="at most 4096 bytes"):
                     read_marker(directory)
                 with pytest.raises(RefusedError, match="no command changes it"):
-                    require_marker(site, directory)
+                    require_marker(open_dir, directory)
 
 
 def test_what_is_claimed_is_left_to_the_sweep(d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0")
     deleting = work(d1) / "deleting"
     (deleting / f"{TOPIC_ID}_0").rename(deleting / f"{TOPIC_ID}_0.purging")
     before = seen(d1.parent, markers=True)
@@ -172,8 +172,8 @@ def _incoming(d1: Path, intent: Intent | None, *, name: str = INCOMING, **more: 
     made = work(d1) / "incoming" / name
     partition(made)
     if intent:
-        with opened(d1) as site:
-            marker = marker_of(site, os.path.relpath(made, d1), intent=intent, **more)
+        with opened(d1) as open_dir:
+            marker = marker_of(open_dir, os.path.relpath(made, d1), intent=intent, **more)
         (made / FILE_NAME).write_bytes(render(marker))
     return made
 

@@ -15,7 +15,7 @@ from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.replica.outcome import Outcome
 from logdir.disk.replica.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.disk.replica.relayout_metadata import NEW_METADATA
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskFullError, ReadOnlyDiskError
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.own import relayout_file
@@ -52,9 +52,9 @@ def top(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def site(top: Path) -> Iterator[Site]:
-    with opened(HostDisk(), [str(top)]) as sites:
-        yield sites[0]
+def open_dir(top: Path) -> Iterator[OpenLogDir]:
+    with opened(HostDisk(), [str(top)]) as open_dirs:
+        yield open_dirs[0]
 
 
 def why(outcome: Outcome) -> str:
@@ -62,11 +62,11 @@ def why(outcome: Outcome) -> str:
     return str(outcome.error)
 
 
-def test_a_replica_goes_under_its_id_with_its_topics_name(top: Path, site: Site) -> None:
+def test_a_replica_goes_under_its_id_with_its_topics_name(top: Path, open_dir: OpenLogDir) -> None:
     path = partition(top / "a-0")
     (path / "mine.txt").write_text("x")
     os.utime(path / "partition.metadata", ns=(5, 123_456_789))
-    (outcome,) = to_ids(site, [item()])
+    (outcome,) = to_ids(open_dir, [item()])
     assert (outcome.place, outcome.error) == (f"eX/{TOPIC_ID}_0", None)
     place = top / f"eX/{TOPIC_ID}_0"
     assert sorted(p.name for p in place.iterdir()) == [
@@ -90,20 +90,20 @@ def test_a_replica_goes_under_its_id_with_its_topics_name(top: Path, site: Site)
         PLAIN + b"\ntopic_name: another",
     ],
 )
-def test_what_cannot_be_made_again_is_kept(top: Path, site: Site, data: bytes | None) -> None:
+def test_what_cannot_be_made_again_is_kept(top: Path, open_dir: OpenLogDir, data: bytes | None) -> None:
     path = partition(top / "a-0", topic_id=None)
     if data is not None:
         (path / "partition.metadata").write_bytes(data)
         (path / "partition.metadata").chmod(0o640)
         os.utime(path / "partition.metadata", ns=(5, 77))
     before = snapshot(top)
-    assert to_ids(site, [item(own=data is not None)])[0].error is None
+    assert to_ids(open_dir, [item(own=data is not None)])[0].error is None
     place = top / item().place
     kept = relayout_file.parse((place / "relayout.json").read_bytes())
     assert kept == RelayoutFile(None if data is None else Original(data, 77))
     assert partition_metadata.parse((place / "partition.metadata").read_bytes()) == (0, ID, "a")
-    assert to_names(site, [back(item())])[0].place == "a-0"
-    assert remove_empty_prefixes(site) == ()
+    assert to_names(open_dir, [back(item())])[0].place == "a-0"
+    assert remove_empty_prefixes(open_dir) == ()
     assert snapshot(top) == before
 
 
@@ -112,7 +112,7 @@ def test_a08_our_names_in_a_partition_directory_end_in_json() -> None:
     assert NEW_METADATA.endswith(".json")
 
 
-def test_a_stale_step_is_refused_by_name_and_the_rest_goes_on(top: Path, site: Site) -> None:
+def test_a_stale_step_is_refused_by_name_and_the_rest_goes_on(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "a-0")
     partition(top / "b-0", topic_id=str(OTHER))
     partition(top / "c-0", topic_id=None)
@@ -121,19 +121,19 @@ def test_a_stale_step_is_refused_by_name_and_the_rest_goes_on(top: Path, site: S
     items = [item("gone"), item("b", 1), item("c", 2), item("d", 3), item()]
     items[1:4] = [item("b"), item("c"), item("d")]
     before = snapshot(top)
-    outcomes = to_ids(site, items)
+    outcomes = to_ids(open_dir, items)
     assert [o.path for o in outcomes] == ["gone-0", "b-0", "c-0", "d-0", "a-0"]
     assert "No such file" in why(outcomes[0])
     assert f"b-0: expected topic id {TOPIC_ID}, found {OTHER}" in why(outcomes[1])
     assert "found no partition.metadata; take the inventory and plan again" in why(outcomes[2])
     assert "d-0/partition.metadata" in why(outcomes[3])
     assert outcomes[4].place == item().place
-    assert to_names(site, [back(item())])[0].error is None
-    remove_empty_prefixes(site)
+    assert to_names(open_dir, [back(item())])[0].error is None
+    remove_empty_prefixes(open_dir)
     assert snapshot(top) == before
 
 
-def test_a44_what_is_no_plain_directory_is_not_touched(top: Path, site: Site, tmp_path: Path) -> None:
+def test_a44_what_is_no_plain_directory_is_not_touched(top: Path, open_dir: OpenLogDir, tmp_path: Path) -> None:
     outside = partition(tmp_path / "elsewhere")
     (top / "a-0").symlink_to(outside)
     partition(top / "b-0", topic_id=str(OTHER))
@@ -147,7 +147,7 @@ def test_a44_what_is_no_plain_directory_is_not_touched(top: Path, site: Site, tm
     before = snapshot(top, outside)
     items = [item("a"), item("b", topic_id=OTHER), item("c", 3), item("d", 4), item("e")]
     items[2:4] = [item("c"), item("d")]
-    outcomes = to_ids(site, items)
+    outcomes = to_ids(open_dir, items)
     assert all(outcome.error is not None for outcome in outcomes)
     assert "found directory" in why(outcomes[1])
     assert "found symlink" in why(outcomes[2])
@@ -155,129 +155,133 @@ def test_a44_what_is_no_plain_directory_is_not_touched(top: Path, site: Site, tm
     assert snapshot(top, outside) == before
 
 
-def test_a35_the_metadata_log_is_only_read(top: Path, site: Site) -> None:
+def test_a35_the_metadata_log_is_only_read(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "__cluster_metadata-0")
     before = snapshot(top)
-    assert "the metadata log" in why(to_ids(site, [item("__cluster_metadata")])[0])
+    assert "the metadata log" in why(to_ids(open_dir, [item("__cluster_metadata")])[0])
     assert snapshot(top) == before
 
 
-def test_a_place_that_is_taken_is_not_replaced_and_leaves_nothing(top: Path, site: Site) -> None:
+def test_a_place_that_is_taken_is_not_replaced_and_leaves_nothing(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "a-0", topic_id=None)
     (top / item().place).mkdir(parents=True)
     (top / "eX").rename(top / "eX.")
     (top / "eX").write_text("a file in the way")
     partition(top / "b-0", topic_id=str(OTHER))
     before = snapshot(top)
-    taken, other = to_ids(site, [item(own=False), item("b", topic_id=OTHER)])
+    taken, other = to_ids(open_dir, [item(own=False), item("b", topic_id=OTHER)])
     assert "eX: expected a directory, found file" in why(taken)
     assert other.error is None
     (top / "eX").unlink()
     (top / "eX.").rename(top / "eX")
-    assert "File exists" in why(to_ids(site, [item(own=False)])[0])
-    to_names(site, [back(item("b", topic_id=OTHER))])
-    assert remove_empty_prefixes(site) == ("eX",)
+    assert "File exists" in why(to_ids(open_dir, [item(own=False)])[0])
+    to_names(open_dir, [back(item("b", topic_id=OTHER))])
+    assert remove_empty_prefixes(open_dir) == ("eX",)
     found = snapshot(top)
     assert {path: said for path, said in found.items() if "eX" not in path} == {
         path: said for path, said in before.items() if "eX" not in path
     }
 
 
-def test_a_name_that_is_taken_leaves_the_replica_under_its_id(top: Path, site: Site) -> None:
+def test_a_name_that_is_taken_leaves_the_replica_under_its_id(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "a-0")
-    to_ids(site, [item()])
+    to_ids(open_dir, [item()])
     (top / "a-0").mkdir()
     before = snapshot(top)
-    assert "File exists" in why(to_names(site, [back(item())])[0])
+    assert "File exists" in why(to_names(open_dir, [back(item())])[0])
     assert snapshot(top) == before
 
 
-def test_one_that_says_another_topic_does_not_go_back(top: Path, site: Site) -> None:
+def test_one_that_says_another_topic_does_not_go_back(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "a-0")
-    to_ids(site, [item()])
+    to_ids(open_dir, [item()])
     before = snapshot(top)
     other = ToNames(topic="b", topic_id=ID, partition=0, path=item().place)
-    assert "found a with" in why(to_names(site, [other])[0])
+    assert "found a with" in why(to_names(open_dir, [other])[0])
     (top / item().place / "partition.metadata").write_bytes(PLAIN)
-    assert "found None with" in why(to_names(site, [back(item())])[0])
+    assert "found None with" in why(to_names(open_dir, [back(item())])[0])
     (top / item().place / "partition.metadata").unlink()
-    assert "found no such file" in why(to_names(site, [back(item())])[0])
+    assert "found no such file" in why(to_names(open_dir, [back(item())])[0])
     assert set(snapshot(top)) == set(before) - {f"d1/{item().place}/partition.metadata"}
 
 
-def test_what_is_kept_but_torn_holds_the_replica(top: Path, site: Site) -> None:
+def test_what_is_kept_but_torn_holds_the_replica(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "a-0", topic_id=None)
-    to_ids(site, [item(own=False)])
+    to_ids(open_dir, [item(own=False)])
     (top / item().place / "relayout.json").write_bytes(b"{}\n")
     before = snapshot(top)
-    assert "relayout.json" in why(to_names(site, [back(item())])[0])
+    assert "relayout.json" in why(to_names(open_dir, [back(item())])[0])
     assert snapshot(top) == before
 
 
 @pytest.mark.parametrize(("size", "said"), [(131_072, "one line that ends with LF"), (131_073, "at most 131072 bytes")])
-def test_nothing_kept_is_read_that_is_larger_than_any_of_ours(top: Path, site: Site, size: int, said: str) -> None:
+def test_nothing_kept_is_read_that_is_larger_than_any_of_ours(
+    top: Path, open_dir: OpenLogDir, size: int, said: str
+) -> None:
     partition(top / "a-0", topic_id=None)
-    to_ids(site, [item(own=False)])
+    to_ids(open_dir, [item(own=False)])
     (top / item().place / "relayout.json").write_bytes(bytes(size))
     before = snapshot(top)
-    assert said in why(to_names(site, [back(item())])[0])
+    assert said in why(to_names(open_dir, [back(item())])[0])
     assert snapshot(top) == before
 
 
-def test_what_is_kept_but_torn_is_not_moved_to_where_it_could_not_come_back_from(top: Path, site: Site) -> None:
+def test_what_is_kept_but_torn_is_not_moved_to_where_it_could_not_come_back_from(
+    top: Path, open_dir: OpenLogDir
+) -> None:
     path = partition(top / "a-0", topic_id=None)
     (path / "partition.metadata").write_bytes(PLAIN + b"\ntopic_name: a")
     (path / "relayout.json").write_bytes(b"{}\n")
     before = snapshot(top)
-    assert "relayout.json" in why(to_ids(site, [item()])[0])
+    assert "relayout.json" in why(to_ids(open_dir, [item()])[0])
     assert snapshot(top) == before
 
 
 @pytest.mark.parametrize("size", [65536, 65537])
-def test_no_file_is_kept_that_is_too_large_to_be_read_again(top: Path, site: Site, size: int) -> None:
+def test_no_file_is_kept_that_is_too_large_to_be_read_again(top: Path, open_dir: OpenLogDir, size: int) -> None:
     path = partition(top / "a-0", topic_id=None)
     (path / "partition.metadata").write_bytes((PLAIN + b"\nmore: ").ljust(size, b"x"))
     before = snapshot(top)
-    (outcome,) = to_ids(site, [item()])
+    (outcome,) = to_ids(open_dir, [item()])
     if size > 65536:
         assert "at most 65536 bytes" in why(outcome)
     else:
         assert outcome.error is None
-        assert to_names(site, [back(item())])[0].place == "a-0"
-        assert remove_empty_prefixes(site) == ()
+        assert to_names(open_dir, [back(item())])[0].place == "a-0"
+        assert remove_empty_prefixes(open_dir) == ()
     assert snapshot(top) == before
 
 
 @pytest.mark.parametrize("mtime_ns", [-1, 0])
-def test_no_time_of_change_is_lost_for_lying_in_1970(top: Path, site: Site, mtime_ns: int) -> None:
+def test_no_time_of_change_is_lost_for_lying_in_1970(top: Path, open_dir: OpenLogDir, mtime_ns: int) -> None:
     path = partition(top / "a-0")
     os.utime(path / "partition.metadata", ns=(mtime_ns, mtime_ns))
     before = snapshot(top)
-    (outcome,) = to_ids(site, [item()])
+    (outcome,) = to_ids(open_dir, [item()])
     assert (outcome.error is None) == (mtime_ns == 0)
     if mtime_ns == 0:
         assert (top / item().place / "partition.metadata").stat().st_mtime_ns == 0
-        to_names(site, [back(item())])
-        remove_empty_prefixes(site)
+        to_names(open_dir, [back(item())])
+        remove_empty_prefixes(open_dir)
     assert snapshot(top) == before
 
 
-def test_a44_what_came_into_a_replica_under_its_id_keeps_it_there(top: Path, site: Site) -> None:
+def test_a44_what_came_into_a_replica_under_its_id_keeps_it_there(top: Path, open_dir: OpenLogDir) -> None:
     partition(top / "a-0")
-    to_ids(site, [item()])
+    to_ids(open_dir, [item()])
     (top / item().place / "inner").mkdir()
     before = snapshot(top)
-    assert "inner: expected only regular files" in why(to_names(site, [back(item())])[0])
+    assert "inner: expected only regular files" in why(to_names(open_dir, [back(item())])[0])
     assert snapshot(top) == before
 
 
 @pytest.mark.parametrize("is_back", [False, True], ids=["to ids", "to names"])
 def test_a09_what_does_not_read_back_never_gets_the_name(
-    top: Path, site: Site, monkeypatch: pytest.MonkeyPatch, is_back: bool
+    top: Path, open_dir: OpenLogDir, monkeypatch: pytest.MonkeyPatch, is_back: bool
 ) -> None:
     partition(top / "a-0")
     if is_back:
-        to_ids(site, [item()])
+        to_ids(open_dir, [item()])
     place = top / (item().place if is_back else "a-0")
     before = (place / "partition.metadata").read_bytes()
     read = HostDirectory.read
@@ -287,7 +291,7 @@ def test_a09_what_does_not_read_back_never_gets_the_name(
         return data[:-1] + b"?" if name == NEW_METADATA else data
 
     monkeypatch.setattr(HostDirectory, "read", flipped)
-    (outcome,) = to_names(site, [back(item())]) if is_back else to_ids(site, [item()])
+    (outcome,) = to_names(open_dir, [back(item())]) if is_back else to_ids(open_dir, [item()])
     assert "expected the bytes just written" in why(outcome)
     assert (place / "partition.metadata").read_bytes() == before
 
@@ -296,8 +300,8 @@ def test_replicas_under_their_names_are_not_written_to(top: Path) -> None:
     partition(top / "a-0")
     partition(top / "b-0", topic_id=None)
     told: list[Call] = []
-    with opened(HostDisk(told.append), [str(top)]) as (site,):
-        outcomes = to_names(site, [mend(item("a")), mend(item("b"))])
+    with opened(HostDisk(told.append), [str(top)]) as (open_dir,):
+        outcomes = to_names(open_dir, [mend(item("a")), mend(item("b"))])
     assert [(o.place, o.error) for o in outcomes] == [("a-0", None), ("b-0", None)]
     assert told == []
 
@@ -307,13 +311,13 @@ def test_prefix_directories_are_made_once_and_each_batch_syncs_three_times(top: 
     for each in items:
         partition(top / each.path)
     told: list[Call] = []
-    with opened(HostDisk(told.append), [str(top)]) as (site,):
-        to_ids(site, items)
+    with opened(HostDisk(told.append), [str(top)]) as (open_dir,):
+        to_ids(open_dir, items)
         there = [call.name for call in told]
         assert (there.count("syncfs"), there.count("mkdir"), there.count("fsync")) == (3, 1, 0)
         assert there.index("rename") > max(n for n, name in enumerate(there[:-1]) if name == "syncfs")
         del told[:]
-        to_names(site, [back(each) for each in items])
+        to_names(open_dir, [back(each) for each in items])
         assert [call.name for call in told].count("syncfs") == 2
 
 
@@ -346,8 +350,8 @@ ITEMS = (item("a", 0), item("b", 0, topic_id=OTHER, own=False))
 def test_every_errno_at_every_call_ends_done_undone_or_read_only() -> None:
     whole = start("a-0", "b-0")
     before = tree(whole)
-    with opened(whole, ["/d1/k"]) as (site,):
-        assert all(outcome.error is None for outcome in to_ids(site, ITEMS))
+    with opened(whole, ["/d1/k"]) as (open_dir,):
+        assert all(outcome.error is None for outcome in to_ids(open_dir, ITEMS))
     after = tree(whole)
     ends = set()
     for number in (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EEXIST, errno.EDQUOT, errno.EMFILE):
@@ -355,9 +359,9 @@ def test_every_errno_at_every_call_ends_done_undone_or_read_only() -> None:
             for is_short in (False, True):
                 host = start("a-0", "b-0").fail(Failure(at, number, is_short=is_short))
                 call = whole.records[at].call
-                with opened(host, ["/d1/k"]) as (site,):
+                with opened(host, ["/d1/k"]) as (open_dir,):
                     try:
-                        outcomes = to_ids(site, ITEMS)
+                        outcomes = to_ids(open_dir, ITEMS)
                     except ReadOnlyDiskError:
                         assert number in (errno.EIO, errno.EROFS) or "sync" in call.name, call
                         ends.add("read-only")
@@ -369,9 +373,9 @@ def test_every_errno_at_every_call_ends_done_undone_or_read_only() -> None:
                             expected = after if outcome.error is None else before
                             found = {p: s[:2] for p, s in tree(host, place).items()}
                             assert found == {p: s[:2] for p, s in expected.items() if p.startswith(place)}, call
-                    lying = [back(of) if of.path not in site.top.names() else mend(of) for of in ITEMS]
-                    assert all(outcome.error is None for outcome in to_names(site, lying)), call
-                    assert remove_empty_prefixes(site) == ()
+                    lying = [back(of) if of.path not in open_dir.top.names() else mend(of) for of in ITEMS]
+                    assert all(outcome.error is None for outcome in to_names(open_dir, lying)), call
+                    assert remove_empty_prefixes(open_dir) == ()
                 assert tree(host) == before, (call, number)
     assert ends == {"done", "undone", "read-only"}
 
@@ -382,62 +386,62 @@ def test_every_errno_at_every_call_of_the_way_back() -> None:
 
     def applied() -> ModelHost:
         host = start("a-0", "b-0")
-        with opened(host, ["/d1/k"]) as (site,):
-            to_ids(site, ITEMS)
+        with opened(host, ["/d1/k"]) as (open_dir,):
+            to_ids(open_dir, ITEMS)
         world = host.world()
         return ModelHost(world._replace(generation=1, volumes=tuple(volume.durable() for volume in world.volumes)))
 
     lying = [back(of) for of in ITEMS]
     whole = applied()
-    with opened(whole, ["/d1/k"]) as (site,):
-        to_names(site, lying)
+    with opened(whole, ["/d1/k"]) as (open_dir,):
+        to_names(open_dir, lying)
     undone = 0
     for number in (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EEXIST):
         for at in range(len(whole.records)):
             host = applied().fail(Failure(at, number))
-            with opened(host, ["/d1/k"]) as (site,):
+            with opened(host, ["/d1/k"]) as (open_dir,):
                 try:
-                    outcomes = to_names(site, lying)
+                    outcomes = to_names(open_dir, lying)
                 except ReadOnlyDiskError:
                     host.failures.clear()
                 else:
                     undone += sum(outcome.error is not None for outcome in outcomes)
-                again = [back(of) if of.path not in site.top.names() else mend(of) for of in ITEMS]
-                assert all(outcome.error is None for outcome in to_names(site, again))
-                remove_empty_prefixes(site)
+                again = [back(of) if of.path not in open_dir.top.names() else mend(of) for of in ITEMS]
+                assert all(outcome.error is None for outcome in to_names(open_dir, again))
+                remove_empty_prefixes(open_dir)
             assert tree(host) == before, (whole.records[at].call, number)
     assert undone > 10
 
 
 def test_nothing_is_written_after_a_sync_failed() -> None:
     whole = start("a-0", "b-0")
-    with opened(whole, ["/d1/k"]) as (site,):
-        to_ids(site, ITEMS)
+    with opened(whole, ["/d1/k"]) as (open_dir,):
+        to_ids(open_dir, ITEMS)
     for at, record in enumerate(whole.records):
         if not record.is_change:
             host = start("a-0", "b-0").fail(Failure(at))
-            with opened(host, ["/d1/k"]) as (site,), pytest.raises(ReadOnlyDiskError):
-                to_ids(site, ITEMS)
+            with opened(host, ["/d1/k"]) as (open_dir,), pytest.raises(ReadOnlyDiskError):
+                to_ids(open_dir, ITEMS)
             assert len(host.records) == at + 1
 
 
 def test_nothing_is_moved_after_a_disk_said_that_it_is_sick() -> None:
     """What was begun and means nothing may be taken away, as far as that goes; no other item is begun."""
     whole = start("a-0", "b-0")
-    with opened(whole, ["/d1/k"]) as (site,):
-        to_ids(site, ITEMS)
+    with opened(whole, ["/d1/k"]) as (open_dir,):
+        to_ids(open_dir, ITEMS)
     for at, record in enumerate(whole.records):
         host = start("a-0", "b-0").fail(Failure(at, errno.EROFS, for_ever=True))
-        with opened(host, ["/d1/k"]) as (site,), pytest.raises(ReadOnlyDiskError):
-            to_ids(site, ITEMS)
+        with opened(host, ["/d1/k"]) as (open_dir,), pytest.raises(ReadOnlyDiskError):
+            to_ids(open_dir, ITEMS)
         assert {made.call.name for made in host.records[at:]} <= {record.call.name, "unlink"}
 
 
 def test_of_two_errors_the_one_that_ended_it_is_told() -> None:
     host = start("a-0", "b-0").fail(Failure(1, errno.ENOSPC, name="write", for_ever=True))
     host.fail(Failure(0, errno.EPERM, name="unlink", for_ever=True))
-    with opened(host, ["/d1/k"]) as (site,):
-        outcomes = to_ids(site, [ITEMS[1]])
+    with opened(host, ["/d1/k"]) as (open_dir,):
+        outcomes = to_ids(open_dir, [ITEMS[1]])
     assert isinstance(outcomes[0].error, DiskFullError)
     assert outcomes[0].error.found == "No space left on device"
 
@@ -448,15 +452,15 @@ def test_a10_a_full_disk_gives_up_its_reserve() -> None:
     host = ModelHost(
         host.world()._replace(volumes=(system.volume()._replace(capacity_bytes=system.used_bytes()),), generation=1)
     )
-    with opened(host, ["/d1/k"]) as (site,):
-        assert all(outcome.error is None for outcome in to_ids(site, ITEMS))
-        assert site.work.stat("reserve").size_bytes == 0
+    with opened(host, ["/d1/k"]) as (open_dir,):
+        assert all(outcome.error is None for outcome in to_ids(open_dir, ITEMS))
+        assert open_dir.work.stat("reserve").size_bytes == 0
 
 
 def test_a09_everything_made_belongs_to_the_owner_of_the_log_dir() -> None:
     host = start("a-0", "b-0")
     host = ModelHost(host.world()._replace(uid=0, gid=0, generation=1))
-    with opened(host, ["/d1/k"]) as (site,):
-        to_ids(site, ITEMS)
+    with opened(host, ["/d1/k"]) as (open_dir,):
+        to_ids(open_dir, ITEMS)
     owners = {node.owner[:2] for path, node in host.world().tree().items() if path.startswith("/d1/k/")}
     assert owners == {(7, 8)}

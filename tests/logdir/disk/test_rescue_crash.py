@@ -19,7 +19,7 @@ from logdir.disk.replica.adopt import AdoptItem, adopt
 from logdir.disk.replica.capture import CaptureItem, capture
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.replica_dir import read_marker
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError
 from logdir.observe.classify import Type
 from tests.crash.enumerate import State, explore, explore_failures
@@ -84,14 +84,14 @@ def _below(world: World, path: str) -> dict[str, bytes]:
     return found
 
 
-def _sites(host: ModelHost, stack: ExitStack) -> list[Site]:
+def _sites(host: ModelHost, stack: ExitStack) -> list[OpenLogDir]:
     """Open the log dirs that answer and take changes: a command goes on only without the others, or not at all."""
     there = [system for system in host.systems if system.status == "ok"]
-    return [stack.enter_context(open_site(host, f"{system.mount}/kafka")).site for system in there]
+    return [stack.enter_context(open_site(host, f"{system.mount}/kafka")).open_dir for system in there]
 
 
 def _says_when(world: World, path: str) -> list[str]:
-    """Return what is wrong with the deadline of what is set aside: four hours from when that was decided."""
+    """Return what is wrong with the deadline of what is staged: four hours from when that was decided."""
     said = deadline(world.tree(), path)
     wanted = (1_700_000_000_000, 4 * 60 * 60 * 1000, "b", 5_000)
     return [] if said == wanted else [f"early: the deadline of {path} is {said}, not {wanted}"]
@@ -133,10 +133,10 @@ def _remove(host: ModelHost) -> None:
 
 def _recover_capture(host: ModelHost) -> None:
     with ExitStack() as stack:
-        for site in _sites(host, stack):
-            recover(site)
-            if DELETED in site.top.names():
-                capture(site, [ITEM], instant)
+        for open_dir in _sites(host, stack):
+            recover(open_dir)
+            if DELETED in open_dir.top.names():
+                capture(open_dir, [ITEM], instant)
 
 
 def _judge_capture(start: World, state: State, acks: Acks) -> list[str]:
@@ -241,21 +241,21 @@ def _made_anew(present: int) -> ModelHost:
 def _adopt_on(present: int, *, keep: bool) -> Callable[[ModelHost, Acks], None]:
     def run(host: ModelHost, acks: Acks) -> None:
         with ExitStack() as stack:
-            sites = _sites(host, stack)
-            with sites[0].deleting.open(f"{OLD}_0") as directory:
+            open_dirs = _sites(host, stack)
+            with open_dirs[0].deleting.open(f"{OLD}_0") as directory:
                 marker = read_marker(directory)
             assert marker is not None
-            inode = sites[present].top.stat("t-0").inode
+            inode = open_dirs[present].top.stat("t-0").inode
             item = AdoptItem(
                 name=f"{OLD}_0",
                 marker=marker,
                 topic="t",
                 topic_id=NEW,
-                present=sites[present],
-                present_marker=present_marker(sites[present], inode),
+                present=open_dirs[present],
+                present_marker=present_marker(open_dirs[present], inode),
                 keep=keep,
             )
-            outcome = adopt(sites[0], item, sites)
+            outcome = adopt(open_dirs[0], item, open_dirs)
         if outcome.result is Result.DONE:
             acks.ack("adopted")
         else:
@@ -266,8 +266,8 @@ def _adopt_on(present: int, *, keep: bool) -> Callable[[ModelHost, Acks], None]:
 
 def _recover_adopt(host: ModelHost) -> None:
     with ExitStack() as stack:
-        sites = _sites(host, stack)
-        recover_broker(sites, is_whole=len(sites) == len(host.systems))
+        open_dirs = _sites(host, stack)
+        recover_broker(open_dirs, is_whole=len(open_dirs) == len(host.systems))
 
 
 def _judge_adopt(present: int, *, keep: bool) -> Callable[[World, State, Acks], list[str]]:

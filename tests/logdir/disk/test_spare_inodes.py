@@ -77,16 +77,16 @@ def test_a_root_of_an_older_release_gets_them_and_one_with_a_small_reserve_none(
 
 def test_they_go_with_the_root_and_a_strangers_file_among_them_stays(d1: Path) -> None:
     root = made(d1, 2 * PER_INODE)
-    strangers = {"5": b"not empty", "note": b""}
-    for name, data in strangers.items():
+    unexpected_entries = {"5": b"not empty", "note": b""}
+    for name, data in unexpected_entries.items():
         (root / "spare-inodes" / name).write_bytes(data)
     with pytest.raises(WorkRootConflictError, match=r"2 entries, spare-inodes/5"):
         remove_root(HostDisk(), str(d1))
     with HostDisk().open_top(str(root)) as work:
         while give_up_inode(work):
             pass
-    assert {path.name: path.read_bytes() for path in (root / "spare-inodes").iterdir()} == strangers
-    for name in strangers:
+    assert {path.name: path.read_bytes() for path in (root / "spare-inodes").iterdir()} == unexpected_entries
+    for name in unexpected_entries:
         (root / "spare-inodes" / name).unlink()
     remove_root(HostDisk(), str(d1))
     assert os.listdir(d1.parent) == ["d1"]

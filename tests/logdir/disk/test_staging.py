@@ -25,11 +25,11 @@ from tests.logdir.disk.staged_rig import (
     GID,
     UID,
     make_log_dir,
+    make_staged,
     marker_of,
     opened,
     owner,
     seen,
-    set_aside,
     staged_marker,
     take_back,
 )
@@ -50,30 +50,30 @@ def deleting(path: Path) -> Path:
 def test_there_and_back_changes_nothing(path: str, tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", path)
     before = seen(tmp_path)
-    with opened(made) as site:
-        done = set_aside(site, path)
+    with opened(made) as open_dir:
+        done = make_staged(open_dir, path)
         assert (done.result, done.place) == (Result.DONE, f"deleting/{TOPIC_ID}_0")
-        place = Path(site.deleting.path) / f"{TOPIC_ID}_0"
+        place = Path(open_dir.deleting.path) / f"{TOPIC_ID}_0"
         assert not (made / path).exists()
-        assert staged_marker(place) == marker_of(site, os.path.relpath(place, made), path=path)
+        assert staged_marker(place) == marker_of(open_dir, os.path.relpath(place, made), path=path)
         assert owner(place / FILE_NAME) == (UID, GID, 0o640)
-        back = take_back(site, place.name, path)
+        back = take_back(open_dir, place.name, path)
     assert (back.result, back.place) == (Result.DONE, path)
     assert seen(tmp_path, markers=True) == before
 
 
 def test_without_an_id_the_topic_is_the_name(d1: Path) -> None:
-    with opened(d1) as site:
-        assert set_aside(site, "a-0", topic_id=None).place == "deleting/no-id.a_0"
+    with opened(d1) as open_dir:
+        assert make_staged(open_dir, "a-0", topic_id=None).place == "deleting/no-id.a_0"
 
 
 def test_a_taken_name_gets_the_next_number_and_one_being_purged_is_taken(d1: Path) -> None:
-    with opened(d1) as site:
+    with opened(d1) as open_dir:
         for taken in (f"{TOPIC_ID}_0", f"{TOPIC_ID}_0.2.purging", f"{TOPIC_ID}_0.3"):
             (deleting(d1) / taken).mkdir()
             (deleting(d1) / taken / "kept").write_bytes(b"kept")
         before = seen(deleting(d1))
-        assert set_aside(site, "a-0").place == f"deleting/{TOPIC_ID}_0.4"
+        assert make_staged(open_dir, "a-0").place == f"deleting/{TOPIC_ID}_0.4"
         assert set(before.items()) < set(seen(deleting(d1)).items())
 
 
@@ -88,8 +88,8 @@ def test_a_replica_that_holds_what_is_no_file_stays_as_it_is(kind: str, d1: Path
         case _:
             os.mkfifo(inner)
     before = seen(d1.parent, markers=True)
-    with opened(d1) as site:
-        done = set_aside(site, "a-0")
+    with opened(d1) as open_dir:
+        done = make_staged(open_dir, "a-0")
     assert done.result is Result.UNDONE
     assert isinstance(done.error, RefusedError)
     assert "a-0/strange" in str(done.error)
@@ -100,19 +100,19 @@ def test_a44_a_link_with_a_live_name_is_not_followed(d1: Path, tmp_path: Path) -
     elsewhere = partition(tmp_path / "elsewhere")
     (d1 / "b-0").symlink_to(elsewhere)
     before = seen(tmp_path, markers=True)
-    with opened(d1) as site:
-        assert set_aside(site, "b-0", "b").result is Result.UNDONE
+    with opened(d1) as open_dir:
+        assert make_staged(open_dir, "b-0", "b").result is Result.UNDONE
     assert seen(tmp_path, markers=True) == before
 
 
 def test_a_directory_that_is_another_by_now_is_refused_and_the_rest_of_the_batch_done(tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", "a-0", "b-0", "c-0")
-    with opened(made) as site:
-        items = [StageItem(path=f"{t}-0", marker=marker_of(site, f"{t}-0", t, None)) for t in "abc"]
+    with opened(made) as open_dir:
+        items = [StageItem(path=f"{t}-0", marker=marker_of(open_dir, f"{t}-0", t, None)) for t in "abc"]
         (made / "b-0").rename(made / "x-0")
         partition(made / "b-0")
         (made / "c-0").rename(made / "y-0")
-        found = stage(site, items)
+        found = stage(open_dir, items)
     assert [one.result for one in found] == [Result.DONE, Result.UNDONE, Result.UNDONE]
     assert isinstance(found[1].error, RefusedError)
     assert "plan again" in str(found[1].error)
@@ -126,8 +126,8 @@ def test_a11_markers_left_over_are_replaced_and_strangers_not_touched(d1: Path) 
     for name in (FILE_NAME, "replica.new.json"):
         (d1 / "a-0" / name).write_bytes(b"half a mar")
     before = {path: facts for path, facts in seen(d1.parent).items() if "a-0" not in path}
-    with opened(d1) as site:
-        assert set_aside(site, "a-0").result is Result.DONE
+    with opened(d1) as open_dir:
+        assert make_staged(open_dir, "a-0").result is Result.DONE
     staged = deleting(d1) / f"{TOPIC_ID}_0"
     assert staged_marker(staged).path == "a-0"
     assert not (staged / "replica.new.json").exists()
@@ -138,17 +138,17 @@ def test_a11_markers_left_over_are_replaced_and_strangers_not_touched(d1: Path) 
 def test_a_batch_is_marked_before_it_is_renamed_and_each_directory_synced_once(tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", "a-0", "b-0", "c-0")
     calls: list[Call] = []
-    with opened(made, HostDisk(calls.append)) as site:
-        stage(site, [StageItem(path=f"{t}-0", marker=marker_of(site, f"{t}-0", t, None)) for t in "abc"])
+    with opened(made, HostDisk(calls.append)) as open_dir:
+        stage(open_dir, [StageItem(path=f"{t}-0", marker=marker_of(open_dir, f"{t}-0", t, None)) for t in "abc"])
     assert [call.name for call in calls] == ["write"] * 3 + ["syncfs"] + ["rename"] * 3 + ["fsync-dir"] * 2
     assert [call.path for call in calls[-2:]] == [str(deleting(made)), str(made)]
 
 
 def test_an_error_of_one_rename_leaves_its_replica_without_a_marker(d1: Path) -> None:
-    with opened(d1) as site:
-        item = StageItem(path="a-0", marker=marker_of(site, "a-0", "t" * 249, None))
+    with opened(d1) as open_dir:
+        item = StageItem(path="a-0", marker=marker_of(open_dir, "a-0", "t" * 249, None))
         # no-id.{249}_0.purging is longer than a name may be.
-        (found,) = stage(site, [item])
+        (found,) = stage(open_dir, [item])
     assert found.result is Result.UNDONE
     assert isinstance(found.error, NameTooLongError)
     assert not (d1 / "a-0" / FILE_NAME).exists()
@@ -157,10 +157,10 @@ def test_an_error_of_one_rename_leaves_its_replica_without_a_marker(d1: Path) ->
 def test_a_long_name_without_id_that_is_taken_is_refused_where_the_next_does_not_fit(tmp_path: Path) -> None:
     topic = "t" * 239
     made = make_log_dir(tmp_path / "d1", f"{topic}-0")
-    with opened(made) as site:
-        assert set_aside(site, f"{topic}-0", topic, None).place == f"deleting/no-id.{topic}_0"
+    with opened(made) as open_dir:
+        assert make_staged(open_dir, f"{topic}-0", topic, None).place == f"deleting/no-id.{topic}_0"
         partition(made / f"{topic}-0")
-        found = set_aside(site, f"{topic}-0", topic, None)
+        found = make_staged(open_dir, f"{topic}-0", topic, None)
         assert isinstance(found.error, NameTooLongError)
         assert found.error.code == "name-too-long"
     assert os.listdir(deleting(made)) == [f"no-id.{topic}_0"]
@@ -169,12 +169,12 @@ def test_a_long_name_without_id_that_is_taken_is_refused_where_the_next_does_not
 
 def test_a36_restore_drops_the_last_indexes_only_if_asked(d1: Path) -> None:
     before = seen(d1 / "a-0")
-    with opened(d1) as site:
-        set_aside(site, "a-0")
-        take_back(site, f"{TOPIC_ID}_0", "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0")
+        take_back(open_dir, f"{TOPIC_ID}_0", "a-0")
         assert seen(d1 / "a-0") == before
-        set_aside(site, "a-0")
-        take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
+        make_staged(open_dir, "a-0")
+        take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=True)
     left = seen(d1 / "a-0")
     assert set(before) - set(left) == {LAST[0]}
     assert all(before[name] == facts for name, facts in left.items())
@@ -186,10 +186,10 @@ def test_a36_no_replica_is_renamed_back_before_it_is_durable_that_its_last_index
 ) -> None:
     """A power cut could bring them back under a live name: the broker would trust their zeros."""
     calls: list[Call] = []
-    with opened(d1, HostDisk(calls.append)) as site:
-        set_aside(site, "a-0")
+    with opened(d1, HostDisk(calls.append)) as open_dir:
+        make_staged(open_dir, "a-0")
         del calls[:]
-        assert take_back(site, f"{TOPIC_ID}_0", "a-0", drop=drop).result is Result.DONE
+        assert take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=drop).result is Result.DONE
     names = [call.name for call in calls]
     assert names[: names.index("rename")] == (["unlink", "fsync-dir"] if drop else [])
     if drop:
@@ -197,10 +197,10 @@ def test_a36_no_replica_is_renamed_back_before_it_is_durable_that_its_last_index
 
 
 def test_what_is_on_its_way_in_is_not_restored(d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0", intent=Intent.INCOMING)
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0", intent=Intent.INCOMING)
         before = seen(d1.parent, markers=True)
-        found = take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
+        found = take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=True)
     assert isinstance(found.error, RefusedError)
     assert "found incoming" in str(found.error)
     assert seen(d1.parent, markers=True) == before
@@ -213,9 +213,9 @@ def test_a30_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: P
         (d1 / name).write_bytes(offset_checkpoint.render(other))
         os.chown(d1 / name, UID, GID)
         (d1 / name).chmod(0o604)
-    with opened(d1) as site:
-        set_aside(site, "a-0", checkpoints=points)
-        take_back(site, f"{TOPIC_ID}_0", "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0", checkpoints=points)
+        take_back(open_dir, f"{TOPIC_ID}_0", "a-0")
     own = TopicPartition("a", 0)
     found = [offset_checkpoint.parse((d1 / name).read_bytes()) for name in offset_checkpoint.NAMES]
     assert found == [other | {own: 3}, other | {own: 2}, other | {own: 4}, {own: 1}]
@@ -226,36 +226,36 @@ def test_a30_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: P
 def test_a09_restore_makes_a_prefix_that_belongs_to_whom_the_log_dir_does(tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", BY_ID)
     prefix = made / BY_ID[:2]
-    with opened(made) as site:
-        set_aside(site, BY_ID)
+    with opened(made) as open_dir:
+        make_staged(open_dir, BY_ID)
         prefix.rmdir()
-        assert take_back(site, f"{TOPIC_ID}_0", BY_ID).result is Result.DONE
+        assert take_back(open_dir, f"{TOPIC_ID}_0", BY_ID).result is Result.DONE
         assert owner(prefix) == (UID, GID, 0o750)
-        set_aside(site, BY_ID)
+        make_staged(open_dir, BY_ID)
         # As a process leaves it that is killed between two calls.
         os.chown(prefix, os.geteuid(), os.getegid())
         prefix.chmod(0o700)
-        assert take_back(site, f"{TOPIC_ID}_0", BY_ID).result is Result.DONE
+        assert take_back(open_dir, f"{TOPIC_ID}_0", BY_ID).result is Result.DONE
     assert owner(prefix) == (UID, GID, 0o750)
 
 
 def test_restore_refuses_a_name_that_is_taken_and_changes_nothing(d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0", checkpoints=Checkpoints(log_start=5))
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0", checkpoints=Checkpoints(log_start=5))
         partition(d1 / "a-0")
         (d1 / offset_checkpoint.NAMES[1]).write_bytes(offset_checkpoint.render({TopicPartition("a", 0): 1}))
         before = seen(d1.parent, markers=True)
-        found = take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
+        found = take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=True)
     assert isinstance(found.error, RefusedError)
     assert seen(d1.parent, markers=True) == before
 
 
 def test_a25_restore_refuses_another_marker_another_inode_and_another_host(d1: Path, tmp_path: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0")
         name = f"{TOPIC_ID}_0"
         before = seen(d1.parent, markers=True)
-        assert isinstance(take_back(site, name, "a-0", delay_ms=7).error, RefusedError)
+        assert isinstance(take_back(open_dir, name, "a-0", delay_ms=7).error, RefusedError)
         strange: tuple[dict[str, Any], ...] = (
             {"cluster_id": "x"},
             {"node_id": 9},
@@ -265,7 +265,7 @@ def test_a25_restore_refuses_another_marker_another_inode_and_another_host(d1: P
         for more in strange:
             made = make_log_dir(tmp_path / f"d-{next(iter(more))}", "a-0")
             with opened(made) as other:
-                set_aside(other, "a-0")
+                make_staged(other, "a-0")
                 marker = marker_of(other, str(deleting(made) / name), path="a-0", **more)
                 (deleting(made) / name / FILE_NAME).write_bytes(render(marker))
                 found = restore(other, RestoreItem(name=name, marker=marker, path="a-0", drop_last_indexes=False))
@@ -277,9 +277,9 @@ def test_a25_restore_refuses_another_marker_another_inode_and_another_host(d1: P
 
 def test_a30_restore_leaves_checkpoints_it_cannot_rewrite(d1: Path) -> None:
     (d1 / offset_checkpoint.NAMES[1]).write_bytes(b"0\n1\nother 0 -1\n")
-    with opened(d1) as site:
-        set_aside(site, "a-0", checkpoints=Checkpoints(log_start=5))
-        found = take_back(site, f"{TOPIC_ID}_0", "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0", checkpoints=Checkpoints(log_start=5))
+        found = take_back(open_dir, f"{TOPIC_ID}_0", "a-0")
     assert isinstance(found.error, MalformedFileError)
     assert (d1 / offset_checkpoint.NAMES[1]).read_bytes() == b"0\n1\nother 0 -1\n"
     assert (deleting(d1) / f"{TOPIC_ID}_0").exists()
@@ -287,27 +287,27 @@ def test_a30_restore_leaves_checkpoints_it_cannot_rewrite(d1: Path) -> None:
 
 @pytest.mark.parametrize("name", [f"{TOPIC_ID}_0.purging", f"{TOPIC_ID}_0", "strange", f"{TOPIC_ID}_1"])
 def test_a18_what_is_claimed_is_neither_restored_nor_held(name: str, d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0")
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0")
         marker = staged_marker(deleting(d1) / f"{TOPIC_ID}_0")
         (deleting(d1) / f"{TOPIC_ID}_0").rename(deleting(d1) / f"{TOPIC_ID}_0.purging")
         before = seen(d1.parent, markers=True)
         item = RestoreItem(name=name, marker=marker, path="a-0", drop_last_indexes=True)
-        assert isinstance(restore(site, item).error, RefusedError)
-        assert isinstance(hold(site, name).error, RefusedError)
+        assert isinstance(restore(open_dir, item).error, RefusedError)
+        assert isinstance(hold(open_dir, name).error, RefusedError)
     assert seen(d1.parent, markers=True) == before
 
 
 def test_hold_takes_the_deadline_and_nothing_else(d1: Path) -> None:
-    with opened(d1) as site:
-        set_aside(site, "a-0", delay_ms=5000)
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0", delay_ms=5000)
         place = deleting(d1) / f"{TOPIC_ID}_0"
         marker, before = staged_marker(place), seen(place)
-        assert hold(site, place.name).result is Result.DONE
+        assert hold(open_dir, place.name).result is Result.DONE
         held = staged_marker(place)
         assert (held.delay_ms, held.topic_id, held.birth_inode) == (None, marker.topic_id, marker.birth_inode)
         inode = (place / FILE_NAME).stat().st_ino
-        assert hold(site, place.name).result is Result.DONE
+        assert hold(open_dir, place.name).result is Result.DONE
         assert (place / FILE_NAME).stat().st_ino == inode, "written again for nothing"
         assert seen(place) == before
         assert owner(place / FILE_NAME) == (UID, GID, 0o640)
@@ -316,11 +316,11 @@ def test_hold_takes_the_deadline_and_nothing_else(d1: Path) -> None:
 def test_what_is_held_already_is_made_durable_before_it_is_said(d1: Path) -> None:
     """Whoever took the deadline may have been killed before that was durable."""
     calls: list[tuple[str, str]] = []
-    with opened(d1, disk=HostDisk(lambda call: calls.append((call.name, call.path)))) as site:
-        set_aside(site, "a-0", delay_ms=None)
+    with opened(d1, disk=HostDisk(lambda call: calls.append((call.name, call.path)))) as open_dir:
+        make_staged(open_dir, "a-0", delay_ms=None)
         place = deleting(d1) / f"{TOPIC_ID}_0"
         calls.clear()
-        assert hold(site, place.name).result is Result.DONE
+        assert hold(open_dir, place.name).result is Result.DONE
     assert [call for call in calls if call[0] != "close"] == [("fsync-dir", str(place))]
 
 
@@ -341,13 +341,13 @@ class FullDisk(HostDisk):
 @pytest.mark.parametrize("refused", ["write", "rename"])
 def test_a10_a_full_disk_uses_the_reserve_once(refused: str, d1: Path) -> None:
     disk = FullDisk(refused)
-    with opened(d1, disk) as site:
-        assert set_aside(site, "a-0").result is Result.DONE
+    with opened(d1, disk) as open_dir:
+        assert make_staged(open_dir, "a-0").result is Result.DONE
     assert disk.made.count("truncate") == 1
     assert (deleting(d1).parent / "reserve").stat().st_size == 0
-    with opened(d1, FullDisk(refused)) as site:
+    with opened(d1, FullDisk(refused)) as open_dir:
         partition(d1 / "b-0")
-        found = set_aside(site, "b-0", "b", None)
+        found = make_staged(open_dir, "b-0", "b", None)
     assert found.result is Result.UNDONE
     assert "No space left" in str(found.error)
     assert not (d1 / "b-0" / FILE_NAME).exists()
@@ -382,17 +382,17 @@ def test_nothing_follows_a_sync_that_failed_and_no_replica_is_called_as_it_was(
     for at in range(syncs + 1):
         path = make_log_dir(tmp_path / f"d{at}", "a-0")
         if what != "stage":
-            with opened(path) as site:
-                set_aside(site, "a-0", delay_ms=None if what == "hold what is held" else 5000)
+            with opened(path) as open_dir:
+                make_staged(open_dir, "a-0", delay_ms=None if what == "hold what is held" else 5000)
         disk = SyncsFail(at)
-        with opened(path, disk) as site, pytest.raises(ReadOnlyDiskError) if at < syncs else nullcontext():
+        with opened(path, disk) as open_dir, pytest.raises(ReadOnlyDiskError) if at < syncs else nullcontext():
             match what:
                 case "stage":
-                    set_aside(site, "a-0")
+                    make_staged(open_dir, "a-0")
                 case "hold" | "hold what is held":
-                    hold(site, name)
+                    hold(open_dir, name)
                 case _:
-                    take_back(site, name, "a-0", drop=what.endswith("torn"))
+                    take_back(open_dir, name, "a-0", drop=what.endswith("torn"))
         assert disk.syncs == min(at + 1, syncs)
         assert disk.made[-1].startswith(("fsync", "syncfs")) or at == syncs
 
@@ -404,6 +404,6 @@ def _rename_over(site_directory: Directory) -> None:
 def test_a_rename_never_goes_over_an_empty_directory(d1: Path) -> None:
     (deleting(d1) / "one").mkdir()
     (deleting(d1) / "two").mkdir()
-    with opened(d1) as site, pytest.raises(FileExistsError):
-        _rename_over(site.deleting)
+    with opened(d1) as open_dir, pytest.raises(FileExistsError):
+        _rename_over(open_dir.deleting)
     assert st.S_ISDIR((deleting(d1) / "one").stat().st_mode)

@@ -118,11 +118,11 @@ def test_a_root_opens_proves_and_is_owned_once(d1: Path, kind: WorkRootKind) -> 
     made(d1, kind)
     disk = HostDisk()
     with open_root(disk, str(d1) + "/") as root:
-        assert (root.kind, root.site.log_dir, root.site.node_id) == (kind, str(d1), 1)
-        assert root.site.work.names() == listing(Path(root.site.work.path))
+        assert (root.kind, root.open_dir.log_dir, root.open_dir.node_id) == (kind, str(d1), 1)
+        assert root.open_dir.work.names() == listing(Path(root.open_dir.work.path))
         root.require_same(disk)
         root.prove()
-        with disk.open_top(root.site.work.path) as work, OwnerLock.take(work):
+        with disk.open_top(root.open_dir.work.path) as work, OwnerLock.take(work):
             root.prove()
         assert scan_log_dir(str(d1)).disk.problems == ()
         assert [e.name for e in scan_log_dir(str(d1)).entries if e.kind == "unknown"] == []
@@ -156,7 +156,7 @@ def test_what_is_staged_outlives_a_lost_file(d1: Path) -> None:
         open_root(HostDisk(), str(d1))
     made(d1)
     with open_root(HostDisk(), str(d1)) as opened:
-        assert opened.site.deleting.names() == [f"{TOPIC_ID}_0"]
+        assert opened.open_dir.deleting.names() == [f"{TOPIC_ID}_0"]
 
 
 @pytest.mark.parametrize("name", ["deleting", "incoming"])
@@ -351,7 +351,7 @@ def test_an_empty_root_is_taken_away(d1: Path, kind: WorkRootKind) -> None:
     assert remove_root(HostDisk(), str(d1)) == ()
 
 
-@pytest.mark.parametrize("what", ["deleting/x", "incoming/x", "layout.json", "bar.json", "mine"])
+@pytest.mark.parametrize("what", ["deleting/x", "incoming/x", "layout.json", "start-block.json", "mine"])
 def test_a_root_that_holds_anything_of_worth_stays(d1: Path, what: str) -> None:
     root = Path(made(d1).path)
     (root / what).write_text("x")

@@ -72,8 +72,8 @@ def is_never_half_and_called_whole(world: World, shape: str) -> bool:
         return False
     with root:
         root.prove()
-        assert root.site.work.stat(RESERVE).size_bytes == RESERVE_BYTES
-        assert root.site.work.stat("owner.lock").size_bytes > 0
+        assert root.open_dir.work.stat(RESERVE).size_bytes == RESERVE_BYTES
+        assert root.open_dir.work.stat("owner.lock").size_bytes > 0
     return True
 
 

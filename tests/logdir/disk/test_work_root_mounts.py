@@ -80,7 +80,7 @@ def test_a06_a_bind_mount_between_log_dir_and_root_is_named(d1: Path, bind: Call
     with open_root(HostDisk(), str(d1)) as opened:
         with pytest.raises(RefusedError, match=r"one mount.*mounts \d+ and \d+ of mountinfo.*ReadWritePaths"):
             opened.prove()
-        assert opened.site.work.names() == MADE
+        assert opened.open_dir.work.names() == MADE
 
 
 @pytest.mark.root
@@ -115,7 +115,7 @@ def test_a26_a_disk_unmounted_under_open_descriptors_is_noticed_before_a_batch(
     with open_root(disk, str(d1)) as opened:
         opened.require_same(disk)
         subprocess.run(["umount", "-l", d1], check=True)
-        assert opened.site.top.names()
+        assert opened.open_dir.top.names()
         with pytest.raises(LogDirReplacedError, match=str(d1)):
             opened.require_same(disk)
         # Another mount of the same disk is another one; the fixture takes it away.

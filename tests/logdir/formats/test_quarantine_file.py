@@ -1,4 +1,4 @@
-"""``suspect.json``: written and read back, and nothing else taken for one."""
+"""``quarantine.json``: written and read back, and nothing else taken for one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
 from logdir.formats.own import own_json, quarantine_file
-from logdir.formats.own.quarantine_file import Suspect, SuspectFile
+from logdir.formats.own.quarantine_file import QuarantinedDisk, QuarantineFile
 from tests.mutation import mutations
 
-ONE = Suspect("/d1/kafka", "JEXY6aqzQY-32P5TStzaFg", "/d1/kafka: Input/output error", 1_800_000_000_000)
-FILE = SuspectFile("boot", (ONE, Suspect("/d2/kafka", None, "No space left on device", 0)))
+ONE = QuarantinedDisk("/d1/kafka", "JEXY6aqzQY-32P5TStzaFg", "/d1/kafka: Input/output error", 1_800_000_000_000)
+FILE = QuarantineFile("boot", (ONE, QuarantinedDisk("/d2/kafka", None, "No space left on device", 0)))
 GOOD = quarantine_file.render(FILE)
 
 
@@ -41,13 +41,13 @@ def test_no_disk_or_too_many_are_not_written(count: int) -> None:
     ],
 )
 def test_what_does_not_say_what_it_must_is_malformed(values: dict[str, object]) -> None:
-    with pytest.raises(MalformedFileError, match=r"suspect\.json"):
-        quarantine_file.parse(own_json.render("suspect", 1, values), "/w/suspect.json")
+    with pytest.raises(MalformedFileError, match=r"quarantine\.json"):
+        quarantine_file.parse(own_json.render("quarantine", 1, values), "/w/quarantine.json")
 
 
 def test_a_newer_version_is_refused_by_name_and_a_huge_file_not_read() -> None:
     with pytest.raises(UnsupportedVersionError, match="suspect version 1"):
-        quarantine_file.parse(own_json.render("suspect", 2, {"x": 1}))
+        quarantine_file.parse(own_json.render("quarantine", 2, {"x": 1}))
     with pytest.raises(MalformedFileError, match="65536"):
         quarantine_file.parse(b"x" * (quarantine_file.MAX_BYTES + 1))
 
@@ -56,8 +56,8 @@ def test_damaged_files_raise_only_format_errors() -> None:
     read = 0
     for data in mutations([GOOD], [b"boot", b"{", b'"disks":[]', b"\n"], 1000):
         try:
-            quarantine_file.parse(data, "/w/suspect.json")
+            quarantine_file.parse(data, "/w/quarantine.json")
             read += 1
         except FormatError as error:
-            assert "/w/suspect.json" in str(error) or error.path == "/w/suspect.json"  # noqa: PT017
+            assert "/w/quarantine.json" in str(error) or error.path == "/w/quarantine.json"  # noqa: PT017
     assert read < 20

@@ -1,4 +1,4 @@
-"""``brake.json``: written and read back, refused when it is anything else."""
+"""``staging-limit.json``: written and read back, refused when it is anything else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_what_is_rendered_reads_back(counts: tuple[Count, ...]) -> None:
 
 def test_it_is_one_line_with_a_list_of_three_numbers() -> None:
     values = json.loads(staging_limit_file.render(COUNTS))
-    assert values["brake"] == 1
+    assert values["staging_limit"] == 1
     assert values["staged"] == [[1_700_000_000_000, 9, 2], [0, 1, 1]]
 
 
@@ -40,24 +40,24 @@ def test_as_many_counts_as_there_may_be_fit() -> None:
 )
 def test_anything_else_is_refused(staged: object) -> None:
     with pytest.raises(MalformedFileError, match="/w"):
-        staging_limit_file.parse(own_json.render("brake", 1, {"staged": staged}), "/w")
+        staging_limit_file.parse(own_json.render("staging_limit", 1, {"staged": staged}), "/w")
 
 
 def test_one_too_long_too_large_or_newer_is_refused() -> None:
-    long = own_json.render("brake", 1, {"staged": [[1, 1, 1]] * (MAX_COUNTS + 1)})
+    long = own_json.render("staging_limit", 1, {"staged": [[1, 1, 1]] * (MAX_COUNTS + 1)})
     with pytest.raises(MalformedFileError, match="at most"):
         staging_limit_file.parse(long, "/w")
     with pytest.raises(MalformedFileError, match="at most"):
         staging_limit_file.parse(b" " * (MAX_BYTES + 1), "/w")
-    with pytest.raises(UnsupportedVersionError, match="brake version 1"):
-        staging_limit_file.parse(own_json.render("brake", 2, {}), "/w")
+    with pytest.raises(UnsupportedVersionError, match="staging_limit version 1"):
+        staging_limit_file.parse(own_json.render("staging_limit", 2, {}), "/w")
 
 
 def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
     pieces = [b"[", b"]", b"[1,2,3],", b"\n", b"\xff", b"-1", b'"staged":[],']
     only_format_errors(
         record_proof,
-        "brake.json",
+        "staging-limit.json",
         staging_limit_file.parse,
         [staging_limit_file.render(()), staging_limit_file.render(COUNTS)],
         pieces,

@@ -1,4 +1,4 @@
-"""``bar.json``, and a ``meta.properties`` barred by its node id alone."""
+"""``start-block.json``, and a ``meta.properties`` blocked by its node id alone."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import pytest
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
 from logdir.formats.kafka import java_properties, meta_properties
 from logdir.formats.own import own_json, start_block_file
-from logdir.formats.own.start_block_file import FALSE_NODE_ID, BarFile
+from logdir.formats.own.start_block_file import FALSE_NODE_ID, StartBlockFile
 from tests.builders import CLUSTER, DIRECTORY, META
 from tests.logdir.formats.contract import broker_files, label
 from tests.mutation import mutations
 
 GOOD = META.format(node=1, directory=DIRECTORY, cluster=CLUSTER).encode()
-FILE = BarFile(GOOD, 1_700_000_000_123_456_789, 1)
+FILE = StartBlockFile(GOOD, 1_700_000_000_123_456_789, 1)
 
 
-@pytest.mark.parametrize("value", [FILE, BarFile(b"", 0, None), BarFile(bytes(range(256)), 1, 0)])
-def test_what_is_rendered_reads_back(value: BarFile) -> None:
+@pytest.mark.parametrize("value", [FILE, StartBlockFile(b"", 0, None), StartBlockFile(bytes(range(256)), 1, 0)])
+def test_what_is_rendered_reads_back(value: StartBlockFile) -> None:
     assert start_block_file.parse(start_block_file.render(value)) == value
 
 
 def test_a_newer_version_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedVersionError, match=r"/d/bar.json.*bar version 1.*found 2"):
-        start_block_file.parse(own_json.render("bar", 2, {}), "/d/bar.json")
+    with pytest.raises(UnsupportedVersionError, match=r"/d/start-block.json.*start_block version 1.*found 2"):
+        start_block_file.parse(own_json.render("start_block", 2, {}), "/d/start-block.json")
 
 
 def test_a_time_before_1970_cannot_be_kept() -> None:
@@ -32,30 +32,30 @@ def test_a_time_before_1970_cannot_be_kept() -> None:
 
 
 def test_text_that_is_no_base64_is_malformed() -> None:
-    data = own_json.render("bar", 1, {"meta_properties": "§", "mtime_ns": 1, "node_id": 1})
+    data = own_json.render("start_block", 1, {"meta_properties": "§", "mtime_ns": 1, "node_id": 1})
     with pytest.raises(MalformedFileError, match="base64 in meta_properties"):
-        start_block_file.parse(data, "/d/bar.json")
+        start_block_file.parse(data, "/d/start-block.json")
 
 
 def test_damage_is_refused_and_nothing_else_is_raised() -> None:
     whole = start_block_file.render(FILE)
-    for data in mutations([whole], [b'"bar":1', b"null"], 500):
+    for data in mutations([whole], [b'"start_block":1', b"null"], 500):
         if data != whole:
             with pytest.raises(FormatError):
                 start_block_file.parse(data)
 
 
 @pytest.mark.parametrize("path", broker_files("d*/meta.properties"), ids=label)
-def test_every_brokers_file_is_barred_by_one_line_alone(path: object) -> None:
+def test_every_brokers_file_is_blocked_by_one_line_alone(path: object) -> None:
     data = path.read_bytes()  # type: ignore[attr-defined]
-    changed = start_block_file.barred(data)
+    changed = start_block_file.blocked(data)
     before, after = data.splitlines(keepends=True), changed.splitlines(keepends=True)
     differing = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
     key = meta_properties.parse(data).version.node_key
     assert [new for _, new in differing] == [f"{key}={FALSE_NODE_ID}\n".encode()]
-    assert start_block_file.is_barred(changed)
-    assert not start_block_file.is_barred(data)
-    assert start_block_file.barred(changed) == changed
+    assert start_block_file.is_blocked(changed)
+    assert not start_block_file.is_blocked(data)
+    assert start_block_file.blocked(changed) == changed
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_every_brokers_file_is_barred_by_one_line_alone(path: object) -> None:
     ],
 )
 def test_only_the_node_id_differs_whatever_the_file_looks_like(data: bytes) -> None:
-    changed = start_block_file.barred(data)
+    changed = start_block_file.blocked(data)
     before, after = meta_properties.parse(data), meta_properties.parse(changed)
     assert after == before._replace(node_id=FALSE_NODE_ID)
     comments = [line for line in data.splitlines() if line.startswith(b"#")]
@@ -87,6 +87,6 @@ def test_only_the_node_id_differs_whatever_the_file_looks_like(data: bytes) -> N
     assert {**java_properties.parse(data), key: str(FALSE_NODE_ID)} == said
 
 
-def test_a_malformed_file_is_not_barred() -> None:
+def test_a_malformed_file_is_not_blocked() -> None:
     with pytest.raises(MalformedFileError, match=r"/d/meta\.properties"):
-        start_block_file.barred(b"version=1\n", "/d/meta.properties")
+        start_block_file.blocked(b"version=1\n", "/d/meta.properties")

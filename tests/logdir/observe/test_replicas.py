@@ -14,7 +14,7 @@ from logdir.formats.own import replica_marker
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.observe.facts import Identity, Known, identity_of
+from logdir.observe.facts import Identity, ReplicaIndex, identity_of
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
 from tests.builders import CLUSTER, DIRECTORY, TOPIC_ID, log_dir, partition
@@ -54,7 +54,7 @@ def test_a_live_replica_with_all_that_is_said_of_it(d1: Path) -> None:
     assert replica.inode == path.stat().st_ino
     assert (replica.log_bytes, replica.segments, replica.first_offset) == (15, 2, 40)
     assert replica.checkpoints == Checkpoints(recovery_point=62, log_start=41)
-    assert replica.strangers == replica.problems == ()
+    assert replica.unexpected_entries == replica.problems == ()
 
 
 def test_kafkas_clean_marker_is_seen(d1: Path) -> None:
@@ -80,7 +80,7 @@ def test_links_strangers_and_what_cannot_be_read_keep_their_names(d1: Path, tmp_
     assert by_path["linked-0"].problems == ("symlink",)
     assert by_path["linked-0"].inode is None
     assert by_path[f"linked-1.{'0' * 32}-future"].kind is Kind.FUTURE
-    assert by_path["nested-0"].strangers == ("sub",)
+    assert by_path["nested-0"].unexpected_entries == ("sub",)
 
 
 def test_every_kind_a_broker_keeps_is_told(d1: Path) -> None:
@@ -92,23 +92,23 @@ def test_every_kind_a_broker_keeps_is_told(d1: Path) -> None:
         Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA,
     }  # fmt: skip
     live = next(replica for replica in facts.replicas if replica.kind is Kind.LIVE)
-    assert [one.kind for one in Known([facts]).replicas(identity_of(live), Kind.FUTURE)] == [Kind.FUTURE]
+    assert [one.kind for one in ReplicaIndex([facts]).replicas(identity_of(live), Kind.FUTURE)] == [Kind.FUTURE]
 
 
 @pytest.mark.parametrize("root", ["d1", "d1.logdird", f"d1/{HIDDEN}"], ids=["inside", "beside", "in place"])
-def test_what_is_set_aside_is_told_wherever_the_work_root_lies(d1: Path, tmp_path: Path, root: str) -> None:
+def test_what_is_staged_is_told_wherever_the_work_root_lies(d1: Path, tmp_path: Path, root: str) -> None:
     staged = partition(tmp_path / root / "deleting" / f"{TOPIC_ID}_0")
     purging = partition(tmp_path / root / "deleting" / f"{TOPIC_ID}_0.2.purging")
     coming = partition(tmp_path / root / "incoming" / f"{TOPIC_ID}_1")
     made = marker(staged)
     marker(purging)
     marker(coming, intent=Intent.INCOMING, partition=1)
-    found = {item.name: item for item in look(str(d1)).set_aside}
+    found = {item.name: item for item in look(str(d1)).staged}
     assert [item.kind for item in found.values()] == [Kind.STAGED, Kind.PURGING, Kind.INCOMING]
     item = found[f"{TOPIC_ID}_0"]
     assert (item.marker, item.inode, item.problem) == (made, staged.stat().st_ino, None)
     assert (item.topic, item.topic_id, item.partition) == ("orders", ID, 0)
-    assert len(Known([look(str(d1))]).set_aside(identity_of(item), Kind.STAGED, Kind.PURGING)) == 2
+    assert len(ReplicaIndex([look(str(d1))]).staged(identity_of(item), Kind.STAGED, Kind.PURGING)) == 2
 
 
 @pytest.mark.parametrize("how", ["none", "torn", "giant", "copied", "link", "sub-directory"])
@@ -132,7 +132,7 @@ def test_a_marker_that_may_not_be_used_is_a_problem(d1: Path, how: str) -> None:
             (staged / "sub").mkdir()
         case _:
             pass
-    (item,) = look(str(d1)).set_aside
+    (item,) = look(str(d1)).staged
     assert item.problem is not None
     assert str(d1) in item.problem.path or HIDDEN in item.problem.path or "deleting" in item.problem.path
     assert (item.marker is None) is (how not in ("copied", "sub-directory"))
@@ -141,7 +141,7 @@ def test_a_marker_that_may_not_be_used_is_a_problem(d1: Path, how: str) -> None:
 def test_two_work_roots_with_one_name_are_a_problem_for_both(d1: Path, tmp_path: Path) -> None:
     for root in (tmp_path / "d1.logdird", d1 / HIDDEN):
         marker(partition(root / "deleting" / f"{TOPIC_ID}_0"))
-    one, two = look(str(d1)).set_aside
+    one, two = look(str(d1)).staged
     assert one.problem is not None
     assert two.problem is not None
     assert "two work roots" in one.problem.found
@@ -202,7 +202,7 @@ def test_a_replica_is_known_by_its_name_or_by_its_id_and_told_once(d1: Path) -> 
     partition(d1 / "orders-0")
     partition(d1 / "renamed-0")
     partition(d1 / "orders-1")
-    known = Known([look(str(d1))])
+    known = ReplicaIndex([look(str(d1))])
 
     def paths(topic: str | None, topic_id: TopicId | None, number: int) -> list[str]:
         identity = Identity(topic=topic, topic_id=topic_id, partition=number)

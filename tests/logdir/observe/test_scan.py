@@ -336,14 +336,14 @@ def test_a_scan_changes_nothing(tmp_path: Path) -> None:
     assert state() == before
 
 
-@pytest.mark.parametrize("lost", ["nothing", "bar.json", "its bytes"])
-def test_a_bar_is_never_taken_for_the_node_of_a_disk(tmp_path: Path, lost: str) -> None:
+@pytest.mark.parametrize("lost", ["nothing", "start-block.json", "its bytes"])
+def test_a_start_block_is_never_taken_for_the_node_of_a_disk(tmp_path: Path, lost: str) -> None:
     top = log_dir(tmp_path / "d1", node=7)
     true = (top / "meta.properties").read_bytes()
-    (top / "meta.properties").write_bytes(start_block_file.barred(true))
-    if lost != "bar.json":
+    (top / "meta.properties").write_bytes(start_block_file.blocked(true))
+    if lost != "start-block.json":
         original = true if lost == "nothing" else true + b"x=y\n"
-        (top / "bar.json").write_bytes(start_block_file.render(start_block_file.BarFile(original, 1, 7)))
+        (top / "start-block.json").write_bytes(start_block_file.render(start_block_file.StartBlockFile(original, 1, 7)))
     disk = scan_log_dir(str(top)).disk
     assert (disk.status, disk.cluster_id) == ("ok", CLUSTER)
     expected = (7, ()) if lost == "nothing" else (None, ("meta-properties-malformed",))

@@ -59,7 +59,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Planned:
 @contextmanager
 def open_of(broker: Planned, *, changes: bool = False) -> Iterator[OpenBroker]:
     request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)))
-    with opened(request, changes=changes, is_bar_allowed=True) as found:
+    with opened(request, changes=changes, is_start_block_allowed=True) as found:
         yield found
 
 
@@ -110,7 +110,7 @@ def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
     away.rename(tmp_path / "away")
     request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)), skipped=(str(away),))
     try:
-        with opened(request, changes=False, is_bar_allowed=True) as found:
+        with opened(request, changes=False, is_start_block_allowed=True) as found:
             whole = "expected every log dir, to change them all or none, found no answer"
             with pytest.raises(RefusedError, match=whole):
                 layout.plan(found, LayoutRequest(verb=verb, document=document, for_broker="kafka 9"))
@@ -125,7 +125,7 @@ def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(br
     with open_of(broker, changes=True) as found:
         shown = layout.plan(found, asked)
         where = str(broker.log_dirs[0])
-        found.closed[where] = Problem("suspect", where, "a disk on which no sync failed", "one that failed")
+        found.quarantined[where] = Problem("suspect", where, "a disk on which no sync failed", "one that failed")
         with pytest.raises(RefusedError, match="no sync failed"):
             layout.prepare(found)
         assert tree(*broker.log_dirs) == before
@@ -169,10 +169,10 @@ def test_no_hold_of_the_locks_moves_more_than_one_batch_and_progress_waits_for_i
             yield held
             reporter.is_held = False
 
-    with layout_rig.opened(HostDisk(), [str(top)]) as sites:
-        plan = layout_rig.plan_of(sites)
-        decision = relayout.apply(plan, look_all(sites))
-        assert carry_out(sites, decision, hold, reporter=reporter, batch=3).is_finished
+    with layout_rig.opened(HostDisk(), [str(top)]) as open_dirs:
+        plan = layout_rig.plan_of(open_dirs)
+        decision = relayout.apply(plan, look_all(open_dirs))
+        assert carry_out(open_dirs, decision, hold, reporter=reporter, batch=3).is_finished
     assert (reporter.counts, reporter.under_lock) == ([3, 3, 1], [])
     # One for each of applying, bar, three batches, applied, and the last sync.
     assert holds == 7

@@ -15,7 +15,7 @@ from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.locks import hold_all
-from logdir.disk.record.start_block import BarState, bar, state
+from logdir.disk.record.start_block import StartBlockState, set_block, state
 from logdir.errors import DiskError, DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.layout_file import LayoutState
 from logdir.ids import TopicId
@@ -70,41 +70,41 @@ class _Cutting:
 @pytest.mark.parametrize("verb", ["apply", "rollback"])
 def test_cut_off_at_every_call_it_goes_on_or_back_to_the_same_end(verb: str, tops: list[Path], tmp_path: Path) -> None:
     before = snapshot(*tops)
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked, batch=2)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked, batch=2)
     applied = snapshot(*tops)
     ends = set()
     for at in range(10_000):
-        with opened(HostDisk(), paths(tops)) as sites:
+        with opened(HostDisk(), paths(tops)) as open_dirs:
             if verb == "apply":
-                assert layout.rollback(sites, unlocked).is_finished
+                assert layout.rollback(open_dirs, unlocked).is_finished
         cutting = _Cutting(at)
-        with opened(HostDisk(cutting), paths(tops)) as sites:
+        with opened(HostDisk(cutting), paths(tops)) as open_dirs:
             try:
                 if verb == "apply":
-                    layout.apply(sites, plan, unlocked, batch=2)
+                    layout.apply(open_dirs, plan, unlocked, batch=2)
                 else:
-                    layout.rollback(sites, unlocked, batch=2)
+                    layout.rollback(open_dirs, unlocked, batch=2)
             except _CutError:
                 pass
         if at % 3 == 0 or not cutting.has_cut:
-            with opened(HostDisk(), paths(tops)) as sites:
-                ends.add(state(sites))
+            with opened(HostDisk(), paths(tops)) as open_dirs:
+                ends.add(state(open_dirs))
                 if verb == "apply":
-                    assert layout.apply(sites, plan, unlocked).is_finished
+                    assert layout.apply(open_dirs, plan, unlocked).is_finished
                     assert {p: s[-1] for p, s in snapshot(*tops).items()} == {p: s[-1] for p, s in applied.items()}
-        with opened(HostDisk(), paths(tops)) as sites:
-            assert layout.rollback(sites, unlocked).is_finished
-            assert state(sites) is BarState.OPEN
+        with opened(HostDisk(), paths(tops)) as open_dirs:
+            assert layout.rollback(open_dirs, unlocked).is_finished
+            assert state(open_dirs) is StartBlockState.NONE
         assert snapshot(*tops) == before
         if verb == "rollback":
-            with opened(HostDisk(), paths(tops)) as sites:
-                assert layout.apply(sites, plan, unlocked).is_finished
+            with opened(HostDisk(), paths(tops)) as open_dirs:
+                assert layout.apply(open_dirs, plan, unlocked).is_finished
         if not cutting.has_cut:
             break
     assert at > 30
-    assert ends == set(BarState)
+    assert ends == set(StartBlockState)
 
 
 def test_every_batch_is_under_the_locks_and_no_call_is_outside(tops: list[Path]) -> None:
@@ -124,11 +124,11 @@ def test_every_batch_is_under_the_locks_and_no_call_is_outside(tops: list[Path])
 
     for top in tops:
         (top / ".lock").touch()
-    with opened(HostDisk(tell), paths(tops)) as sites:
-        plan = plan_of(sites)
-        assert layout.apply(sites, plan, locked, batch=1).is_finished
-        assert layout.verify(sites, plan, locked).is_finished
-        assert layout.rollback(sites, locked, batch=1).is_finished
+    with opened(HostDisk(tell), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        assert layout.apply(open_dirs, plan, locked, batch=1).is_finished
+        assert layout.verify(open_dirs, plan, locked).is_finished
+        assert layout.rollback(open_dirs, locked, batch=1).is_finished
     assert outside == []
 
 
@@ -138,10 +138,10 @@ def test_a_broker_that_runs_is_named_and_nothing_is_changed(tops: list[Path]) ->
     def locked() -> AbstractContextManager[Held]:
         raise LockHeldError("/d1/.lock", expected="nobody to hold it", found="pid 1 (java)")
 
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
         with pytest.raises(LockHeldError):
-            layout.apply(sites, plan, locked)
+            layout.apply(open_dirs, plan, locked)
     assert snapshot(*tops) == before
 
 
@@ -152,13 +152,13 @@ def test_steps_that_changed_since_are_refused_by_name_and_the_rest_is_applied(tm
         for number in range(40):
             partition(top / f"t{top.name}-{number}", segments={})
     draw = random.Random(516)
-    with opened(HostDisk(), paths(tops)) as sites:
+    with opened(HostDisk(), paths(tops)) as open_dirs:
         # All of one id, so that every prefix is shared; partitions do not collide across the log dirs.
         for top in tops:
             for path in top.glob("t*"):
                 text = f"version: 0\ntopic_id: {TOPIC_ID if top.name == 'd1' else OTHER}"
                 (path / "partition.metadata").write_text(text)
-        plan = plan_of(sites)
+        plan = plan_of(open_dirs)
         assert len(plan.steps) == 80
         stale = set()
         for step in draw.sample(plan.steps, 30):
@@ -178,7 +178,7 @@ def test_steps_that_changed_since_are_refused_by_name_and_the_rest_is_applied(tm
                     partition(Path(step.log_dir) / f"{step.name}.{'0' * 32}-future")
             stale.add(str(path))
         changed = snapshot(*tops)
-        report = layout.apply(sites, plan, unlocked, batch=7)
+        report = layout.apply(open_dirs, plan, unlocked, batch=7)
         # What was renamed is live under a name that no step has.
         renamed = {str(path) for top in tops for path in top.glob("renamed-*") if path.is_dir()}
         assert (bool(renamed), report.is_finished) == (True, False)
@@ -190,94 +190,94 @@ def test_steps_that_changed_since_are_refused_by_name_and_the_rest_is_applied(tm
         for step in plan.steps:
             if f"{step.log_dir}/{step.name}" not in stale:
                 assert (Path(step.log_dir) / step.place / "partition.metadata").exists()
-        verified = layout.verify(sites, plan, unlocked)
+        verified = layout.verify(open_dirs, plan, unlocked)
         assert not verified.is_finished
         with pytest.raises(RefusedError, match="layout verify first"):
-            layout.finalize(sites, "kafka 9", unlocked)
-        assert layout.rollback(sites, unlocked).is_finished
+            layout.finalize(open_dirs, "kafka 9", unlocked)
+        assert layout.rollback(open_dirs, unlocked).is_finished
         assert snapshot(*tops) == changed
 
 
 def test_growth_since_the_plan_makes_no_step_stale(tops: list[Path]) -> None:
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
         with (tops[0] / "a-0" / "00000000000000000000.log").open("ab") as file:
             file.write(b"more")
-        assert layout.apply(sites, plan, unlocked).refused == ()
+        assert layout.apply(open_dirs, plan, unlocked).refused == ()
 
 
-def test_a37_a_half_bar_is_made_whole_or_lifted(tops: list[Path]) -> None:
+def test_a37_a_half_start_block_is_made_whole_or_lifted(tops: list[Path]) -> None:
     before = snapshot(*tops)
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
-        bar(sites[:1])
-        assert state(sites) is BarState.HALF
-        assert layout.apply(sites, plan, unlocked).is_finished
-        assert state(sites) is BarState.BARRED
-        assert layout.rollback(sites, unlocked).is_finished
-        bar(sites[1:])
-        assert layout.rollback(sites, unlocked).is_finished
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        set_block(open_dirs[:1])
+        assert state(open_dirs) is StartBlockState.PARTIAL
+        assert layout.apply(open_dirs, plan, unlocked).is_finished
+        assert state(open_dirs) is StartBlockState.SET
+        assert layout.rollback(open_dirs, unlocked).is_finished
+        set_block(open_dirs[1:])
+        assert layout.rollback(open_dirs, unlocked).is_finished
     assert snapshot(*tops) == before
 
 
 def test_a21_a_lost_layout_json_holds_until_somebody_says_which_way(tops: list[Path]) -> None:
     before = snapshot(*tops)
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked)
         (tops[1] / "layout.json").unlink()
         held = snapshot(*tops)
         lost = r"/layout\.json: expected"
         with pytest.raises(RefusedError, match=lost):
-            layout.apply(sites, plan, unlocked)
+            layout.apply(open_dirs, plan, unlocked)
         with pytest.raises(RefusedError, match=lost):
-            layout.verify(sites, plan, unlocked)
+            layout.verify(open_dirs, plan, unlocked)
         with pytest.raises(RefusedError, match=lost):
-            layout.finalize(sites, "kafka 9", unlocked)
+            layout.finalize(open_dirs, "kafka 9", unlocked)
         with pytest.raises(RefusedError, match=lost):
-            layout.rollback(sites, unlocked)
+            layout.rollback(open_dirs, unlocked)
         assert snapshot(*tops) == held
-        assert layout.rollback(sites, unlocked, confirmed=True).is_finished
+        assert layout.rollback(open_dirs, unlocked, confirmed=True).is_finished
     assert snapshot(*tops) == before
 
 
 def test_a_layout_json_that_is_torn_or_newer_touches_nothing(tops: list[Path]) -> None:
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked)
         (tops[0] / "layout.json").write_bytes(b'{"layout":2}\n')
         before = snapshot(*tops)
         with pytest.raises(FormatError, match=r"d1/layout\.json"):
-            layout.rollback(sites, unlocked)
+            layout.rollback(open_dirs, unlocked)
         assert snapshot(*tops) == before
 
 
-def test_what_lies_in_a_prefix_directory_beside_replicas_keeps_the_bar(tops: list[Path]) -> None:
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked)
+def test_what_lies_in_a_prefix_directory_beside_replicas_keeps_the_start_block(tops: list[Path]) -> None:
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked)
         (tops[0] / "eX" / "mine").write_text("x")
-        report = layout.rollback(sites, unlocked)
+        report = layout.rollback(open_dirs, unlocked)
         assert not report.is_finished
         assert "d1/eX: expected an empty prefix directory" in str(report.failed[str(tops[0])])
-        assert state(sites) is BarState.BARRED
+        assert state(open_dirs) is StartBlockState.SET
         assert (tops[0] / "eX" / "mine").read_text() == "x"
         (tops[0] / "eX" / "mine").unlink()
-        assert layout.rollback(sites, unlocked).is_finished
+        assert layout.rollback(open_dirs, unlocked).is_finished
 
 
 def test_a44_a_link_is_told_and_not_followed(tops: list[Path], tmp_path: Path) -> None:
     outside = partition(tmp_path / "elsewhere")
     (tops[0] / "z-0").symlink_to(outside)
     before = snapshot(*tops, outside)
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
         assert "z-0" not in {step.name for step in plan.steps}
-        applied = layout.apply(sites, plan, unlocked)
+        applied = layout.apply(open_dirs, plan, unlocked)
         assert (applied.is_finished, [error.path for error in applied.refused]) == (False, [f"{tops[0]}/z-0"])
-        verified = layout.verify(sites, plan, unlocked)
+        verified = layout.verify(open_dirs, plan, unlocked)
         assert "found a symlink" in str(verified.refused[0])
-        assert layout.rollback(sites, unlocked).is_finished
+        assert layout.rollback(open_dirs, unlocked).is_finished
     assert snapshot(*tops, outside) == before
 
 
@@ -293,26 +293,26 @@ def test_one_disk_that_fails_does_not_keep_the_other_from_its_steps() -> None:
 
     logs = ["/d1/k", "/d2/k"]
     host = start().fail(Failure(0, errno.EIO, name="syncfs"))
-    with opened(host, logs) as sites:
-        plan = plan_of(sites)
-        report = layout.apply(sites, plan, unlocked)
+    with opened(host, logs) as open_dirs:
+        plan = plan_of(open_dirs)
+        report = layout.apply(open_dirs, plan, unlocked)
         assert not report.is_finished
         assert isinstance(report.failed["/d1/k"], ReadOnlyDiskError)
-        seen = {of.log_dir: of for of in look_all(sites)}
+        seen = {of.log_dir: of for of in look_all(open_dirs)}
         assert [of.file.state for of in seen.values() if of.file] == [LayoutState.APPLYING, LayoutState.APPLIED]
         assert seen["/d2/k"].is_under_ids
         assert not seen["/d1/k"].is_under_ids
         host.failures.clear()
-        assert layout.apply(sites, plan, unlocked).is_finished
-        assert layout.verify(sites, plan, unlocked).is_finished
+        assert layout.apply(open_dirs, plan, unlocked).is_finished
+        assert layout.verify(open_dirs, plan, unlocked).is_finished
 
-    # A bar that cannot be set everywhere is set nowhere, and nothing is moved.
+    # A start block that cannot be set everywhere is set nowhere, and nothing is moved.
     host = start().fail(Failure(0, errno.EACCES, name="replace", for_ever=True))
-    with opened(host, logs) as sites:
-        report = layout.apply(sites, plan, unlocked)
+    with opened(host, logs) as open_dirs:
+        report = layout.apply(open_dirs, plan, unlocked)
         assert not report.is_finished
-        assert state(sites) is BarState.OPEN
-        assert not any(of.is_under_ids for of in look_all(sites))
+        assert state(open_dirs) is StartBlockState.NONE
+        assert not any(of.is_under_ids for of in look_all(open_dirs))
 
 
 def test_a_full_disk_under_a_change_of_layout_is_called_full() -> None:
@@ -325,13 +325,13 @@ def test_a_full_disk_under_a_change_of_layout_is_called_full() -> None:
         return host
 
     whole = start()
-    with opened(whole, ["/d1/k"]) as sites:
-        plan = plan_of(sites)
-        assert layout.apply(sites, plan, unlocked).is_finished
+    with opened(whole, ["/d1/k"]) as open_dirs:
+        plan = plan_of(open_dirs)
+        assert layout.apply(open_dirs, plan, unlocked).is_finished
     said = [number for number, made in enumerate(whole.records) if made.call.path.endswith("/layout.json.tmp")]
     host = start().fail(Failure(said[0], errno.ENOSPC, for_ever=True))
-    with opened(host, ["/d1/k"]) as sites:
-        report = layout.apply(sites, plan, unlocked)
+    with opened(host, ["/d1/k"]) as open_dirs:
+        report = layout.apply(open_dirs, plan, unlocked)
     assert isinstance(report.failed["/d1/k"], DiskFullError)
 
 
@@ -342,26 +342,26 @@ def test_a_call_that_the_kernel_refuses_fails_its_log_dir_by_name(number: int) -
     host.plant("/d1/k/a-1/0.log", b"x", mtime_ns=6)
     for name in ("deleting", "incoming"):
         host.plant(f"/d1/k{WORK}/{name}", kind=Type.DIRECTORY, owner=Owner(7, 8, 0o755))
-    with opened(host, ["/d1/k"]) as sites:
-        plan = plan_of(sites)
+    with opened(host, ["/d1/k"]) as open_dirs:
+        plan = plan_of(open_dirs)
         host.fail(Failure(0, number, name="replace", for_ever=True))
-        report = layout.apply(sites, plan, unlocked)
+        report = layout.apply(open_dirs, plan, unlocked)
     assert (report.is_finished, type(report.failed["/d1/k"])) == (False, DiskError)
     assert "expected a call that succeeds" in str(report.failed["/d1/k"])
 
 
 def test_replicas_in_another_spelling_of_their_id_are_held(tops: list[Path]) -> None:
-    with opened(HostDisk(), paths(tops)) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked)
+    with opened(HostDisk(), paths(tops)) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked)
         hexed = TopicId.parse(OTHER).hex()
         (tops[1] / hexed[:2]).mkdir()
         (tops[1] / "bX" / f"{OTHER}_0").rename(tops[1] / hexed[:2] / f"{hexed}_0")
         (tops[0] / "eX" / f"{TOPIC_ID}_0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
-        said = "\n".join(map(str, layout.verify(sites, plan, unlocked).refused))
+        said = "\n".join(map(str, layout.verify(open_dirs, plan, unlocked).refused))
         assert "its id written in another way" in said
         assert "partition.metadata without the topic's name" in said
-        back = layout.rollback(sites, unlocked)
+        back = layout.rollback(open_dirs, unlocked)
         assert not back.is_finished
         assert len(back.refused) == 2
-        assert state(sites) is BarState.BARRED
+        assert state(open_dirs) is StartBlockState.SET

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logdir.decide.layout.action import Replica, Seen
-from logdir.disk.record.start_block import BarState
+from logdir.decide.layout.action import LayoutView, Replica
+from logdir.disk.record.start_block import StartBlockState
 from logdir.errors import Problem
 from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from logdir.ids import TopicId
@@ -21,18 +21,18 @@ def one(
     log_dir: str = "/d1",
     *,
     state: LayoutState | None = None,
-    bar: BarState = BarState.OPEN,
+    start_block: StartBlockState = StartBlockState.NONE,
     replica: Replica = NAME,
     inside: bool = False,
 ) -> LogDirLayout:
     file = None if state is None else LayoutFile(state, "0" * 64, "c", 1)
     names = ("deleting",) if inside else ()
-    seen = Seen(log_dir, "c", 1, file, (replica,), (), names)
-    return LogDirLayout(log_dir=log_dir, seen=seen, bar=bar)
+    seen = LayoutView(log_dir, "c", 1, file, (replica,), (), names)
+    return LogDirLayout(log_dir=log_dir, seen=seen, start_block=start_block)
 
 
 AWAY = LogDirLayout(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a log dir that answers", "no such file"))
-APPLIED = one(state=LayoutState.APPLIED, bar=BarState.BARRED, replica=UNDER_ID)
+APPLIED = one(state=LayoutState.APPLIED, start_block=StartBlockState.SET, replica=UNDER_ID)
 BACK = LayoutState.ROLLING_BACK
 
 
@@ -41,22 +41,22 @@ BACK = LayoutState.ROLLING_BACK
     [
         ((one(),), StatusNext.INVENTORY, BrokerStart.FREE),
         ((one(), AWAY), StatusNext.INVENTORY, BrokerStart.UNKNOWN),
-        ((APPLIED, AWAY), StatusNext.INVENTORY, BrokerStart.BARRED),
+        ((APPLIED, AWAY), StatusNext.INVENTORY, BrokerStart.SET),
         ((), StatusNext.ROLLBACK, BrokerStart.UNKNOWN),
-        ((APPLIED,), StatusNext.ROLLBACK, BrokerStart.BARRED),
-        ((APPLIED, one("/d2")), StatusNext.ROLLBACK, BrokerStart.BARRED),
+        ((APPLIED,), StatusNext.ROLLBACK, BrokerStart.SET),
+        ((APPLIED, one("/d2")), StatusNext.ROLLBACK, BrokerStart.SET),
         ((one(replica=UNDER_ID),), StatusNext.ROLLBACK, BrokerStart.UNDER_IDS),
         ((one(state=LayoutState.FINAL, replica=UNDER_ID),), StatusNext.ROLLBACK, BrokerStart.UNDER_IDS),
         ((one(state=LayoutState.APPLYING),), StatusNext.ROLLBACK, BrokerStart.FREE),
-        ((one(bar=BarState.HALF),), StatusNext.ROLLBACK, BrokerStart.FREE),
+        ((one(start_block=StartBlockState.PARTIAL),), StatusNext.ROLLBACK, BrokerStart.FREE),
         ((one(inside=True),), StatusNext.UNINSTALL, BrokerStart.INSIDE),
-        ((one(inside=True, state=BACK, bar=BarState.BARRED),), StatusNext.UNINSTALL, BrokerStart.BARRED),
+        ((one(inside=True, state=BACK, start_block=StartBlockState.SET),), StatusNext.UNINSTALL, BrokerStart.SET),
         ((one(inside=True, state=LayoutState.APPLYING),), StatusNext.ROLLBACK, BrokerStart.INSIDE),
         ((one(inside=True, replica=UNDER_ID),), StatusNext.ROLLBACK, BrokerStart.UNDER_IDS),
     ],
     ids=[
         "nothing", "one away", "applied, one away", "no log dir", "applied", "applied, another not begun",
-        "layout.json lost", "final", "begun", "half a bar", "inside", "inside at the end of a way back",
+        "layout.json lost", "final", "begun", "half a start block", "inside", "inside at the end of a way back",
         "inside, begun", "inside, under ids",
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.kernel.host import Call, HostDisk
-from logdir.disk.record.start_block import BarState, state
+from logdir.disk.record.start_block import StartBlockState, state
 from logdir.errors import RefusedError
 from logdir.formats.kafka import meta_properties, partition_metadata
 from logdir.formats.own import start_block_file
@@ -33,15 +33,15 @@ def copied(name: str, tmp_path: Path) -> list[Path]:
 def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> None:
     log_dirs = copied(name, tmp_path)
     before = snapshot(*log_dirs)
-    with opened(HostDisk(), [str(path) for path in log_dirs]) as sites:
-        plan = plan_of(sites)
+    with opened(HostDisk(), [str(path) for path in log_dirs]) as open_dirs:
+        plan = plan_of(open_dirs)
         assert plan.steps
-        moving = {future for seen in look_all(sites) for future in seen.futures}
+        moving = {future for seen in look_all(open_dirs) for future in seen.futures}
         assert bool(moving) == (name == "4.3.1-kill9")
-        report = layout.apply(sites, plan, unlocked)
+        report = layout.apply(open_dirs, plan, unlocked)
         assert report.is_finished
         assert {"-future" in error.expected for error in report.refused} == ({True} if moving else set())
-        assert state(sites) is BarState.BARRED
+        assert state(open_dirs) is StartBlockState.SET
         for path in log_dirs:
             node_id = meta_properties.parse((path / "meta.properties").read_bytes()).node_id
             assert node_id == start_block_file.FALSE_NODE_ID
@@ -52,14 +52,14 @@ def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> 
             assert not (Path(step.log_dir) / step.name).exists()
             said = partition_metadata.parse((place / "partition.metadata").read_bytes())
             assert (said.topic_id, said.topic_name) == (step.topic_id, step.topic)
-        again = layout.apply(sites, plan, unlocked)
+        again = layout.apply(open_dirs, plan, unlocked)
         assert (again.decision.phases, again.decision.done) == ((), len(steps))
         with pytest.raises(RefusedError, match="layout verify first"):
-            layout.finalize(sites, "kafka 9", unlocked)
-        assert layout.verify(sites, plan, unlocked).is_finished == (not moving)
-        back = layout.rollback(sites, unlocked)
+            layout.finalize(open_dirs, "kafka 9", unlocked)
+        assert layout.verify(open_dirs, plan, unlocked).is_finished == (not moving)
+        back = layout.rollback(open_dirs, unlocked)
         assert (back.is_finished, back.refused, back.failed) == (True, (), {})
-        assert state(sites) is BarState.OPEN
+        assert state(open_dirs) is StartBlockState.NONE
     assert snapshot(*log_dirs) == before
 
 
@@ -67,22 +67,22 @@ def test_a_tree_taken_to_ids_and_back_is_the_same(name: str, tmp_path: Path) -> 
 def test_a51_no_tree_that_is_final_is_kept_from_going_back(name: str, tmp_path: Path) -> None:
     log_dirs = copied(name, tmp_path)
     before = snapshot(*log_dirs)
-    with opened(HostDisk(), [str(path) for path in log_dirs]) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked)
-        assert layout.verify(sites, plan, unlocked).is_finished
-        assert layout.finalize(sites, "kafka 9", unlocked).is_finished
+    with opened(HostDisk(), [str(path) for path in log_dirs]) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked)
+        assert layout.verify(open_dirs, plan, unlocked).is_finished
+        assert layout.finalize(open_dirs, "kafka 9", unlocked).is_finished
         after = snapshot(*log_dirs)
         with pytest.raises(RefusedError, match="expected a log dir to apply to, found final"):
-            layout.apply(sites, plan, unlocked)
-        assert layout.finalize(sites, "kafka 9", unlocked).decision.phases == ()
-        assert state(sites) is BarState.OPEN
+            layout.apply(open_dirs, plan, unlocked)
+        assert layout.finalize(open_dirs, "kafka 9", unlocked).decision.phases == ()
+        assert state(open_dirs) is StartBlockState.NONE
         assert snapshot(*log_dirs) == after
-        # The bar is lifted: each meta.properties has the bytes and the time of change it had at first.
+        # The start block is lifted: each meta.properties has the bytes and the time of change it had at first.
         assert {path: said for path, said in after.items() if path.endswith("meta.properties")} == {
             path: said for path, said in before.items() if path.endswith("meta.properties")
         }
-        assert layout.rollback(sites, unlocked).is_finished
+        assert layout.rollback(open_dirs, unlocked).is_finished
     assert snapshot(*log_dirs) == before
 
 
@@ -96,11 +96,11 @@ def test_a_tree_cut_off_on_its_way_goes_back_to_the_same(name: str, tmp_path: Pa
     paths = [str(path) for path in log_dirs]
     before = snapshot(*log_dirs)
     told: list[Call] = []
-    with opened(HostDisk(told.append), paths) as sites:
-        plan = plan_of(sites)
-        layout.apply(sites, plan, unlocked)
+    with opened(HostDisk(told.append), paths) as open_dirs:
+        plan = plan_of(open_dirs)
+        layout.apply(open_dirs, plan, unlocked)
         calls = len(told)
-        layout.rollback(sites, unlocked)
+        layout.rollback(open_dirs, unlocked)
         both = len(told)
     draw = random.Random(name)
     for at in (draw.randrange(calls), draw.randrange(calls), draw.randrange(calls, both)):
@@ -111,9 +111,9 @@ def test_a_tree_cut_off_on_its_way_goes_back_to_the_same(name: str, tmp_path: Pa
             if left[0] < 0:
                 raise _CutError
 
-        with opened(HostDisk(tell), paths) as sites, pytest.raises(_CutError):  # noqa: PT012
-            layout.apply(sites, plan, unlocked)
-            layout.rollback(sites, unlocked)
-        with opened(HostDisk(), paths) as sites:
-            assert layout.rollback(sites, unlocked).is_finished
+        with opened(HostDisk(tell), paths) as open_dirs, pytest.raises(_CutError):  # noqa: PT012
+            layout.apply(open_dirs, plan, unlocked)
+            layout.rollback(open_dirs, unlocked)
+        with opened(HostDisk(), paths) as open_dirs:
+            assert layout.rollback(open_dirs, unlocked).is_finished
         assert snapshot(*log_dirs) == before, told[at]

@@ -17,7 +17,7 @@ from logdir.service import stage as staging
 from logdir.service.batch.purge_recheck import look_again
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.config import BrokerConfig
-from tests.logdir.decide.builders import set_aside
+from tests.logdir.decide.builders import staged_replicas
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import PAY, Rig
@@ -69,7 +69,7 @@ def test_a_staging_limit_that_may_not_be_written_by_stage_is_no_fault_of_ours(
         staging, "staging_limit", SimpleNamespace(write_record=denied, read_records=staging_limit.read_records)
     )
     said = ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply")
-    assert (said.status, "brake.json" in said.err) == (Exit.REFUSED, True), said
+    assert (said.status, "staging-limit.json" in said.err) == (Exit.REFUSED, True), said
 
 
 def test_no_purge_is_checked_against_a_request_document(tmp_path: Path) -> None:
@@ -90,6 +90,6 @@ def test_no_purge_is_checked_against_a_request_document(tmp_path: Path) -> None:
     ids=["no marker", "no fix of its own", "its own fix"],
 )
 def test_an_export_that_is_refused_says_what_to_do(problem: Problem | None, fix: str) -> None:
-    good, refused = export._sorted_out([replace(set_aside(), marker=None, problem=problem)])
+    good, refused = export._sorted_out([replace(staged_replicas(), marker=None, problem=problem)])
     assert not good
     assert [None if item.problem is None else item.problem.fix for item in refused] == [fix]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.worker import directory
 from logdir.worker.calls import CALLS, Descriptor, Signature, called, name_of
-from logdir.worker.open_log_dir import OpenedLogDir
 from logdir.worker.start import start
+from logdir.worker.state import WorkerState
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
@@ -18,7 +18,7 @@ def test_every_call_resolves_to_a_function_of_its_name_whose_values_can_be_sent(
     call = called(name)
     assert name_of(call) == name
     signature = Signature.of(call)
-    assert signature.own in (None, Site, OpenedLogDir)
+    assert signature.own in (None, OpenLogDir, WorkerState)
     assert not {"opened", "site"} & signature.parameters.keys()
 
 

@@ -24,13 +24,13 @@ from logdir.observe.mounts import identity_at
 from logdir.worker import directory
 from logdir.worker.directory import open_top
 from logdir.worker.look import EVERY_LIVE, look_deep
-from logdir.worker.open_log_dir import release_kafka_lock, take_kafka_lock
 from logdir.worker.operations import PurgeBatch, purge
 from logdir.worker.port import LocalPort
 from logdir.worker.remote import Overdue, RemotePort, gather, overdue
 from logdir.worker.start import close_all, run_apart, start
+from logdir.worker.state import release_kafka_lock, take_kafka_lock
 from tests.builders import log_dir
-from tests.logdir.disk.staged_rig import make_log_dir, opened, set_aside, staged_marker
+from tests.logdir.disk.staged_rig import make_log_dir, make_staged, opened, staged_marker
 
 HOME = Path(__file__).parents[3]
 PATIENT_MS = 30_000
@@ -120,8 +120,8 @@ def test_a_worker_answers_what_a_call_in_this_process_does(beside: str, tmp_path
         root = port.begin_root(is_start_block_allowed=False).result()
         own = local.begin_root(is_start_block_allowed=False).result()
         assert (root.kind, root.belongs, root.unsupported_fs) == (own.kind, own.belongs, own.unsupported_fs)
-        assert (root.site.log_dir, root.site.owner, root.site.work.path) == (
-            *(own.site.log_dir, own.site.owner, own.site.work.path),
+        assert (root.open_dir.log_dir, root.open_dir.owner, root.open_dir.work.path) == (
+            *(own.open_dir.log_dir, own.open_dir.owner, own.open_dir.work.path),
         )
     local.close()
 
@@ -251,9 +251,9 @@ def test_a_worker_that_hangs_is_given_up_and_every_later_call_is_refused_at_once
 
 def test_a_slow_call_that_gets_on_is_not_given_up(beside: str, tmp_path: Path) -> None:
     top = make_log_dir(tmp_path / "d1", "a-0")
-    with opened(top) as site:
-        staged = Path(str(set_aside(site, "a-0").place)).name
-        marker = staged_marker(Path(site.deleting.path) / staged)
+    with opened(top) as open_dir:
+        staged = Path(str(make_staged(open_dir, "a-0").place)).name
+        marker = staged_marker(Path(open_dir.deleting.path) / staged)
     with ports(top, patience_ms=1000) as (port,):
         port.begin_root(is_start_block_allowed=False).result()
         began = time.monotonic()
@@ -290,7 +290,7 @@ def test_who_interrupts_a_wait_ends_the_worker(beside: str, tmp_path: Path) -> N
 STARTER = """
 import sys, threading, time
 from logdir.worker.start import start
-from logdir.worker.open_log_dir import take_kafka_lock
+from logdir.worker.state import take_kafka_lock
 if sys.argv[1] == "interpreter":
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 kept = open(sys.argv[2] + "/meta.properties")

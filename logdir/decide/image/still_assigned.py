@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from logdir.cluster.assignment import Claim, Says, claim
+from logdir.cluster.assignment import Assignment, AssignmentState, assignment_in
 from logdir.cluster.image import Image, Partition, Source
 from logdir.decide.image.holders import holders_elsewhere
 from logdir.decide.image.trust import YOUNGER_BY_MS
@@ -25,10 +25,10 @@ from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.observe.facts import Replica, SetAside
+from logdir.observe.facts import Replica, StagedReplica
 from logdir.reasons import Reason
 
-_ASSIGNED: Final = frozenset((Says.WANTED, Says.NO_ID, Says.ZERO_ID))
+_ASSIGNED: Final = frozenset((AssignmentState.WANTED, AssignmentState.NO_ID, AssignmentState.ZERO_ID))
 _NAME_ALONE: Final = "without an id it may be of an earlier topic of its name, which is assigned here"
 _ELSEWHERE: Final = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
 """Its id may live on, but not as a replica of this broker."""
@@ -79,7 +79,7 @@ class Assigned(Enum):
 _NOT_ASSIGNED: Final = frozenset((Assigned.NOT_HERE, Assigned.GONE))
 
 
-class Assignment(NamedTuple):
+class StillAssigned(NamedTuple):
     """What is known of a staged replica."""
 
     state: Assigned
@@ -109,7 +109,7 @@ class Shared(NamedTuple):
     """Of the image that says so."""
 
 
-def assignment_of(cluster: ClusterState, item: SetAside) -> Assignment:
+def assignment_of(cluster: ClusterState, item: StagedReplica) -> StillAssigned:
     """Return whether a staged replica is still assigned to this node.
 
     Args:
@@ -124,56 +124,56 @@ def assignment_of(cluster: ClusterState, item: SetAside) -> Assignment:
     return next((one for one in known if one.state in _NOT_ASSIGNED), found)
 
 
-def _assignment(cluster: ClusterState, item: SetAside, *, is_marker_asked: bool = True) -> Assignment:
+def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: bool = True) -> StillAssigned:
     """Return what one source says, and what the marker does."""
     topic_id = item.topic_id if item.marker is None else item.topic_id or item.marker.topic_id
     for seen in (cluster.image, cluster.seen):
-        if seen is not None and _is_removed(claim(seen, item.topic, topic_id, item.partition)):
-            return Assignment(Assigned.GONE, f"the removal of its topic id is committed in {seen.origin}")
+        if seen is not None and _is_removed(assignment_in(seen, item.topic, topic_id, item.partition)):
+            return StillAssigned(Assigned.GONE, f"the removal of its topic id is committed in {seen.origin}")
     image = cluster.image
     by_marker = None if item.marker is None or not is_marker_asked else _by_marker(item.marker)
     if image is not None:
-        said = claim(image, item.topic, topic_id, item.partition)
+        said = assignment_in(image, item.topic, topic_id, item.partition)
         if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
             if by_marker is not None and not _is_newer(image, item.marker):
                 return by_marker
-            if said.says is not Says.WANTED:
-                return Assignment(Assigned.UNKNOWN, f"{_NAME_ALONE} {_as_of(image)}")
+            if said.says is not AssignmentState.WANTED:
+                return StillAssigned(Assigned.UNKNOWN, f"{_NAME_ALONE} {_as_of(image)}")
             if cluster.is_current:
-                return Assignment(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
-            return Assignment(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
+                return StillAssigned(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
+            return StillAssigned(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
         is_log = image.source is Source.METADATA_LOG
         # A name has one id at a time, and an id never comes back.
-        is_replaced = is_log and said.says is Says.OTHER_ID and _is_newer(image, item.marker)
-        if is_replaced or (cluster.is_current and is_log and said.says is not Says.UNSPOKEN):
+        is_replaced = is_log and said.says is AssignmentState.OTHER_ID and _is_newer(image, item.marker)
+        if is_replaced or (cluster.is_current and is_log and said.says is not AssignmentState.NOT_COVERED):
             return _not_assigned(image, item, said)
-    return by_marker or Assignment(Assigned.UNKNOWN, _hint(cluster, item))
+    return by_marker or StillAssigned(Assigned.UNKNOWN, _hint(cluster, item))
 
 
-def _is_removed(said: Claim) -> bool:
+def _is_removed(said: Assignment) -> bool:
     """Whether a topic id is gone for good; a replica that only left this node may be assigned here again."""
-    return said.says is Says.REMOVED and not said.has_left
+    return said.says is AssignmentState.REMOVED and not said.has_left
 
 
-def _not_assigned(image: Image, item: SetAside, said: Claim) -> Assignment:
+def _not_assigned(image: Image, item: StagedReplica, said: Assignment) -> StillAssigned:
     is_there = said.partition is not None or (item.topic_id is not None and bytes(item.topic_id) in image.topics)
-    if is_there and said.says is not Says.OTHER_ID:
-        return Assignment(Assigned.NOT_HERE, f"its partition is assigned to other nodes {_as_of(image)}")
+    if is_there and said.says is not AssignmentState.OTHER_ID:
+        return StillAssigned(Assigned.NOT_HERE, f"its partition is assigned to other nodes {_as_of(image)}")
     if said.other_id is not None:
         other = TopicId(said.other_id)
-        return Assignment(Assigned.GONE, f"its name has another topic id, {other}, {_as_of(image)}")
-    return Assignment(Assigned.GONE, f"the cluster has no such topic {_as_of(image)}")
+        return StillAssigned(Assigned.GONE, f"its name has another topic id, {other}, {_as_of(image)}")
+    return StillAssigned(Assigned.GONE, f"the cluster has no such topic {_as_of(image)}")
 
 
-def _by_marker(marker: ReplicaMarker) -> Assignment | None:
+def _by_marker(marker: ReplicaMarker) -> StillAssigned | None:
     """Return what was known when it was staged, where that cannot have changed."""
     evidence = marker.evidence
     if marker.reason in _ELSEWHERE:
-        return Assignment(Assigned.NOT_HERE, f"it was staged as {marker.reason.value}")
+        return StillAssigned(Assigned.NOT_HERE, f"it was staged as {marker.reason.value}")
     if isinstance(evidence, Removed) and evidence.proof in _GONE:
-        return Assignment(Assigned.GONE, f"its removal was known when it was staged ({evidence.proof.value})")
+        return StillAssigned(Assigned.GONE, f"its removal was known when it was staged ({evidence.proof.value})")
     if marker.intent is Intent.CAPTURED:
-        return Assignment(Assigned.GONE, "its broker had deleted it when it was captured")
+        return StillAssigned(Assigned.GONE, "its broker had deleted it when it was captured")
     return None
 
 
@@ -188,13 +188,13 @@ def _is_newer(image: Image, marker: ReplicaMarker | None) -> bool:
     return image.as_of_ms > known_ms
 
 
-def _hint(cluster: ClusterState, item: SetAside) -> str:
+def _hint(cluster: ClusterState, item: StagedReplica) -> str:
     found = _since(cluster)
     latest = cluster.latest
     if latest is None:
         return found
-    said = claim(latest, item.topic, item.topic_id, item.partition)
-    if said.says is Says.REMOVED:
+    said = assignment_in(latest, item.topic, item.topic_id, item.partition)
+    if said.says is AssignmentState.REMOVED:
         return f"{found}; its removal stands in the local log, not known to be committed"
     if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
         return f"{found}; the local log, which ends at offset {latest.offset}, assigns it here"
@@ -257,7 +257,7 @@ def _end_of(cluster: ClusterState) -> int:
 def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
     images = cluster.images
     for image in images:
-        said = claim(image, replica.topic, replica.topic_id, replica.partition)
+        said = assignment_in(image, replica.topic, replica.topic_id, replica.partition)
         if isinstance(said.evidence, Present) and said.partition is not None:
             shared = _assigned(image, said.partition)
             if shared.sharing is Sharing.IN_SYNC_ELSEWHERE and image.ended is not None:
@@ -267,7 +267,7 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
     if not images:
         return Shared(Sharing.UNKNOWN, _since(cluster))
     newest = images[0]
-    said = claim(newest, replica.topic, replica.topic_id, replica.partition)
+    said = assignment_in(newest, replica.topic, replica.topic_id, replica.partition)
     match said.evidence:
         case Removed() if not said.has_left:
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)

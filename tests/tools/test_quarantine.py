@@ -145,14 +145,14 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert ctl("init", *named, "--apply").status == Exit.DONE
     with monkeypatch.context() as patch:
         sick = one.with_name("d1.logdird") / "deleting"
-        patch.setattr("logdir.worker.open_log_dir.HostDisk", lambda: Sick(sick))
+        patch.setattr("logdir.worker.state.HostDisk", lambda: Sick(sick))
         status, result = ctl_json("stage", "pay", "--even-if-unknown", *named, "--apply", "--even-over-limit")
     assert status == Exit.PROBLEMS
     assert sorted(states(result)) == [("d1", "undone")] * 2 + [("d2", "done")] * 2
-    told = two.with_name("d2.logdird") / "suspect.json"
+    told = two.with_name("d2.logdird") / "quarantine.json"
     (disk,) = quarantine_file.parse(told.read_bytes()).disks
     assert (disk.log_dir, "Input/output error" in disk.found) == (str(one), True)
-    assert not (one.with_name("d1.logdird") / "suspect.json").exists()
+    assert not (one.with_name("d1.logdird") / "quarantine.json").exists()
     before = tree(one, one.with_name("d1.logdird"))
     said = ctl("staged", "ls", *named)
     assert (said.status, f"suspect: {one}: " in said.err) == (Exit.PROBLEMS, True)
@@ -203,7 +203,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
     monkeypatch.setattr(HostDirectory, "open_lock", open_lock)
     monkeypatch.setattr(HostDirectory, "read", read)
     if since != "lock":
-        for module in ("logdir.worker.open_log_dir", "logdir.service.init"):
+        for module in ("logdir.worker.state", "logdir.service.init"):
             monkeypatch.setattr(f"{module}.HostDisk", lambda: HostDisk(observe))
 
 
@@ -308,11 +308,11 @@ def test_a23_one_that_another_of_us_works_on_stops_the_command_also_when_it_is_s
 
 
 def test_nothing_is_decided_while_a_suspect_file_cannot_be_read(named: Named, tmp_path: Path) -> None:
-    (tmp_path / "d1.logdird" / "suspect.json").write_bytes(b"torn")
+    (tmp_path / "d1.logdird" / "quarantine.json").write_bytes(b"torn")
     before = tree(tmp_path)
     for words in (("staged", "restore", "pay", "--even-if-unknown"), ("init",)):
         said = ctl(*words, *named, "--apply")
-        assert (said.status, "suspect.json" in said.err) == (Exit.PROBLEMS, True)
+        assert (said.status, "quarantine.json" in said.err) == (Exit.PROBLEMS, True)
     assert tree(tmp_path) == before
     assert "malformed-file" in ctl("staged", "ls", *named).err
     assert f"{TOPIC_ID}_0" in os.listdir(tmp_path / "d1.logdird" / "deleting")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
-from logdir.disk.root.open_log_dir import Site
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.true_root import open_true_root
 from logdir.disk.root.work_root import WorkRoot
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
@@ -25,7 +25,7 @@ class Handle(NamedTuple):
     path: str
 
 
-class OpenedLogDir:
+class WorkerState:
     """What a worker has open; all of it is closed with ``close``."""
 
     def __init__(self) -> None:
@@ -44,10 +44,10 @@ class OpenedLogDir:
         """Return the first argument of a call, by what that is (``calls.Signature``)."""
         if own is None:
             return ()
-        return (self,) if own is OpenedLogDir else (self.site,)
+        return (self,) if own is WorkerState else (self.open_dir,)
 
     @property
-    def site(self) -> Site:
+    def open_dir(self) -> OpenLogDir:
         """Return the open log dir with its work root.
 
         Raises:
@@ -55,7 +55,7 @@ class OpenedLogDir:
         """
         if self.root is None:
             raise ValueError("no work root is open")
-        return self.root.site
+        return self.root.open_dir
 
     def handle(self, directory: HostDirectory) -> Handle:
         """Keep a directory open for the starter."""
@@ -76,8 +76,8 @@ class OpenedLogDir:
     def _own_directories(self) -> tuple[object, ...]:
         if self.root is None:
             return ()
-        site = self.root.site
-        return (site.top, site.work, site.deleting, site.incoming)
+        open_dir = self.root.open_dir
+        return (open_dir.top, open_dir.work, open_dir.deleting, open_dir.incoming)
 
     def keep_root(self, root: WorkRoot) -> None:
         """Take the open work root."""
@@ -101,7 +101,7 @@ class OpenedLogDir:
             OSError: the work root does not answer.
         """
         if self._owner is None:
-            work = self.site.work
+            work = self.open_dir.work
             if not isinstance(work, HostDirectory):
                 raise TypeError(f"no directory of this host: {work!r}")
             self._owner = OwnerLock.take(work)
@@ -110,7 +110,7 @@ class OpenedLogDir:
     def lock(self, log_dir: str) -> KafkaLock:
         """Take Kafka's lock. Raises as ``locks.take_kafka_lock_of``."""
         if self._kafka is None:
-            self._kafka = take_kafka_lock_of(self.disk, log_dir, None if self.root is None else self.root.site.work)
+            self._kafka = take_kafka_lock_of(self.disk, log_dir, None if self.root is None else self.root.open_dir.work)
         return self._kafka
 
     def unlock(self) -> None:
@@ -151,18 +151,18 @@ class RootView(NamedTuple):
     incoming: Handle
 
 
-def open_root(opened: OpenedLogDir, log_dir: str, *, is_start_block_allowed: bool) -> RootView:
+def open_root(opened: WorkerState, log_dir: str, *, is_start_block_allowed: bool) -> RootView:
     """Open the work root of a log dir; reads only.
 
     Raises:
         LogDirError: as ``open_true_root``.
         OSError: a part of it cannot be opened.
     """
-    root = open_true_root(opened.disk, log_dir, is_bar_allowed=is_start_block_allowed)
+    root = open_true_root(opened.disk, log_dir, is_start_block_allowed=is_start_block_allowed)
     opened.keep_root(root)
-    site = root.site
+    open_dir = root.open_dir
     handles = []
-    for directory in (site.top, site.work, site.deleting, site.incoming):
+    for directory in (open_dir.top, open_dir.work, open_dir.deleting, open_dir.incoming):
         if not isinstance(directory, HostDirectory):
             raise TypeError(f"no directory of this host: {directory!r}")
         handles.append(opened.handle(directory))
@@ -171,10 +171,10 @@ def open_root(opened: OpenedLogDir, log_dir: str, *, is_start_block_allowed: boo
         root.kind,
         root.belongs,
         root.unsupported_fs,
-        site.cluster_id,
-        site.node_id,
-        site.directory_id,
-        site.owner,
+        open_dir.cluster_id,
+        open_dir.node_id,
+        open_dir.directory_id,
+        open_dir.owner,
         top,
         work,
         deleting,
@@ -182,17 +182,17 @@ def open_root(opened: OpenedLogDir, log_dir: str, *, is_start_block_allowed: boo
     )
 
 
-def take_owner_lock(opened: OpenedLogDir) -> str:
+def take_owner_lock(opened: WorkerState) -> str:
     """Take the owner lock; return the path of its file. Raises as ``OwnerLock.take``."""
     return opened.own().path
 
 
-def require_owner_lock(opened: OpenedLogDir) -> None:
+def require_owner_lock(opened: WorkerState) -> None:
     """Return if the owner lock is still that of its name. Raises ``LogDirReplacedError``."""
     opened.own().require_held()
 
 
-def take_kafka_lock(opened: OpenedLogDir, log_dir: str) -> tuple[int, int]:
+def take_kafka_lock(opened: WorkerState, log_dir: str) -> tuple[int, int]:
     """Take Kafka's lock; return device and inode of the log dir.
 
     Raises:
@@ -203,16 +203,16 @@ def take_kafka_lock(opened: OpenedLogDir, log_dir: str) -> tuple[int, int]:
     return device, inode
 
 
-def require_kafka_lock(opened: OpenedLogDir) -> None:
+def require_kafka_lock(opened: WorkerState) -> None:
     """Return if Kafka's lock is still that of its name. Raises ``LogDirReplacedError``."""
     opened.held().require_held()
 
 
-def release_kafka_lock(opened: OpenedLogDir) -> None:
+def release_kafka_lock(opened: WorkerState) -> None:
     """Let Kafka's lock go; twice does nothing."""
     opened.unlock()
 
 
-def failed_syncs(opened: OpenedLogDir) -> Mapping[int, str]:
+def failed_syncs(opened: WorkerState) -> Mapping[int, str]:
     """Return on which devices a sync failed in this worker, and what was said of the first."""
     return opened.disk.failed

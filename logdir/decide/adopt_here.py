@@ -24,10 +24,8 @@ from logdir.decide.own_marker import refuse_foreign
 from logdir.decide.refusal import (
     FINISH_MOVE,
     Refusal,
-    Why,
     at,
     refuse,
-    refuse_as,
     refuse_closed,
     refuse_marker,
 )
@@ -41,6 +39,7 @@ from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import Identity, Known, LogDirFacts, Replica, SetAside
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 _LAYOUTS = frozenset(("topic-name", "empty"))
 Place = tuple[str, str]
@@ -122,7 +121,7 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
     image = image_naming(request.cluster, request.as_topic)
     if problem is not None or image is None:
         problem = problem or no_topic(request.cluster, request.as_topic)
-        more = [Refusal(log_dir=item.log_dir, path=item.path, why=Why.NOT_THERE, problem=problem) for *_, item in found]
+        more = [Refusal(log_dir=item.log_dir, path=item.path, why=None, problem=problem) for *_, item in found]
         return AdoptHerePlan(actions=(), refusals=(*refusals, *more), whole=None, topic=None)
     topic = topic_of(image, request.as_topic)
     known = Known(facts)
@@ -157,7 +156,7 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
 
 def _gone(place: Place) -> Refusal:
     fix = "logdirctl staged ls lists what there is"
-    return refuse(*place, Why.NOT_THERE, "a staged replica", "none there", fix)
+    return refuse(*place, Why.NOT_FOUND, "a staged replica", "no such directory", fix)
 
 
 def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
@@ -166,7 +165,7 @@ def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
         if one.problem is not None:
             found = f"{one.problem.path}: {one.problem.found}"
             expected = "every configured log dir readable: one of them may hold a replica of the topic"
-            return Problem("refused", one.log_dir, expected, found, "mount or repair it first")
+            return Problem(Why.LOG_DIR_UNREADABLE.value, one.log_dir, expected, found, "mount or repair it first")
         if one.closed is not None:
             return one.closed
     return None
@@ -204,7 +203,7 @@ def _decide(
         return refuse(*where, Why.PURGING, "a staged replica", "its removal has begun: parts of it are gone")
     if item.is_partial:
         fix = "logdirctl staged export copies it"
-        return refuse(item.log_dir, item.path, Why.HELD, "a replica that is whole", "a part of one", fix)
+        return refuse(item.log_dir, item.path, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", fix)
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
@@ -225,7 +224,7 @@ def _against_layout(one: LogDirFacts, item: SetAside) -> Refusal | None:
         return None
     fix = "logdirctl layout rollback takes its replicas to topic names first"
     where = item.log_dir, f"deleting/{item.name}"
-    return refuse(*where, Why.OTHER_LAYOUT, "a log dir in the topic-name layout", one.layout, fix)
+    return refuse(*where, Why.LAYOUT_DIFFERS, "a log dir in the topic-name layout", one.layout, fix)
 
 
 def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
@@ -234,9 +233,9 @@ def _against_twins(known: Known, item: SetAside, marker: ReplicaMarker, topic: N
     old = Identity(topic=None, topic_id=marker.topic_id, partition=marker.partition)
     new = Identity(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
     if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
-        return refuse(*where, Why.LIVE_TWIN, f"no live replica of id {marker.topic_id}", _paths(live))
+        return refuse(*where, Why.LIVE_REPLICA_EXISTS, f"no live replica of id {marker.topic_id}", _paths(live))
     if futures := (*known.replicas(old, Kind.FUTURE), *known.replicas(new, Kind.FUTURE)):
-        return refuse(*where, Why.FUTURE, "no -future of it on any disk", _paths(futures), FINISH_MOVE)
+        return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", _paths(futures), FINISH_MOVE)
     return None
 
 
@@ -257,7 +256,7 @@ def _against_old_id(request: AdoptHereRequest, item: SetAside) -> Refusal | None
             return refuse(*where, Why.STILL_ASSIGNED, expected, found.why, fix)
         case Assigned.NOT_HERE:
             fix = "logdirctl staged export copies the files to a place outside the log dirs"
-            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+            return refuse(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
         case Assigned.UNKNOWN:
             return _unless_unknown(request, where, expected, found.why)
 
@@ -267,7 +266,7 @@ def _unless_unknown(request: AdoptHereRequest, where: tuple[str, str], expected:
         return None
     source = remedy(request.cluster, "name a newer source with --from or --high-watermark")
     fix = f"{source}, or adopt it all the same with --even-if-unknown, which keeps the staged directory"
-    return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found, fix)
+    return refuse(*where, Why.ASSIGNMENT_UNKNOWN, expected, found, fix)
 
 
 def _present(
@@ -284,7 +283,7 @@ def _present(
     if len(live) != 1 or not right:
         found = " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live) or "none"
         fix = "start the broker until it has made its replica of the topic, stop it, then try again"
-        return refuse(*where, Why.NOT_THERE, f"one live {name} with id {topic.topic_id}", found, fix)
+        return refuse(*where, Why.LIVE_REPLICA_MISSING, f"one live {name} with id {topic.topic_id}", found, fix)
     (replica,) = right
     if (refusal := _against_assignment(request, where, replica)) is not None:
         return refusal

@@ -22,6 +22,7 @@ from logdir.decide.deadline import UPTIME_BEFORE_CREDIT_MS
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Proof, Removed
 from logdir.formats.brake_file import MAX_COUNTS, Count
+from logdir.refusal_slug import Why
 
 SETTING = "reconcile.max.staged.percent"
 DEFAULT_PERCENT = 10
@@ -176,13 +177,19 @@ def judge(
 def _against(wish: Wish, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int) -> Problem | None:
     fix = "look at the plan, then say --even-over-limit"
     if record is None:
-        return Problem("refused", SETTING, "a brake.json in every work root", "one missing or unreadable", fix)
+        return Problem(
+            Why.STAGING_LIMIT_UNKNOWN.value,
+            SETTING,
+            "a brake.json in every work root",
+            "one missing or unreadable",
+            fix,
+        )
     if wish.whole_topics and not is_strong(wish.evidence):
         return Problem(
-            "refused",
+            Why.WHOLE_TOPIC_UNPROVEN.value,
             SETTING,
             "proof that the topic id was removed, where all local replicas of a topic go",
-            f"none for {', '.join(wish.whole_topics)}",
+            f"no proof for {', '.join(wish.whole_topics)}",
             fix,
         )
     before = sum(count.partitions for count in counted)
@@ -191,7 +198,7 @@ def _against(wish: Wish, record: tuple[Count, ...] | None, counted: tuple[Count,
     is_one_topic = wish.topics + sum(count.topics for count in counted) <= 1
     if before + wish.partitions > allowed and not is_one_topic:
         return Problem(
-            "refused",
+            Why.OVER_STAGING_LIMIT.value,
             SETTING,
             f"at most {allowed} partitions set aside within 24 hours ({percent} %), or one topic",
             f"{wish.partitions} more after {before}",

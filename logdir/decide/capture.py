@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from logdir.decide.deadline import DelayPolicy
 from logdir.decide.refusal import (
     Refusal,
-    Why,
     not_formatted,
     refuse,
-    refuse_as,
     refuse_closed,
     refuse_untouched,
 )
 from logdir.formats.inventory import Kind
 from logdir.names import METADATA_TOPIC, parse_partition_dir
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.refusal_slug import Why
 
 CAPTURABLE = (Kind.DELETE, Kind.STRAY)
 """``-delete`` first: a broker removes it soon."""
@@ -89,8 +88,8 @@ def plan_capture(request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: M
     refusals: list[Refusal] = []
     for place in dict.fromkeys(request.selected):
         if place not in known:
-            found = "none there: its broker has removed it, or taken it back"
-            refusals.append(refuse(*place, Why.NOT_THERE, "a -delete or -stray directory", found))
+            found = "no such directory: its broker has removed it, or taken it back"
+            refusals.append(refuse(*place, Why.NOT_FOUND, "a -delete or -stray directory", found))
             continue
         one, replica = known[place]
         refusal = _against(one, replica, rooms.get(replica.log_dir))
@@ -112,10 +111,14 @@ def _against(one: LogDirFacts, replica: Replica, room: Room | None) -> Refusal |
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NOT_FORMATTED, problem=problem)
     if replica.strangers:
         expected = "nothing in it but regular files"
-        return refuse(*where, Why.HELD, expected, ", ".join(replica.strangers), "look at what it is and move it away")
+        return refuse(
+            *where, Why.UNEXPECTED_ENTRY, expected, ", ".join(replica.strangers), "look at what it is and move it away"
+        )
     if room is None:
         expected = "a log dir that answers, with a work root"
-        return refuse(*where, Why.UNREADABLE_LOG_DIR, expected, "none", "logdirctl init, or mount it")
+        return refuse(
+            *where, Why.NO_WORK_ROOT, expected, "a log dir without", "logdirctl init makes one; or mount the disk"
+        )
     return _against_room(replica, room)
 
 
@@ -125,7 +128,7 @@ def _against_room(replica: Replica, room: Room) -> Refusal | None:
         (room.free_inodes, room.total_inodes, "inodes"),
     ):
         if free * 100 < total * LEAST_FREE_PERCENT:
-            return refuse_as(
+            return refuse(
                 replica.log_dir,
                 replica.path,
                 Why.LOW_SPACE,

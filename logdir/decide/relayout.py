@@ -35,10 +35,11 @@ from logdir.decide.layout_precondition import (
     require_plan,
     require_states,
 )
-from logdir.errors import RefusedError, WorkRootInsideError
+from logdir.errors import RefusedError
 from logdir.formats.layout_file import LayoutState
 from logdir.formats.plan_document import IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
+from logdir.refusal_slug import Why
 
 _AGAIN = "take the inventory and plan again; the other steps are not held up"
 
@@ -80,17 +81,33 @@ class _Everywhere:
         """Return why a replica may not be touched, ``None`` if it may."""
         path = f"{log_dir}/{replica.path}"
         if replica.trouble:
-            return RefusedError(path, expected="a replica we may touch", found=replica.trouble, fix="held: look at it")
+            return RefusedError(
+                path,
+                why=Why.UNEXPECTED_ENTRY,
+                expected="a replica we may touch",
+                found=replica.trouble,
+                fix="held: look at it",
+            )
         if (replica.topic, replica.partition) in self.futures:
             return RefusedError(
-                path, expected="no -future of it on any disk", found="one", fix="finish or undo the move first"
+                path,
+                why=Why.FUTURE_REPLICA_EXISTS,
+                expected="no -future of it on any disk",
+                found="one",
+                fix="finish or undo the move first",
             )
         own = 1 if replica.topic_id == topic_id and topic_id is not None else 0
         others = self._with_id[topic_id, replica.partition] - own if topic_id is not None else 0
         if self._named[replica.topic, replica.partition] > 1 or others > 0:
             where = [place for place in self._places[topic_id, replica.partition] if place != path]
             found = f"another: {', '.join(where) or 'of the same name'}"
-            return RefusedError(path, expected="one live replica on this broker", found=found, fix="keep the whole one")
+            return RefusedError(
+                path,
+                why=Why.LIVE_REPLICA_EXISTS,
+                expected="one live replica on this broker",
+                found=found,
+                fix="keep the whole one",
+            )
         return None
 
 
@@ -121,6 +138,7 @@ def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False
         if file.state in (LayoutState.FINALIZING, LayoutState.FINAL, LayoutState.ROLLING_BACK):
             raise RefusedError(
                 f"{log_dir}/layout.json",
+                why=Why.LAYOUT_STATE_DIFFERS,
                 expected="a log dir to apply to",
                 found=file.state.value,
                 fix="take it back with logdirctl layout rollback first",
@@ -128,6 +146,7 @@ def apply(plan: PlanDocument, broker: Sequence[Seen], *, confirmed: bool = False
         if file.plan_sha256 != plan.sha256 and not all(other.state in over for other in files.values()):
             raise RefusedError(
                 f"{log_dir}/layout.json",
+                why=Why.LAYOUT_PLAN_DIFFERS,
                 expected=f"plan {plan.sha256}",
                 found=file.plan_sha256,
                 fix="an earlier plan is not finished: apply or roll back that one first",
@@ -159,6 +178,7 @@ def _without_step(plan: PlanDocument, broker: Sequence[Seen]) -> list[RefusedErr
     return [
         RefusedError(
             f"{seen.log_dir}/{replica.path}",
+            why=Why.NO_PLAN_STEP,
             expected="a step of the plan for this live replica",
             found="no step",
             fix="it stays under its name; take the inventory and plan again",
@@ -204,13 +224,19 @@ def _is_done(step: Step, replica: Replica | None) -> bool:
 def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> RefusedError | None:
     path = f"{step.log_dir}/{step.name}"
     if replica is None:
-        return RefusedError(path, expected="the directory that was planned", found="no such directory", fix=_AGAIN)
+        return RefusedError(
+            path, why=Why.CHANGED, expected="the directory that was planned", found="no such directory", fix=_AGAIN
+        )
     refusal = everywhere.refusal(step.log_dir, replica, step.topic_id)
     if refusal is not None:
         return refusal
     if replica.topic_id != step.topic_id and (replica.topic_id is not None or step.id_from is IdFrom.OWN):
         return RefusedError(
-            path, expected=f"topic id {step.topic_id}", found=str(replica.topic_id or "none"), fix=_AGAIN
+            path,
+            why=Why.CHANGED,
+            expected=f"topic id {step.topic_id}",
+            found=str(replica.topic_id or "none"),
+            fix=_AGAIN,
         )
     return None
 
@@ -243,7 +269,11 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
         refusal = everywhere.refusal(log_dir, replica, replica.topic_id)
         if refusal is None and not replica.is_under_id:
             refusal = RefusedError(
-                f"{log_dir}/{path}", expected="every replica under its topic id", found="its name", fix=_AGAIN
+                f"{log_dir}/{path}",
+                why=Why.LAYOUT_NOT_APPLIED,
+                expected="every replica under its topic id",
+                found="its name",
+                fix=_AGAIN,
             )
         if refusal is not None:
             refused.append(refusal)
@@ -251,7 +281,11 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
         if (step.log_dir, step.name) not in there and not _is_done(step, there.get((step.log_dir, step.place))):
             refused.append(
                 RefusedError(
-                    f"{step.log_dir}/{step.place}", expected=f"{step.name}, by its id", found="neither", fix=_AGAIN
+                    f"{step.log_dir}/{step.place}",
+                    why=Why.LAYOUT_NOT_APPLIED,
+                    expected=f"{step.name}, by its id",
+                    found="neither",
+                    fix=_AGAIN,
                 )
             )
     if refused:
@@ -270,7 +304,7 @@ def finalize(broker: Sequence[Seen], for_broker: str) -> Decision:
         for_broker: The broker that reads topic-id directories, in the operator's words.
 
     Raises:
-        ForBrokerMissingError: nothing names it.
+        RefusedError: nothing names it.
         RefusedError: a log dir is not verified.
 
     Spec: design §8; attacks A21, A51.
@@ -303,7 +337,7 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
         What to do. While anything is refused by name the bar stays.
 
     Raises:
-        LayoutFileMissingError: nothing says why replicas lie under ids.
+        RefusedError: nothing says why replicas lie under ids.
         RefusedError: the log dirs are of two brokers.
 
     Spec: design §8: from every state, *final* included.
@@ -330,9 +364,10 @@ def rollback(broker: Sequence[Seen], *, confirmed: bool = False) -> Decision:
     return _decision((begin, barring, work, *(() if refused else end)), sha256, refused, is_blocked=bool(refused))
 
 
-def _inside(seen: Seen) -> WorkRootInsideError:
-    return WorkRootInsideError(
+def _inside(seen: Seen) -> RefusedError:
+    return RefusedError(
         f"{seen.log_dir}/{seen.inside[0]}",
+        why=Why.WORK_ROOT_INSIDE,
         expected="no part of a work root in a log dir on which a stock broker is to start",
         found="one",
         fix="logdirctl uninstall takes it away, and lifts the bar after that",

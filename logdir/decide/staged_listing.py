@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from logdir.decide.assignment import Assigned, Assignment, ClusterState, assignment_of
 from logdir.decide.purge import may_go_early, overrides_for
-from logdir.decide.refusal import Refusal, Why
+from logdir.decide.refusal import Refusal
 from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.second_look import SecondLook
 from logdir.decide.selector import parse, select
@@ -20,6 +20,7 @@ from logdir.errors import ConfigError
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import ReplicaMarker
 from logdir.observe.facts import Known, LogDirFacts, SetAside
+from logdir.refusal_slug import Why
 
 
 def selector_of(item: SetAside) -> str:

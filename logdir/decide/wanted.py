@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from logdir.decide.reconcile_action import HoldStaged
-from logdir.decide.refusal import UNTOUCHED, Refusal, Why, at, refuse
+from logdir.decide.refusal import UNTOUCHED, Refusal, at, refuse
 from logdir.desired.claim import claim
 from logdir.desired.image import Image
 from logdir.evidence import Evidence, Present, Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica, SetAside
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED))
 """Set aside while the id was wanted: with a live copy here, that is as it should be."""
@@ -96,7 +97,9 @@ def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) ->
         return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun")
     marker = item.marker
     if marker is None or item.problem is not None:
-        return refuse(*where, Why.HELD, expected, "it is wanted again, and its marker is not to be used", "look at it")
+        return refuse(
+            *where, Why.MARKER_UNUSABLE, expected, "it is wanted again, and its marker is not to be used", "look at it"
+        )
     if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None
     if isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE:
@@ -107,5 +110,5 @@ def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) ->
         twin = namesakes[0]
         proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"
     if marker.delay_ms is None:
-        return refuse(*where, Why.WANTED, expected, "it is wanted again; it has no deadline", proposes)
+        return refuse(*where, Why.ASSIGNED_HERE, expected, "it is wanted again; it has no deadline", proposes)
     return HoldStaged(log_dir=item.log_dir, name=item.name, marker=marker, evidence=evidence, proposes=proposes)

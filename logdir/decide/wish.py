@@ -14,7 +14,7 @@ from typing import Final
 
 from logdir.decide.holders import holders_elsewhere
 from logdir.decide.reconcile_action import Rule
-from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_closed
+from logdir.decide.refusal import Refusal, not_formatted, refuse, refuse_closed
 from logdir.decide.trust import YOUNGER_BY_MS
 from logdir.desired.claim import Claim, Says
 from logdir.desired.image import Image, Partition, Source
@@ -24,6 +24,7 @@ from logdir.formats.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import Identity, Known, LogDirFacts, Replica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 BROKEN_ID: Final = "partition-metadata-broken"
 _EXPECTED: Final = {
@@ -40,7 +41,7 @@ _FOUND: Final = {
     Says.ELSEWHERE: "its partition is given to other nodes",
     Says.UNLISTED: "it is not named",
 }
-_WHY: Final = {Says.IN_SYNC: Why.LAST_COPY, Says.OTHER_NAME: Why.CONFLICT}
+_WHY: Final = {Says.IN_SYNC: Why.LAST_COPY, Says.OTHER_NAME: Why.ID_CONFLICT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def wish_for(image: Image, one: LogDirFacts, replica: Replica, said: Claim) -> W
 
 def against_claim(replica: Replica, said: Claim) -> Refusal:
     """Return why nothing follows from what is said of a replica."""
-    why = _WHY.get(said.says, Why.NO_PROOF)
+    why = _WHY.get(said.says, Why.REMOVAL_NOT_PROVEN)
     return refuse(
         replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; look at both"
     )
@@ -118,11 +119,13 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
     where = replica.log_dir, replica.path
     birth_ms = births.get(where)
     if birth_ms is None:
-        return refuse(*where, Why.TOO_YOUNG, "a directory whose birth is known", "it is not", "look again")
+        return refuse(*where, Why.REPLICA_TOO_YOUNG, "a directory whose birth is known", "it is not", "look again")
     if image.as_of_ms - birth_ms > YOUNGER_BY_MS:
         return None
     expected = f"an image more than {YOUNGER_BY_MS} ms younger than the directory"
-    return refuse(*where, Why.TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet")
+    return refuse(
+        *where, Why.REPLICA_TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet"
+    )
 
 
 def against_wish(image: Image, wish: Wish, known: Known, *, is_ahead: bool) -> Refusal | None:
@@ -137,17 +140,23 @@ def against_wish(image: Image, wish: Wish, known: Known, *, is_ahead: bool) -> R
     replica, said = wish.replica, wish.said
     where = replica.log_dir, replica.path
     if replica.topic_id is None and BROKEN_ID in replica.problems:
-        return refuse(*where, Why.CONFLICT, "a topic id that can be read", "a broken one", "repair it first")
+        return refuse(
+            *where,
+            Why.PARTITION_METADATA_BROKEN,
+            "a topic id that can be read",
+            "a partition.metadata that is broken",
+            "repair it first",
+        )
     if wish.is_held and is_ahead:
         found = "its log is beyond its other replicas'"
-        return refuse(*where, Why.CONFLICT, "a stale replica, where the name has another id", found, "look at both")
+        return refuse(*where, Why.LOG_AHEAD, "a stale replica, where the name has another id", found, "look at both")
     if wish.is_held and said.other_id is not None:
         asked = Identity(topic=None, topic_id=TopicId(said.other_id), partition=replica.partition)
         staged = known.set_aside(asked, Kind.STAGED, Kind.PURGING)
         if staged:
             found = " and ".join(one.place for one in staged)
             expected = "an id that was not set aside here before"
-            return refuse(*where, Why.STALE, expected, found, "an old request, or the id is wanted again")
+            return refuse(*where, Why.STALE_TOPIC_ID, expected, found, "an old request, or the id is wanted again")
     if wish.rule is Rule.MOVED_AWAY:
         return _against_moving(image, replica, said.partition)
     return None
@@ -157,7 +166,7 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
     where = replica.log_dir, replica.path
     if image.ended is not None:
         # It may have come back behind the record that could not be read.
-        return refuse(*where, Why.NO_PROOF, "an image that is whole", image.ended.found, "nothing is done")
+        return refuse(*where, Why.REMOVAL_NOT_PROVEN, "an image that is whole", image.ended.found, "nothing is done")
     if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
         return None
     return refuse_last_copy(*where, "nothing is done")

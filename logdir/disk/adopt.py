@@ -43,6 +43,7 @@ from logdir.ids import TopicId
 from logdir.names import DirForm, WorkDir, name_for, parse_partition_dir, parse_work_dir, render_work_dir
 from logdir.observe.classify import METADATA_FILE, Type
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 MADE = (METADATA_FILE,)
 """What is no link in a directory that shall be live."""
@@ -127,12 +128,23 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
     where = site.path_of(f"deleting/{item.name}")
     if item.marker.topic_id == item.topic_id:
         raise RefusedError(
-            where, expected="a topic with another id", found="its own", fix="logdirctl staged restore renames it back"
+            where,
+            why=Why.RESTORE_KIND_DIFFERS,
+            expected="a topic with another id",
+            found="its own",
+            fix="logdirctl staged restore renames it back",
         )
     if item.present_marker.reason is not Reason.DUPLICATE or item.present_marker.topic_id != item.topic_id:
-        raise RefusedError(where, expected="a marker of the new replica, reason duplicate", found="another")
+        raise RefusedError(
+            where, why=Why.CHANGED, expected="a marker of the new replica, reason duplicate", found="another"
+        )
     if item.marker.tiered:
-        raise RefusedError(where, expected="a log that is all local", found="one of which a part was in remote storage")
+        raise RefusedError(
+            where,
+            why=Why.RESTORE_KIND_DIFFERS,
+            expected="a log that is all local",
+            found="one of which a part was in remote storage",
+        )
     live = []
     for other in sites:
         for name in other.top.names():
@@ -140,16 +152,30 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
             if parts is None or (parts.topic, parts.partition) != item.key:
                 continue
             if parts.form is DirForm.FUTURE:
-                raise RefusedError(f"{other.log_dir}/{name}", expected="no -future of it", found="one", fix=FINISH_MOVE)
+                raise RefusedError(
+                    f"{other.log_dir}/{name}",
+                    why=Why.FUTURE_REPLICA_EXISTS,
+                    expected="no -future of it",
+                    found="one",
+                    fix=FINISH_MOVE,
+                )
             if parts.form is DirForm.CURRENT:
                 live.append(other)
     if [other.log_dir for other in live] != [item.present.log_dir]:
         found = " and ".join(other.log_dir for other in live) or "none"
         expected = f"{item.path} in {item.present.log_dir} alone"
-        raise RefusedError(where, expected=expected, found=found, fix="make the topic again, start its broker once")
+        raise RefusedError(
+            where,
+            why=Why.LIVE_REPLICA_MISSING,
+            expected=expected,
+            found=found,
+            fix="make the topic again, start its broker once",
+        )
     with item.present.top.open(item.path) as directory:
         if (found_id := _id_in(directory)) != item.topic_id:
-            raise RefusedError(directory.path, expected=f"id {item.topic_id}", found=found_id, fix="plan again")
+            raise RefusedError(
+                directory.path, why=Why.CHANGED, expected=f"id {item.topic_id}", found=found_id, fix="plan again"
+            )
     # A file that is not in its form must be found before anything is renamed.
     for other in {one.log_dir: one for one in (site, item.present)}.values():
         read_entries(other, item.key)
@@ -184,7 +210,11 @@ def _build(site: Site, item: AdoptItem) -> str:
         require_staged(found, rescued.path)
         if found != item.marker:
             raise RefusedError(
-                rescued.path, expected="the marker this was decided on", found="another", fix="plan again"
+                rescued.path,
+                why=Why.CHANGED,
+                expected="the marker this was decided on",
+                found="another",
+                fix="plan again",
             )
         names = require_plain(rescued)
         # Never cleanly closed by the broker that will open it: it would trust zeros (kafka-behaviour §10.6).
@@ -261,7 +291,11 @@ def withdraw(site: Site, ready: str) -> None:
     with site.incoming.open(ready) as directory:
         if last := only_names(directory, MADE):
             raise RefusedError(
-                f"{directory.path}/{last[0]}", expected="another name in deleting/", found="none", fix="look at it"
+                f"{directory.path}/{last[0]}",
+                why=Why.LAST_COPY,
+                expected="another name in deleting/",
+                found="none",
+                fix="look at it",
             )
     begun = render_work_dir(parts._replace(mark=""))
     rename(site, site.incoming, ready, site.incoming, begun)

@@ -25,6 +25,7 @@ from logdir.errors import DiskError, LogDirError, NotFormattedError, ReadOnlyDis
 from logdir.formats import bar_file, meta_properties
 from logdir.formats.bar_file import FILE_NAME, BarFile
 from logdir.observe.classify import META_PROPERTIES
+from logdir.refusal_slug import Why
 
 TEXT_NAME = "logdird-bar.txt"
 _NEW = FILE_NAME + TEMPORARY
@@ -165,7 +166,9 @@ def _change(site: Site, found: _Found) -> _Change | None:
         mtime_ns = site.top.stat(META_PROPERTIES).mtime_ns
         has_file = read_file(site.top, FILE_NAME) if found.has_file else None
     if mtime_ns < 0:
-        raise RefusedError(path, expected="a time of change since 1970", found=mtime_ns, fix="touch it")
+        raise RefusedError(
+            path, why=Why.FILE_TIME_INVALID, expected="a time of change since 1970", found=mtime_ns, fix="touch it"
+        )
     node_id = meta_properties.parse(found.data, path).node_id
     return _Change(bar_file.barred(found.data, path), BarFile(found.data, mtime_ns, node_id), has_file)
 
@@ -254,7 +257,7 @@ def _put(site: Site, data: bytes, mtime_ns: int | None, *, before: bytes) -> Non
     """Give ``meta.properties`` other bytes: written beside it, read back and compared, then renamed over it."""
     top, path = site.top, f"{site.log_dir}/{META_PROPERTIES}"
     if read_file(top, META_PROPERTIES) != before:
-        raise RefusedError(path, expected="the bytes just read", found="others", fix="try again")
+        raise RefusedError(path, why=Why.CHANGED, expected="the bytes just read", found="others", fix="try again")
     owner = top.stat(META_PROPERTIES).owner
     _remove(top, _NEW)
 
@@ -269,7 +272,9 @@ def _put(site: Site, data: bytes, mtime_ns: int | None, *, before: bytes) -> Non
     with syncing(top):
         top.sync_file(_NEW)
     if read_file(top, _NEW) != data:
-        raise RefusedError(f"{site.log_dir}/{_NEW}", expected="the bytes just written", found="others")
+        raise RefusedError(
+            f"{site.log_dir}/{_NEW}", why=Why.READ_BACK_DIFFERS, expected="the bytes just written", found="others"
+        )
     top.replace(_NEW, META_PROPERTIES)
     with syncing(top):
         top.sync()

@@ -17,6 +17,7 @@ from logdir.disk.small_file import read_file, replace_file
 from logdir.errors import FormatError, RefusedError
 from logdir.formats import brake_file
 from logdir.formats.brake_file import FILE_NAME, Count
+from logdir.refusal_slug import Why
 
 
 def read_records(sites: Sequence[Site]) -> tuple[tuple[Count, ...] | None, ...]:
@@ -73,6 +74,11 @@ def begin(site: Site) -> None:
     """
     with recording(site.work, FILE_NAME):
         if read_file(site.work, FILE_NAME) is not None:
-            raise RefusedError(f"{site.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
+            raise RefusedError(
+                f"{site.work.path}/{FILE_NAME}",
+                why=Why.RECORD_EXISTS,
+                expected="a new work root",
+                found="a record of it",
+            )
         data = brake_file.render(())
         replace_file(site.work, FILE_NAME, data, before=None, owner=site.owner.for_file(), work=site.work)

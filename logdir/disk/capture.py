@@ -45,6 +45,7 @@ from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC, DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
 from logdir.observe.classify import METADATA_FILE, Type
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 _ROUNDS = 4
 """How often a directory that changes is looked at again before what there is of it is kept as partial."""
@@ -130,9 +131,9 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
     path = f"{site.log_dir}/{item.name}"
     parts = parse_partition_dir(item.name)
     if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
-        raise RefusedError(path, expected="a -delete or -stray directory of a topic", found="another")
+        raise RefusedError(path, why=Why.CHANGED, expected="a -delete or -stray directory of a topic", found="another")
     if item.topic is not None and not _fits(item.topic, parts):
-        raise RefusedError(path, expected=f"a directory of topic {item.topic}", found=parts.topic)
+        raise RefusedError(path, why=Why.CHANGED, expected=f"a directory of topic {item.topic}", found=parts.topic)
     with site.top.open(item.name) as source:
         seen = look(source)
         replica = _Replica(
@@ -151,7 +152,12 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
                 site.incoming.sync()
             return done(item.name, found)
         if not any(name.endswith(".log") for name in seen):
-            raise RefusedError(path, expected="segments", found="none: it is empty, or all but removed by its broker")
+            raise RefusedError(
+                path,
+                why=Why.NO_SEGMENTS,
+                expected="segments",
+                found="none: it is empty, or all but removed by its broker",
+            )
         name = found or make_marked(site, replica.place, lambda inode: _marker(site, replica, inode, now()))
         with site.incoming.open(name) as target:
             try:
@@ -164,7 +170,13 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
                 if is_sick(error):
                     raise
                 return _give_up(site, name, target, item, as_error(path, error))
-            why = RefusedError(path, expected="a replica that is whole", found=problem, fix=_PARTIAL.format(name))
+            why = RefusedError(
+                path,
+                why=Why.PARTIAL_CAPTURE,
+                expected="a replica that is whole",
+                found=problem,
+                fix=_PARTIAL.format(name),
+            )
             if not any(file.endswith(".log") for file in look(target)):
                 return _give_up(site, name, target, item, why)
             _sync_files(target)
@@ -334,7 +346,9 @@ def _sync_files(target: Directory) -> None:
 def _commit(site: Site, name: str, target: Directory, replica: _Replica, now: Callable[[], Instant]) -> str:
     begun = read_marker(target)
     if begun is None:
-        raise RefusedError(f"{target.path}/{FILE_NAME}", expected="the marker of this capture", found="none")
+        raise RefusedError(
+            f"{target.path}/{FILE_NAME}", why=Why.MARKER_UNUSABLE, expected="the marker of this capture", found="none"
+        )
     instant = now()
     delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None
     points = begun.checkpoints

@@ -18,6 +18,7 @@ from logdir.disk.small_file import read_file, replace_file
 from logdir.errors import FormatError, RefusedError, UnsupportedVersionError
 from logdir.formats import controller_file
 from logdir.formats.controller_file import FILE_NAME, ControllerFile
+from logdir.refusal_slug import Why
 
 
 def read_records(sites: Sequence[Site]) -> tuple[ControllerFile | None, ...]:
@@ -82,8 +83,15 @@ def begin(site: Site) -> None:
     """
     with recording(site.work, FILE_NAME):
         if read_file(site.work, FILE_NAME) is not None:
-            raise RefusedError(f"{site.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
+            raise RefusedError(
+                f"{site.work.path}/{FILE_NAME}",
+                why=Why.RECORD_EXISTS,
+                expected="a new work root",
+                found="a record of it",
+            )
         if site.node_id is None:
-            raise RefusedError(site.log_dir, expected="a node id in meta.properties", found="none")
+            raise RefusedError(
+                site.log_dir, why=Why.NOT_FORMATTED, expected="a node id in meta.properties", found="none"
+            )
         data = controller_file.render(controller_file.begin(site.cluster_id, site.node_id))
         replace_file(site.work, FILE_NAME, data, before=None, owner=site.owner.for_file(), work=site.work)

@@ -29,6 +29,7 @@ from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.names import parse_work_dir
 from logdir.observe.classify import DELETING, INCOMING
+from logdir.refusal_slug import Why
 
 MANIFEST = "SHA256SUMS"
 NOTE = "COPY-BY-HAND.txt"
@@ -68,13 +69,17 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
     folder, _, name = place.partition("/")
     parts = parse_work_dir(name)
     if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
-        raise RefusedError(site.path_of(place), expected="a replica that was set aside", found="another name")
+        raise RefusedError(
+            site.path_of(place), why=Why.NOT_STAGED, expected="a replica that was set aside", found="another name"
+        )
     parent = site.deleting if folder == DELETING else site.incoming
     try:
         with parent.open(name) as source:
             marker = require_marker(site, source)
             if marker.intent is Intent.INCOMING or (folder == INCOMING and marker.intent is not Intent.CAPTURED):
-                raise RefusedError(source.path, expected="a replica that was set aside", found=marker.intent.value)
+                raise RefusedError(
+                    source.path, why=Why.NOT_STAGED, expected="a replica that was set aside", found=marker.intent.value
+                )
             if not isinstance(source, HostDirectory):
                 raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
             own = [site.log_dir, site.work.path, *forbidden]

@@ -20,6 +20,7 @@ from logdir.disk.small_file import TEMPORARY, read_file, remove_file, replace_fi
 from logdir.errors import DiskError, RefusedError
 from logdir.formats import layout_file
 from logdir.formats.layout_file import FILE_NAME, LayoutFile, LayoutState
+from logdir.refusal_slug import Why
 
 
 @contextmanager
@@ -84,6 +85,7 @@ def require_no_prefixes(site: Site) -> None:
     if left := remove_empty_prefixes(site):
         raise RefusedError(
             f"{site.log_dir}/{left[0]}",
+            why=Why.PREFIX_NOT_EMPTY,
             expected="an empty prefix directory",
             found="something in it",
             fix="look at it and move it out of the log dir; the bar stays until then",

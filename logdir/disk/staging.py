@@ -31,6 +31,7 @@ from logdir.errors import DiskError, LogDirError, RefusedError
 from logdir.formats import replica_marker
 from logdir.formats.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
+from logdir.refusal_slug import Why
 
 AT_ONCE = 1024
 """Replicas of one sync, at most."""
@@ -140,7 +141,11 @@ def _mark(site: Site, item: StageItem, data: bytes) -> None:
         inode = directory.identity().inode
         if inode != item.marker.birth_inode:
             raise RefusedError(
-                directory.path, expected=f"inode {item.marker.birth_inode}", found=inode, fix="it changed: plan again"
+                directory.path,
+                why=Why.CHANGED,
+                expected=f"inode {item.marker.birth_inode}",
+                found=inode,
+                fix="it changed: plan again",
             )
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
@@ -215,7 +220,11 @@ def _restore(site: Site, item: RestoreItem) -> None:
         require_staged(marker, directory.path)
         if marker != item.marker:
             raise RefusedError(
-                directory.path, expected="the marker this was decided on", found="another", fix="plan again"
+                directory.path,
+                why=Why.CHANGED,
+                expected="the marker this was decided on",
+                found="another",
+                fix="plan again",
             )
         names = require_plain(directory)
         prefix, slash, name = item.path.rpartition("/")
@@ -224,7 +233,9 @@ def _restore(site: Site, item: RestoreItem) -> None:
         with site.parent_of(item.path) as (parent, _):
             # Before the entries: they would be those of what lives there.
             if is_there(parent, name):
-                raise RefusedError(f"{parent.path}/{name}", expected="nothing of that name", found="something")
+                raise RefusedError(
+                    f"{parent.path}/{name}", why=Why.NAME_TAKEN, expected="nothing of that name", found="something"
+                )
             put_entries(site, item.marker)
             if item.drop_last_indexes:
                 _drop(site, directory, last_indexes(names))
@@ -249,11 +260,15 @@ def _drop(site: Site, directory: Directory, names: Sequence[str]) -> None:
 def _require_unclaimed(site: Site, name: str) -> None:
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
-        raise RefusedError(f"{site.deleting.path}/{name}", expected="the name of a staged replica", found="another")
+        raise RefusedError(
+            f"{site.deleting.path}/{name}", why=Why.NOT_STAGED, expected="the name of a staged replica", found="another"
+        )
     claimed = render_work_dir(parts._replace(mark="purging"))
     if not is_there(site.deleting, name):
         found = "one being purged" if is_there(site.deleting, claimed) else "none: purged, or restored"
-        raise RefusedError(f"{site.deleting.path}/{name}", expected="a staged replica", found=found, fix="look again")
+        raise RefusedError(
+            f"{site.deleting.path}/{name}", why=Why.CHANGED, expected="a staged replica", found=found, fix="look again"
+        )
 
 
 def _make_prefix(site: Site, prefix: str) -> None:
@@ -324,4 +339,4 @@ def require_staged(marker: ReplicaMarker, path: str) -> None:
         RefusedError: of something on its way in.
     """
     if marker.intent is Intent.INCOMING:
-        raise RefusedError(path, expected="a staged or captured replica", found=marker.intent.value)
+        raise RefusedError(path, why=Why.NOT_STAGED, expected="a staged or captured replica", found=marker.intent.value)

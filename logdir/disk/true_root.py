@@ -15,6 +15,7 @@ from logdir.disk.work_root import WorkRoot, locate, open_log_dir, open_root, ope
 from logdir.errors import NoWorkRootError, RefusedError
 from logdir.formats import bar_file, meta_properties, work_root_file
 from logdir.observe.classify import META_PROPERTIES
+from logdir.refusal_slug import Why
 
 
 def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> WorkRoot:
@@ -42,6 +43,7 @@ def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> 
         if not is_bar_allowed:
             raise RefusedError(
                 log_dir,
+                why=Why.LAYOUT_CHANGE_UNDER_WAY,
                 expected="log dirs that are not barred",
                 found="a bar: a change of layout is under way",
                 fix="logdirctl layout status",

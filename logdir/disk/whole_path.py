@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from logdir.errors import RefusedError
+from logdir.refusal_slug import Why
 
 if TYPE_CHECKING:
     from logdir.disk.io import HostDirectory
@@ -60,4 +61,6 @@ def a_directory(path: str) -> RefusedError:
 
 def _refused(number: int, path: str) -> RefusedError:
     expected, found = _OTHER_KINDS[number]
-    return RefusedError(path, expected=expected, found=found, fix="look at what lies there, and move it away")
+    return RefusedError(
+        path, why=Why.WRONG_FILE_TYPE, expected=expected, found=found, fix="look at what lies there, and move it away"
+    )

@@ -47,6 +47,7 @@ from logdir.observe.classify import (
     WORK_ROOT_FILE,
 )
 from logdir.observe.outside import BESIDE
+from logdir.refusal_slug import Why
 
 DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)
 """What is made in a work root, in this order."""
@@ -108,6 +109,7 @@ def open_log_dir(disk: Disk, log_dir: str) -> Directory:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise RefusedError(
                 log_dir,
+                why=Why.WRONG_FILE_TYPE,
                 expected="a directory",
                 found="a link, or no directory",
                 fix="name the directory itself in log.dirs",

@@ -127,7 +127,7 @@ def _replica(values: Values, path: str) -> ListedReplica:
         raise MalformedFileError(path, expected=error.expected, found=topic_id) from None
     return ListedReplica(
         log_dir=values.text("log_dir"),
-        name=values.text("name"),
+        name=values.text("path").rpartition("/")[2],
         state=values.one_of("state", ListedState),
         topic=topic,
         topic_id=known,

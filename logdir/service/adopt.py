@@ -168,9 +168,9 @@ def _row(action: AdoptHere, state: ItemState) -> ItemResult:
         topic=marker.topic,
         topic_id=marker.topic_id,
         partition=marker.partition,
-        place=action.path if state is ItemState.PLANNED else None,
+        new_path=action.path if state is ItemState.PLANNED else None,
         undo_until_ms=action.present.undo_until_ms,
-        says=action.says,
+        detail=action.says,
     )
 
 

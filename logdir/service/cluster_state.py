@@ -23,6 +23,7 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
+from logdir.refusal_slug import Why
 from logdir.service.broker import OpenBroker
 from logdir.service.config import BrokerConfig
 from logdir.service.desired_source import Desired, against_blank, read_desired
@@ -160,7 +161,12 @@ def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp:
     """
     if stamp_of(broker, facts) != stamp:
         path = broker.ports.apart(metadata_path(broker.named, ""), own_log, broker.named, facts)
-        raise RefusedError(path or "", expected="the metadata log as it was read", found="it was written since")
+        raise RefusedError(
+            path or "",
+            why=Why.METADATA_LOG_CHANGED,
+            expected="the metadata log as it was read",
+            found="it was written since",
+        )
 
 
 def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | None:

@@ -21,7 +21,7 @@ from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.decide.trust import ANY_AGE_MS, check_image
 from logdir.desired.image import Image
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirError, Problem, refused_by
+from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.config import BrokerConfig
 from logdir.service.describe_item import DescribedItem
@@ -223,7 +223,7 @@ def _image(
         distrust = check_image(desired.image, host.facts, standing, now_ms)
         if distrust is not None:
             source_read(desired.image)
-            raise refused_by(distrust.problem)
+            raise RefusedError.of(distrust.problem)
     except LogDirError as error:
         if is_asked:
             raise

@@ -32,7 +32,7 @@ from logdir.observe.classify import OWNER_LOCK
 from logdir.observe.mounts import identity_at
 from logdir.service.broker_request import BrokerRequest, accepted_of, skipped_of
 from logdir.service.config import require_distinct, require_text
-from logdir.service.json_form import HIDDEN
+from logdir.service.json_form import HIDDEN, KEY
 from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told, told_or_closed
 from logdir.service.quarantine import closed_of, keep_in_mind, require_none_closed
@@ -83,7 +83,7 @@ class WorkRootItem:
     state: ItemState
     kind: WorkRootKind
     path: str
-    why: str
+    detail: str
     """Why it lies there."""
     layout: str
     """Of the live directories of its log dir."""
@@ -106,7 +106,7 @@ class WorkRootItem:
             state=state,
             kind=kind,
             path=path,
-            why=next((place.why for place in plan.candidates if place.kind is kind), ""),
+            detail=next((place.detail for place in plan.candidates if place.kind is kind), ""),
             layout=plan.layout,
             is_whole=plan.is_whole,
             is_mended=plan.is_whole and bool(plan.lacks),
@@ -119,7 +119,7 @@ class InitResult:
     """The work root of every log dir."""
 
     applied: bool
-    work_roots: tuple[WorkRootItem, ...]
+    work_roots: tuple[WorkRootItem, ...] = field(metadata={KEY: "items"})
 
 
 class SeveralError(Exception):

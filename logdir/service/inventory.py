@@ -19,7 +19,7 @@ from logdir.formats.inventory import Disk
 from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen, require_outside_of
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.inventory_files import InventoryFiles, opened_files
-from logdir.service.json_form import HIDDEN
+from logdir.service.json_form import HIDDEN, KEY
 from logdir.service.ports import BrokerPorts, connected
 from logdir.service.reporter import Reporter
 from logdir.text import utf8
@@ -67,7 +67,7 @@ class InventoryDisk:
     file: str | None
     """``None`` where it is in no file."""
     kinds: Mapping[str, KindFigures]
-    problems: Mapping[str, int]
+    problems: Mapping[str, int] = field(metadata={KEY: "problem_counts"})
     """Problem of entries to their number."""
     rows: int
     sha256: str | None
@@ -80,7 +80,7 @@ class InventoryDisk:
 class InventoryResult:
     """What was found on a broker."""
 
-    disks: tuple[InventoryDisk, ...]
+    disks: tuple[InventoryDisk, ...] = field(metadata={KEY: "items"})
     """In the order of the broker's configuration."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
 

@@ -25,6 +25,7 @@ from logdir.errors import RefusedError
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
 from logdir.observe.named_file import read_named
+from logdir.refusal_slug import Why
 from logdir.service.broker import OpenBroker
 from logdir.service.layout_phases import carry_out, look_all
 from logdir.service.layout_result import LayoutResult, LayoutVerb, result_of
@@ -97,6 +98,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
     if broker.missing and asked.verb is not LayoutVerb.ROLLBACK:
         raise RefusedError(
             ", ".join(broker.missing),
+            why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to change them all or none",
             found="no answer",
             fix="mend it, or take the others back with logdirctl layout rollback",

@@ -24,7 +24,8 @@ from logdir.decide.layout_action import (
     Unbar,
 )
 from logdir.disk.outcome import Outcome
-from logdir.errors import Problem, RefusedError, WorkRootInsideError
+from logdir.errors import Problem, RefusedError
+from logdir.refusal_slug import Why
 from logdir.service.layout_phases import LayoutReport
 from logdir.service.result import ItemResult, ItemState
 
@@ -180,7 +181,7 @@ def _next(
         case LayoutVerb.ROLLBACK:
             if is_waiting:
                 return LayoutNext.SAME
-            is_inside = any(isinstance(error, WorkRootInsideError) for error in decision.refused)
+            is_inside = any(error.slug == Why.WORK_ROOT_INSIDE.value for error in decision.refused)
             return LayoutNext.UNINSTALL if is_inside else LayoutNext.STATUS
         case LayoutVerb.CHECK | LayoutVerb.APPLY:
             if is_waiting or (is_cut_off and not decision.is_plan_stale):
@@ -263,7 +264,7 @@ def _item(log_dir: str, item: ToIds | ToNames, outcome: Outcome | None, *, is_pl
         topic=item.topic,
         topic_id=item.topic_id,
         partition=item.partition,
-        place=item.place if state in (ItemState.PLANNED, ItemState.DONE) else item.path,
+        new_path=item.place if state in (ItemState.PLANNED, ItemState.DONE) else item.path,
         problem=None if error is None else error.problem(),
     )
 

@@ -34,6 +34,7 @@ from logdir.errors import (
 )
 from logdir.formats import meta_properties
 from logdir.names import METADATA_DIR
+from logdir.refusal_slug import Why
 from logdir.service.config import read_config
 
 NO_LOG = "only a KRaft node has one, in its metadata.log.dir"
@@ -204,7 +205,9 @@ def reading(path: str, fix: str = "") -> Iterator[None]:
             raise MalformedFileError(where, expected="metadata to read", found=found, fix=fix) from error
         if error.errno in _RIGHTS:
             owner = "run as the owner of the log dirs"
-            raise RefusedError(where, expected="the right to read it", found=found, fix=owner) from error
+            raise RefusedError(
+                where, why=Why.NO_PERMISSION, expected="the right to read it", found=found, fix=owner
+            ) from error
         raise LogDirOfflineError(
             where, expected="a disk that answers", found=found, fix="look at the kernel's log"
         ) from error

@@ -27,6 +27,7 @@ from logdir.errors import (
     UnsupportedVersionError,
 )
 from logdir.formats import brake_file
+from logdir.refusal_slug import Why
 from logdir.service.broker import OpenBroker
 from logdir.service.broker_request import BrokerRequest, accepted_of, require_log_dirs
 from logdir.service.config import require_text
@@ -148,7 +149,9 @@ def _opened(
             missing.append(log_dir)
     if not rootless and all(root.site.log_dir in ports.suspect for root in roots):
         where = ", ".join(sorted(without)) or ", ".join(missing)
-        raise RefusedError(where, expected="at least one log dir that answers", found="none")
+        raise RefusedError(
+            where, why=Why.NO_LOG_DIR_ANSWERS, expected="at least one log dir that answers", found="none"
+        )
     broker = OpenBroker(
         ports=ports,
         request=request,

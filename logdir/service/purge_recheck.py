@@ -26,6 +26,7 @@ from logdir.disk.kernel_clock import read_instant
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.controller_file import ControllerFile
 from logdir.observe.facts import Known, LogDirFacts
+from logdir.refusal_slug import Why
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
 from logdir.service.config import BrokerConfig
@@ -96,7 +97,9 @@ class Looking:
         item = self._items.get((action.log_dir, action.name))
         if item is None:
             place = self._broker.path_of(action.log_dir, f"deleting/{action.name}")
-            return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
+            return RefusedError(
+                place, why=Why.CHANGED, expected="what was decided on", found="nothing", fix="look again"
+            )
         refusal = against_purge(self.look, item, self._known)
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
 
@@ -191,7 +194,9 @@ def look_again(
             return Looked(blank, has_source=False, cluster=left_behind)
         expected = "the broker's own metadata log, which says what is wanted again"
         fix = "mount its disk, or name another source with --from"
-        return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
+        return blind(
+            Problem(Why.METADATA_LOG_UNREAD.value, own_log(named, facts) or METADATA_DIR, expected, "no such log", fix)
+        )
     now_ms = max(0, read_instant().wall_ms)
     desired = read_source(
         source,

@@ -27,6 +27,7 @@ from logdir.disk.give_id import GiveItem, give_id
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome, Result
 from logdir.errors import Problem
+from logdir.refusal_slug import Why
 from logdir.service.broker import OpenBroker
 from logdir.service.desired_source import Desired
 from logdir.service.os_errors import sick_disks, told
@@ -195,7 +196,9 @@ def _changed(action: Action, now: ReconcilePlan) -> ReconcileItem:
         if refusal.log_dir == action.log_dir and refusal.path in (place, ""):
             (row,) = refused_rows(replace(now, refusals=(refusal,)))
             return replace(row, path=place)
-    problem = Problem("refused", f"{action.log_dir}/{place}", "what was shown", "it changed", "look again")
+    problem = Problem(
+        Why.CHANGED.value, f"{action.log_dir}/{place}", "what was shown", "a replica that changed", "look again"
+    )
     return ReconcileItem.of(action, ItemState.UNDONE, problem=problem)
 
 
@@ -242,7 +245,7 @@ def _row(action: Action, outcome: Outcome | None) -> ReconcileItem:
         return ReconcileItem.of(action, ItemState.UNDONE)
     problem = None if outcome.error is None else outcome.error.problem()
     state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
-    return ReconcileItem.of(action, state, place=outcome.place, problem=problem)
+    return ReconcileItem.of(action, state, new_path=outcome.place, problem=problem)
 
 
 def _warn(reporter: Reporter, action: Action, outcome: Outcome | None) -> None:

@@ -14,7 +14,7 @@ from logdir.decide.assignment import Assigned, assignment_of
 from logdir.decide.deadline import Due, Held, NotYet, due
 from logdir.decide.position import highest
 from logdir.decide.refusal import refuse_marker
-from logdir.decide.restore import class_of
+from logdir.decide.restore import RestoreKind, restore_kind_of
 from logdir.decide.second_look import against_purge
 from logdir.decide.selector import Selector, parse
 from logdir.decide.staged_listing import early_words, first_restorable, why_listed, with_words
@@ -33,7 +33,7 @@ from logdir.reasons import Reason
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.cluster_state import require_source
 from logdir.service.host import unformatted
-from logdir.service.json_form import HIDDEN, KEY
+from logdir.service.json_form import HIDDEN
 from logdir.service.os_errors import told
 from logdir.service.ports import BrokerPorts, connected
 from logdir.service.purge_recheck import Looked, recheck
@@ -51,7 +51,9 @@ class StagedItem:
     """One line of the listing."""
 
     log_dir: str
-    name: str
+    path: str
+    """Relative to its work root."""
+    name: str = field(metadata=HIDDEN)
     state: str
     topic: str | None
     topic_id: TopicId | None
@@ -65,29 +67,32 @@ class StagedItem:
     tiered: bool | None
     undo_until_ms: int | None
     """Wall clock; ``None``: for good, or not any more."""
-    restore_class: str | None = field(metadata={KEY: "class"})
+    restore: RestoreKind | None
+    """The best a restore can do; ``None``: nothing restores it."""
     assigned: Assigned | None
     """Whether it is still assigned here; ``None`` where that is not asked."""
     log_end: int | None
     """The offset after its last record; ``None`` where that was not asked, or cannot be read."""
-    why: str
-    why_shown: str = field(metadata=HIDDEN)
-    """For people, who have the line of its problem."""
+    detail: str
+    """On what ``assigned`` rests, why it is held, and what would change that."""
+    problem: Problem | None
+    """Why its marker is not to be used."""
 
     @classmethod
     def of(
         cls,
         item: SetAside,
         state: str,
-        why: str,
+        detail: str,
         undo_until_ms: int | None = None,
-        restore_class: str | None = None,
+        restore: RestoreKind | None = None,
         assigned: Assigned | None = None,
     ) -> StagedItem:
         """Return the line of a staged replica."""
         marker = item.marker
         return cls(
             log_dir=item.log_dir,
+            path=item.path,
             name=item.name,
             state=state,
             topic=item.topic,
@@ -101,10 +106,10 @@ class StagedItem:
             delay_ms=None if marker is None else marker.delay_ms,
             tiered=None if marker is None else marker.tiered,
             undo_until_ms=undo_until_ms,
-            restore_class=restore_class,
+            restore=restore,
             assigned=assigned,
-            why=why if item.problem is None else item.problem.line(),
-            why_shown=why,
+            detail=detail,
+            problem=item.problem,
         )
 
 
@@ -278,9 +283,9 @@ def listed(item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked,
         return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
         part = "a part of what its broker removed meanwhile: logdirctl staged export copies it"
-        return StagedItem.of(item, INCOMING, part if item.is_partial else "on its way in")
+        return StagedItem.of(item, INCOMING, part if item.is_partial else "incoming")
     assignment = assignment_of(looked.cluster, item)
-    restore_class = class_of(assignment.state).value
+    restore = restore_kind_of(assignment.state)
     gate = against_purge(looked.look, item, known)
     when = due(marker, beat, now)
     words = ""
@@ -298,4 +303,4 @@ def listed(item: SetAside, beat: Heartbeat | None, now: Instant, looked: Looked,
             state, until, why = COUNTING, at_ms, "; ".join(filter(None, (about, early)))
         case Held(why=found):
             state, why = HELD, "; ".join(filter(None, (about, found, words))) if gate is None else about
-    return StagedItem.of(item, state, why, until, restore_class, assignment.state)
+    return StagedItem.of(item, state, why, until, restore, assignment.state)

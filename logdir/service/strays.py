@@ -20,12 +20,12 @@ from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays
 from logdir.decide.trust import Standing
 from logdir.desired.image import Certainty, Image, Silence, Source
 from logdir.disk.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError, refused_by
+from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError
 from logdir.observe.facts import LogDirFacts
 from logdir.service.broker_request import BrokerRequest
 from logdir.service.desired_source import Desired, against_blank, read_desired
 from logdir.service.host import Host, look_at_host
-from logdir.service.json_form import HIDDEN
+from logdir.service.json_form import HIDDEN, KEY
 from logdir.service.ports import BrokerPorts, connected, metadata_path
 from logdir.service.selection import nothing_selected
 from logdir.service.source import SourceRequest, parse_uri
@@ -58,7 +58,7 @@ class StraysRequest:
 class StraysResult:
     """What was found."""
 
-    strays: tuple[Stray, ...]
+    strays: tuple[Stray, ...] = field(metadata={KEY: "items"})
     """Those that were selected."""
     source: SourceItem | None
     """``None``: what the cluster says could not be read."""
@@ -161,7 +161,7 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
     view = view_strays(request, host.facts, desired.latest)
     if view.refused is not None:
         source_read(request.image)
-        raise refused_by(view.refused)
+        raise RefusedError.of(view.refused)
     return _Found(
         view=view,
         problems=_problems_of(view, request.image),

@@ -24,13 +24,14 @@ from logdir.disk.site import LogDirTop, OpenTop
 from logdir.disk.small_file import read_file
 from logdir.disk.work_root import open_log_dir, path_of
 from logdir.disk.work_root_removal import remove_root, require_ours, require_removable, require_rights
-from logdir.errors import LogDirError, Problem, RefusedError, WorkRootInsideError
+from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats import bar_file, layout_file
 from logdir.formats.inventory import Kind
 from logdir.formats.layout_file import LayoutState
 from logdir.formats.replica_marker import BY_HAND
 from logdir.formats.work_root_file import WorkRootKind
 from logdir.observe.facts import LogDirFacts, SetAside
+from logdir.refusal_slug import Why
 from logdir.service.broker import OpenBroker
 from logdir.service.cluster_state import Stamp, cluster_with_own_logs, stamp_of
 from logdir.service.layout_phases import carry_out, look_all
@@ -104,6 +105,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
     if barred is not BarState.OPEN and (broker.missing or broker.rootless):
         raise RefusedError(
             ", ".join((*broker.missing, *broker.rootless)),
+            why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to lift the bar in all or in none",
             found="no work root, or no answer",
             fix="logdirctl init, or mend it first",
@@ -203,7 +205,13 @@ def _inside(one: LogDirTop) -> tuple[str, ...]:
 
 
 def _in_layout(path: str, found: str) -> RefusedError:
-    return RefusedError(path, expected="the topic-name layout", found=found, fix="logdirctl layout rollback first")
+    return RefusedError(
+        path,
+        why=Why.LAYOUT_DIFFERS,
+        expected="the topic-name layout",
+        found=found,
+        fix="logdirctl layout rollback first",
+    )
 
 
 def _listed(item: SetAside) -> ItemResult:
@@ -214,7 +222,7 @@ def _listed(item: SetAside) -> ItemResult:
         topic=item.topic,
         topic_id=item.topic_id,
         partition=item.partition,
-        says=_way_out(item, is_restore=False),
+        detail=_way_out(item, is_restore=False),
     )
 
 
@@ -276,9 +284,9 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
             state, says = ItemState.WAITING, f"{_STAYS}: all go together or none"
         else:
             state, says = ItemState.REFUSED, _STAYS
-        rows.append(ItemResult(log_dir=site.log_dir, path=site.work.path, state=state, says=says, problem=problem))
+        rows.append(ItemResult(log_dir=site.log_dir, path=site.work.path, state=state, detail=says, problem=problem))
     rows += [
-        ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, says=_STAYS, problem=blocked[log_dir])
+        ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, detail=_STAYS, problem=blocked[log_dir])
         for log_dir in broker.rootless
         if log_dir in blocked
     ]
@@ -306,7 +314,7 @@ def _finish_rollback(broker: OpenBroker) -> None:
     decision = rollback(look_all(broker.sites, broker.run_at))
     report = carry_out(broker.sites, decision, broker.batch, run_at=broker.run_at)
     for error in (*report.failed.values(), *report.refused):
-        if not isinstance(error, WorkRootInsideError):
+        if error.slug != Why.WORK_ROOT_INSIDE.value:
             raise RefusedError.of(error.problem())
 
 
@@ -318,7 +326,7 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], barred: BarSt
             return _root_rows(broker, blocked)
         bar.unbar(broker.sites)
         lifted = [
-            ItemResult(log_dir=site.log_dir, path=bar_file.FILE_NAME, state=ItemState.DONE, says="bar, lifted")
+            ItemResult(log_dir=site.log_dir, path=bar_file.FILE_NAME, state=ItemState.DONE, detail="bar, lifted")
             for site in broker.sites
         ]
         return [*lifted, *_root_rows(broker, blocked)]
@@ -343,7 +351,7 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
         problem = None
         if any(row.problem is not None for row in rows):  # what is left whole is better left so
             place = works.get(log_dir, log_dir)
-            rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, says=_STAYS))
+            rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, detail=_STAYS))
             continue
         try:
             kinds = remove_root(broker.disk_of(log_dir), log_dir)
@@ -352,5 +360,5 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
         path = works.get(log_dir)
         paths = [path_of(kind, log_dir) for kind in kinds] if path is None and problem is None else [path or log_dir]
         state, says = (ItemState.DONE, _GOES) if problem is None else (ItemState.REFUSED, _STAYS)
-        rows += [ItemResult(log_dir=log_dir, path=one, state=state, says=says, problem=problem) for one in paths]
+        rows += [ItemResult(log_dir=log_dir, path=one, state=state, detail=says, problem=problem) for one in paths]
     return rows

@@ -85,4 +85,4 @@ def why_no_purge(
     image: Image | None, one: SetAside, facts: tuple[LogDirFacts, ...], used: ControllerFile | None = FRESH
 ) -> str | None:
     refusal = against_purge(SecondLook(image=image, used=used), one, Known(facts))
-    return None if refusal is None else refusal.why.value
+    return None if refusal is None else refusal.problem.slug

@@ -30,7 +30,7 @@ def test_a16_every_broker_of_the_replicas_adopts_with_the_listing_of_the_other(p
     status, plan = pair.one.adopt_json("--with", pair.listings[2])
     assert status == Exit.DONE
     assert (plan["stop"], plan["start"]) == ([2, 1], [1, 2])
-    assert [(one["node_id"], one["log_end"]) for one in plan["replicas"]] == [(1, 100), (2, 100)]
+    assert [(one["node_id"], one["log_end"]) for one in plan["adoptions"]] == [(1, 100), (2, 100)]
     assert len(plan["items"]) == 1  # what is done here
     assert pair.one.adopt("--with", pair.listings[2], "--apply").status == Exit.DONE
     said = pair.two.adopt("--with", pair.listings[1], *pair.two.controller(), "--apply")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.errors import LayoutFileMissingError
+from logdir.refusal_slug import Why
 from logdir.service import layout
 from logdir.service.layout import LayoutRequest
 from logdir.service.layout_result import LayoutNext, LayoutResult, LayoutVerb
@@ -30,7 +30,7 @@ _VERBS = (
     ("rollback", "take everything back to topic names", "Take every replica back to its name, and lift the bar."),
     ("finalize", "lift the bar for a broker that reads topic ids", "Lift the bar for the broker that is named."),
 )
-_MISSING = LayoutFileMissingError.code
+_MISSING = Why.LAYOUT_FILE_MISSING.value
 
 
 def add_parser(commands: Any) -> None:

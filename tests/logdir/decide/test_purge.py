@@ -22,7 +22,7 @@ from logdir.decide.purge import (
     plan_purge,
     room_of,
 )
-from logdir.decide.refusal import Refusal, Why
+from logdir.decide.refusal import Refusal
 from logdir.decide.second_look import SecondLook
 from logdir.desired.image import Broker, Image, Partition, Source, Topic
 from logdir.errors import Problem
@@ -31,6 +31,7 @@ from logdir.formats import controller_file
 from logdir.formats.inventory import Kind
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, set_aside
 
 LATER = NOW._replace(boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS + 4 * HOUR_MS)
@@ -85,13 +86,14 @@ def test_what_has_no_deadline_waits_until_that_is_named_too(marker: ReplicaMarke
     for asked in ({}, {"now": LATER}, {"is_early": True}, {"includes_held": True}):
         refused = decide(marker, **asked)
         assert isinstance(refused, Refusal)
-        assert refused.why is Why.HELD
+        assert refused.why is Why.NO_DEADLINE
     assert isinstance(decide(marker, is_early=True, includes_held=True), Purge)
 
 
 def test_a_lost_heartbeat_holds_what_is_due() -> None:
     refused = decide(REMOVED, now=LATER, heartbeats={"/d1": None})
     assert isinstance(refused, Refusal)
+    assert refused.why is Why.DEADLINE_UNKNOWN
     assert "heartbeat" in refused.problem.found
     # What names the heartbeat is no word for what has no deadline, and the other way round.
     assert "logdirctl init" in refused.problem.fix
@@ -111,7 +113,7 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
     ]
     plan = plan_purge(request, items)
     assert plan.actions == ()
-    assert [one.why for one in plan.refusals] == [Why.HELD, Why.ON_ITS_WAY, Why.ON_ITS_WAY]
+    assert [one.why for one in plan.refusals] == [Why.MARKER_UNUSABLE, Why.INCOMING, Why.INCOMING]
 
 
 def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:
@@ -122,7 +124,8 @@ def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> 
     items = [set_aside(REMOVED), set_aside(HELD), set_aside(kind=Kind.PURGING)]
     plan = plan_purge(request, items)
     assert plan.actions == ()
-    assert [refusal.why for refusal in plan.refusals] == [Why.CLOSED] * 3
+    assert [refusal.why for refusal in plan.refusals] == [None] * 3
+    assert {refusal.problem.slug for refusal in plan.refusals} == {"returned"}
     assert len(plan_purge(replace(request, closed={"/d2": closed}), items).actions) == 3
 
 
@@ -167,7 +170,7 @@ def test_a43_what_is_wanted_again_is_never_removed_whoever_asks(asked: dict[str,
     assert isinstance(refused := decide(MARKER, now=LATER, look=replace(LOOK, image=None, aged=wanted)), Refusal)
     assert refused.why is Why.STILL_ASSIGNED  # an operator staged it, and may have meant to
     assert isinstance(refused := decide(REMOVED, now=LATER, look=replace(LOOK, image=wanted)), Refusal)
-    assert refused.why is Why.WANTED
+    assert refused.why is Why.ASSIGNED_HERE
 
 
 def test_a43_while_an_image_is_behind_nothing_is_removed() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from logdir.decide.assignment import ClusterState
 from logdir.decide.brake import highest
-from logdir.decide.refusal import Why
 from logdir.decide.restore import RestoreRequest, plan_restore
 from logdir.decide.stage import StageRequest, plan_stage
 from logdir.disk import brake, staging
@@ -25,6 +24,7 @@ from logdir.evidence import Proof, Removed
 from logdir.formats.inventory import Kind
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests import trees
 from tests.logdir.decide.builders import NOW
 
@@ -70,7 +70,9 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
         )
         plan = plan_stage(asked, facts)
         # One tree was killed while its broker moved replicas between its disks.
-        assert {refusal.why for refusal in plan.refusals} == ({Why.FUTURE} if name == "4.3.1-kill9" else set())
+        assert {refusal.why for refusal in plan.refusals} == (
+            {Why.FUTURE_REPLICA_EXISTS} if name == "4.3.1-kill9" else set()
+        )
         assert len(plan.actions) == len(live) - len(plan.refusals) > 0
         assert plan.record is not None
         brake.write_record(list(sites.values()), plan.record)

@@ -15,7 +15,7 @@ from logdir.disk.calls import Directory
 from logdir.disk.io import Call, HostDisk
 from logdir.disk.outcome import Result
 from logdir.disk.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.errors import MalformedFileError, NameTooLongError, ReadOnlyDiskError, RefusedError
+from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats import offset_checkpoint
 from logdir.formats.offset_checkpoint import TopicPartition
 from logdir.formats.replica_marker import FILE_NAME, Checkpoints, Intent, render
@@ -150,7 +150,8 @@ def test_an_error_of_one_rename_leaves_its_replica_without_a_marker(d1: Path) ->
         # no-id.{249}_0.purging is longer than a name may be.
         (found,) = stage(site, [item])
     assert found.result is Result.UNDONE
-    assert isinstance(found.error, NameTooLongError)
+    assert isinstance(found.error, RefusedError)
+    assert found.error.slug == "name-too-long"
     assert not (d1 / "a-0" / FILE_NAME).exists()
 
 
@@ -161,8 +162,8 @@ def test_a_long_name_without_id_that_is_taken_is_refused_where_the_next_does_not
         assert set_aside(site, f"{topic}-0", topic, None).place == f"deleting/no-id.{topic}_0"
         partition(made / f"{topic}-0")
         found = set_aside(site, f"{topic}-0", topic, None)
-        assert isinstance(found.error, NameTooLongError)
-        assert found.error.code == "name-too-long"
+        assert isinstance(found.error, RefusedError)
+        assert found.error.slug == "name-too-long"
     assert os.listdir(deleting(made)) == [f"no-id.{topic}_0"]
     assert FILE_NAME not in os.listdir(made / f"{topic}-0")
 

@@ -73,7 +73,7 @@ def test_a05_a_log_dir_that_is_a_disk_of_its_own_gets_its_root_in_place() -> Non
     before = paths(host)
     done = made(host, "/d/kafka")
     assert (done.kind, done.path) == (IN_PLACE, f"/d/kafka/{HIDDEN}")
-    assert [(one.kind, "mount point of its own" in one.why) for one in done.passed] == [(BESIDE, True)]
+    assert [(one.kind, "mount point of its own" in one.detail) for one in done.passed] == [(BESIDE, True)]
     assert {path for path in paths(host) - before if not path.startswith(f"/d/kafka/{HIDDEN}")} == set()
     with open_root(host, "/d/kafka") as root:
         root.prove()

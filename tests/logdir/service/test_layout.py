@@ -12,7 +12,7 @@ import pytest
 from logdir.decide import relayout
 from logdir.disk.batch_loop import Held
 from logdir.disk.io import HostDisk
-from logdir.errors import LayoutFileMissingError, LockHeldError, Problem, RefusedError
+from logdir.errors import LockHeldError, Problem, RefusedError
 from logdir.service import layout
 from logdir.service.broker import OpenBroker
 from logdir.service.broker_request import BrokerRequest
@@ -147,7 +147,7 @@ def test_a21_nothing_is_planned_without_the_operators_word_where_a_layout_json_i
         asked = LayoutRequest(verb=LayoutVerb.APPLY, document=read_plan(str(broker.plan)))
         assert layout.apply(found, layout.plan(found, asked), SILENT).is_finished
         (broker.log_dirs[0] / "layout.json").unlink()
-        with pytest.raises(LayoutFileMissingError):
+        with pytest.raises(RefusedError, match=r"^layout-file-missing: "):
             layout.plan(found, back)
         assert layout.plan(found, replace(back, is_even_if_file_missing=True)).result.is_waiting
 

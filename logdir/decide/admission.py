@@ -159,7 +159,7 @@ def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
                 Why.REQUEST_FOR_ANOTHER_BROKER.value,
                 document.path,
                 f"node {node_id} among the replicas of every partition",
-                f"{item.topic}-{item.partition} on {', '.join(map(str, item.state.replicas)) or 'none'}",
+                f"{item.topic}-{item.partition} on {', '.join(map(str, item.state.replicas)) or 'no node'}",
                 "it is meant for another broker; nothing was done",
             )
     return None

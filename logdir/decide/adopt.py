@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from logdir.decide.new_topic import NewTopic
-from logdir.decide.refusal import Refusal, refuse
+from logdir.decide.refusal import READ_ONLY, Refusal, refuse
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.refusal_slug import Why
@@ -133,7 +133,7 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
     where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
     export = "logdirctl staged export copies the files to a place outside the log dirs"
     if METADATA_TOPIC in (topic.topic, one.topic):
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if one.is_partial:
         return refuse(*where, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", export)
     if one.is_tiered:
@@ -218,7 +218,7 @@ def _against_missing(
     if unknown:
         found = f"no listing of broker {_named(unknown)}"
         return Why.LISTING_MISSING, expected, found, _listing_fix(group[0], unknown)
-    found = "; ".join((f"none on {_named(missing)}", *unfit))
+    found = "; ".join((f"no staged files on {_named(missing)}", *unfit))
     return Why.STAGED_REPLICA_MISSING, expected, found, _alone(partition, group)
 
 

@@ -281,7 +281,10 @@ def _present(
     live = known.replicas(identity, Kind.LIVE)
     right = [one for one in live if one.topic_id == topic.topic_id]
     if len(live) != 1 or not right:
-        found = " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live) or "none"
+        found = (
+            " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live)
+            or "no live directory of that name"
+        )
         fix = "start the broker until it has made its replica of the topic, stop it, then try again"
         return refuse(*where, Why.LIVE_REPLICA_MISSING, f"one live {name} with id {topic.topic_id}", found, fix)
     (replica,) = right

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from logdir.decide.deadline import DelayPolicy
 from logdir.decide.refusal import (
+    READ_ONLY,
     Refusal,
     not_formatted,
     refuse,
@@ -104,7 +105,7 @@ def plan_capture(request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: M
 def _against(one: LogDirFacts, replica: Replica, room: Room | None) -> Refusal | None:
     where = replica.log_dir, replica.path
     if replica.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if (refusal := refuse_closed(*where, one.closed) or refuse_untouched(replica)) is not None:
         return refusal
     if (problem := not_formatted(one)) is not None:

@@ -180,7 +180,7 @@ def one_broker(facts: Iterable[LogDirFacts], configured: int | None) -> int:
         known.add(configured)
     if len(known) == 1:
         return known.pop()
-    found = " and ".join(map(str, sorted(known))) or "none"
+    found = " and ".join(map(str, sorted(known))) or "no node id"
     raise ConfigError((Problem("config-error", "node.id", "one node id of all log dirs", found),))
 
 

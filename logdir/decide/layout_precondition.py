@@ -104,7 +104,7 @@ def require_states(broker: Sequence[Seen], allowed: set[LayoutState], sha256: st
                 expected=" or ".join(state.value for state in LayoutState if state in allowed)
                 + ("" if sha256 is None else f", plan {sha256}"),
                 found=found,
-                fix=f"{first} first",
+                fix=f"logdirctl {first} first",
             )
         sha256 = file.plan_sha256
     return sha256 or ""

@@ -7,7 +7,7 @@ Spec: design §3.3; attacks A25.
 
 from __future__ import annotations
 
-from logdir.decide.refusal import Refusal, refuse
+from logdir.decide.refusal import READ_ONLY, Refusal, refuse
 from logdir.errors import ANOTHERS_DISK
 from logdir.formats.replica_marker import BY_HAND, Intent, ReplicaMarker
 from logdir.names import METADATA_TOPIC
@@ -44,7 +44,7 @@ def refuse_foreign(one: LogDirFacts, item: SetAside, marker: ReplicaMarker) -> R
     if marker.intent is Intent.INCOMING:
         return refuse(*where, Why.INCOMING, "a staged or captured replica", "a replica that is incoming")
     if marker.topic == METADATA_TOPIC:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
         found = f"a marker of {marker.topic_id}_{marker.partition}"
         return refuse(*where, Why.FOREIGN_MARKER, "a marker of the directory's name", found, BY_HAND)

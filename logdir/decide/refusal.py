@@ -17,6 +17,8 @@ from logdir.refusal_slug import Why
 
 FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"
 """What to do about a ``-future`` directory."""
+READ_ONLY = "no command changes it: name a topic instead"
+"""What to do about the metadata log of the quorum."""
 CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name and --disk of a restore"
 """What to do about several staged copies."""
 INTERNAL = "__*"

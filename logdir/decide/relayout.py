@@ -93,7 +93,7 @@ class _Everywhere:
                 path,
                 why=Why.FUTURE_REPLICA_EXISTS,
                 expected="no -future of it on any disk",
-                found="one",
+                found="a -future directory",
                 fix="finish or undo the move first",
             )
         own = 1 if replica.topic_id == topic_id and topic_id is not None else 0
@@ -235,7 +235,7 @@ def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> Re
             path,
             why=Why.CHANGED,
             expected=f"topic id {step.topic_id}",
-            found=str(replica.topic_id or "none"),
+            found=str(replica.topic_id or "no topic id"),
             fix=_AGAIN,
         )
     return None
@@ -272,7 +272,7 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
                 f"{log_dir}/{path}",
                 why=Why.LAYOUT_NOT_APPLIED,
                 expected="every replica under its topic id",
-                found="its name",
+                found="a replica under its name",
                 fix=_AGAIN,
             )
         if refusal is not None:
@@ -284,7 +284,7 @@ def verify(plan: PlanDocument, broker: Sequence[Seen]) -> Decision:
                     f"{step.log_dir}/{step.place}",
                     why=Why.LAYOUT_NOT_APPLIED,
                     expected=f"{step.name}, by its id",
-                    found="neither",
+                    found="no directory of that name or id",
                     fix=_AGAIN,
                 )
             )
@@ -369,7 +369,7 @@ def _inside(seen: Seen) -> RefusedError:
         f"{seen.log_dir}/{seen.inside[0]}",
         why=Why.WORK_ROOT_INSIDE,
         expected="no part of a work root in a log dir on which a stock broker is to start",
-        found="one",
+        found="a part of a work root",
         fix="logdirctl uninstall takes it away, and lifts the bar after that",
     )
 

@@ -89,7 +89,11 @@ def against_purge(look: SecondLook, item: SetAside, known: Known) -> Refusal | N
     if any(is_wanted(image, item) is not None for image in (*images, *_beyond(images, look.latest))):
         if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, known):
             return refuse(
-                *where, Why.ASSIGNED_HERE, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
+                *where,
+                Why.ASSIGNED_HERE,
+                "an id that is not wanted here",
+                "it is wanted again",
+                "logdirctl staged restore",
             )
     elif marker.reason not in HAS_A_TWIN:
         for image in (*images, *_beyond(images, look.latest)):

@@ -21,6 +21,7 @@ from logdir.decide.assignment import ClusterState, Shared, Sharing, evidence_of,
 from logdir.decide.deadline import DelayPolicy
 from logdir.decide.refusal import (
     FINISH_MOVE,
+    READ_ONLY,
     Refusal,
     is_protected,
     refuse,
@@ -47,6 +48,8 @@ LATER = {
     Sharing.IN_SYNC_ELSEWHERE: "the next start of its broker replicates it again",
 }
 """What the next start of a broker does where a live replica was staged, in words."""
+
+_CHECKPOINT = "its log start could not be kept: restore the file, or start the broker once, which writes it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +265,7 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
 def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, replica: Replica) -> Refusal | None:
     where = replica.log_dir, replica.path
     if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if replica.kind is not Kind.LIVE:
         return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory")
     if (untouched := refuse_untouched(replica)) is not None:
@@ -307,9 +310,7 @@ def _against_replica(request: StageRequest, known: Known, one: LogDirFacts, repl
             log_dir=replica.log_dir,
             path=replica.path,
             why=Why.CHECKPOINT_UNREADABLE,
-            problem=Problem(
-                Why.CHECKPOINT_UNREADABLE.value, said.path, said.expected, said.found, "its log start could not be kept"
-            ),
+            problem=Problem(Why.CHECKPOINT_UNREADABLE.value, said.path, said.expected, said.found, _CHECKPOINT),
         )
     return None
 

@@ -90,11 +90,14 @@ def has_live_copy(item: SetAside, namesakes: Iterable[Replica]) -> bool:
     )
 
 
+_BEGUN = "logdirctl staged purge finishes its removal; its broker copies it again from another replica"
+
+
 def _decide(item: SetAside, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
     where = item.log_dir, f"deleting/{item.name}"
     expected = "nothing set aside that the cluster wants"
     if item.kind is Kind.PURGING:
-        return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun")
+        return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun", _BEGUN)
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse(

@@ -175,7 +175,7 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
 def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
     """Return the refusal of what nobody else holds who answers."""
     expected = "a replica in the ISR on another broker and log dir that answer"
-    return refuse(log_dir, path, Why.LAST_COPY, expected, "none: this may be the last copy", fix)
+    return refuse(log_dir, path, Why.LAST_COPY, expected, "no such replica: this may be the last copy", fix)
 
 
 def is_held_elsewhere(image: Image, one: Partition) -> bool:

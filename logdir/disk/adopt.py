@@ -131,12 +131,15 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
             where,
             why=Why.RESTORE_KIND_DIFFERS,
             expected="a topic with another id",
-            found="its own",
+            found="the same id",
             fix="logdirctl staged restore renames it back",
         )
     if item.present_marker.reason is not Reason.DUPLICATE or item.present_marker.topic_id != item.topic_id:
         raise RefusedError(
-            where, why=Why.CHANGED, expected="a marker of the new replica, reason duplicate", found="another"
+            where,
+            why=Why.CHANGED,
+            expected="a marker of the new replica, reason duplicate",
+            found="a marker with another reason or topic id",
         )
     if item.marker.tiered:
         raise RefusedError(
@@ -156,13 +159,13 @@ def _require_possible(site: Site, item: AdoptItem, sites: Sequence[Site]) -> Non
                     f"{other.log_dir}/{name}",
                     why=Why.FUTURE_REPLICA_EXISTS,
                     expected="no -future of it",
-                    found="one",
+                    found="a -future directory",
                     fix=FINISH_MOVE,
                 )
             if parts.form is DirForm.CURRENT:
                 live.append(other)
     if [other.log_dir for other in live] != [item.present.log_dir]:
-        found = " and ".join(other.log_dir for other in live) or "none"
+        found = " and ".join(other.log_dir for other in live) or "no live directory of that name"
         expected = f"{item.path} in {item.present.log_dir} alone"
         raise RefusedError(
             where,
@@ -191,7 +194,7 @@ def _adopt(site: Site, item: AdoptItem) -> None:
     (staged,) = stage(item.present, [StageItem(path=item.path, marker=marker)])
     if staged.place is None:
         withdraw(site, ready)
-        raise staged.error or DiskError(site.log_dir, expected="the new replica set aside", found="not")
+        raise staged.error or DiskError(site.log_dir, expected="the new replica set aside", found="it is live")
     try:
         publish(site, ready, item.key, item.marker.checkpoints, item.present)
     except (LogDirError, OSError) as error:
@@ -213,7 +216,7 @@ def _build(site: Site, item: AdoptItem) -> str:
                 rescued.path,
                 why=Why.CHANGED,
                 expected="the marker this was decided on",
-                found="another",
+                found="a marker that changed",
                 fix="plan again",
             )
         names = require_plain(rescued)
@@ -294,7 +297,7 @@ def withdraw(site: Site, ready: str) -> None:
                 f"{directory.path}/{last[0]}",
                 why=Why.LAST_COPY,
                 expected="another name in deleting/",
-                found="none",
+                found="no other name of the file",
                 fix="look at it",
             )
     begun = render_work_dir(parts._replace(mark=""))
@@ -352,7 +355,7 @@ def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirErr
         raise ReadOnlyDiskError(
             f"{present.log_dir}/{item.path}",
             expected="a way back",
-            found=outcome.error.found if outcome.error else "none",
+            found=outcome.error.found if outcome.error else "no staged replica to take back",
             fix="nothing more is written here; the next start finishes the adoption",
         ) from why
 

@@ -257,7 +257,9 @@ def _put(site: Site, data: bytes, mtime_ns: int | None, *, before: bytes) -> Non
     """Give ``meta.properties`` other bytes: written beside it, read back and compared, then renamed over it."""
     top, path = site.top, f"{site.log_dir}/{META_PROPERTIES}"
     if read_file(top, META_PROPERTIES) != before:
-        raise RefusedError(path, why=Why.CHANGED, expected="the bytes just read", found="others", fix="try again")
+        raise RefusedError(
+            path, why=Why.CHANGED, expected="the bytes just read", found="bytes that changed", fix="try again"
+        )
     owner = top.stat(META_PROPERTIES).owner
     _remove(top, _NEW)
 
@@ -273,7 +275,10 @@ def _put(site: Site, data: bytes, mtime_ns: int | None, *, before: bytes) -> Non
         top.sync_file(_NEW)
     if read_file(top, _NEW) != data:
         raise RefusedError(
-            f"{site.log_dir}/{_NEW}", why=Why.READ_BACK_DIFFERS, expected="the bytes just written", found="others"
+            f"{site.log_dir}/{_NEW}",
+            why=Why.READ_BACK_DIFFERS,
+            expected="the bytes just written",
+            found="bytes that differ",
         )
     top.replace(_NEW, META_PROPERTIES)
     with syncing(top):

@@ -131,7 +131,12 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
     path = f"{site.log_dir}/{item.name}"
     parts = parse_partition_dir(item.name)
     if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
-        raise RefusedError(path, why=Why.CHANGED, expected="a -delete or -stray directory of a topic", found="another")
+        raise RefusedError(
+            path,
+            why=Why.CHANGED,
+            expected="a -delete or -stray directory of a topic",
+            found="a directory of another kind",
+        )
     if item.topic is not None and not _fits(item.topic, parts):
         raise RefusedError(path, why=Why.CHANGED, expected=f"a directory of topic {item.topic}", found=parts.topic)
     with site.top.open(item.name) as source:
@@ -156,7 +161,8 @@ def _capture(site: Site, item: CaptureItem, now: Callable[[], Instant]) -> Outco
                 path,
                 why=Why.NO_SEGMENTS,
                 expected="segments",
-                found="none: it is empty, or all but removed by its broker",
+                found="no segment: it is empty, or all but removed by its broker",
+                fix="there is nothing to keep",
             )
         name = found or make_marked(site, replica.place, lambda inode: _marker(site, replica, inode, now()))
         with site.incoming.open(name) as target:
@@ -347,7 +353,10 @@ def _commit(site: Site, name: str, target: Directory, replica: _Replica, now: Ca
     begun = read_marker(target)
     if begun is None:
         raise RefusedError(
-            f"{target.path}/{FILE_NAME}", why=Why.MARKER_UNUSABLE, expected="the marker of this capture", found="none"
+            f"{target.path}/{FILE_NAME}",
+            why=Why.MARKER_UNUSABLE,
+            expected="the marker of this capture",
+            found="no such file",
         )
     instant = now()
     delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None

@@ -91,7 +91,7 @@ def begin(site: Site) -> None:
             )
         if site.node_id is None:
             raise RefusedError(
-                site.log_dir, why=Why.NOT_FORMATTED, expected="a node id in meta.properties", found="none"
+                site.log_dir, why=Why.NOT_FORMATTED, expected="a node id in meta.properties", found="no node id"
             )
         data = controller_file.render(controller_file.begin(site.cluster_id, site.node_id))
         replace_file(site.work, FILE_NAME, data, before=None, owner=site.owner.for_file(), work=site.work)

@@ -186,7 +186,7 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
     path = os.path.normpath(destination)
     above, name = os.path.split(path)
     if not destination.startswith("/") or not name or name in (".", ".."):
-        raise RefusedError(destination, why=Why.OUTPUT_INVALID, expected="an absolute path", found="another")
+        raise RefusedError(destination, why=Why.OUTPUT_INVALID, expected="an absolute path", found="a relative path")
     if os.path.lexists(path):
         raise _taken(destination)
     # Links above it are the operator's; what counts is where they lead.
@@ -210,7 +210,7 @@ def _taken(destination: str) -> RefusedError:
         destination,
         why=Why.OUTPUT_EXISTS,
         expected="a name that is free",
-        found="something",
+        found="an entry of that name",
         fix="nothing is ever replaced; name another",
     )
 

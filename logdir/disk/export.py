@@ -113,7 +113,12 @@ def _export(
             size += copied
             lines.append(_line(name, digest))
         if require_plain(source) != names or _state(source, names) != before:
-            raise DiskError(source.path, expected="files that hold still", found="others by now", fix="export again")
+            raise DiskError(
+                source.path,
+                expected="files that hold still",
+                found="files that changed while they were copied",
+                fix="export again",
+            )
         note = note_of(marker, left_out).encode()
         target.write(NOTE, note)
         lines.append(_line(NOTE, hashlib.sha256(note).hexdigest()))

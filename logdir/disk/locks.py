@@ -89,7 +89,7 @@ class HeldLock:
         """
         if not self.still_held():
             raise LogDirReplacedError(
-                self.path, expected="the file we locked", found="another or none", fix="start again"
+                self.path, expected="the file we locked", found="another file, or no file", fix="start again"
             )
 
     def release(self) -> None:
@@ -197,7 +197,7 @@ def no_owner_lock(work_root: str) -> NoWorkRootError:
     return NoWorkRootError(
         f"{work_root}/{OWNER_LOCK}",
         expected="the file of a whole work root",
-        found="none",
+        found="no such file",
         fix="stop the broker, then logdirctl init puts it back",
     )
 
@@ -337,7 +337,7 @@ def hold_all(
                 ", ".join(sorted(without)),
                 why=Why.NO_LOG_DIR_ANSWERS,
                 expected="at least one log dir that answers",
-                found="none",
+                found="no log dir that answers",
                 fix="nothing says that no broker runs",
             )
         yield Batch(tuple(locks), tuple(held), now_boottime_ms)

@@ -104,7 +104,7 @@ def round_trip(kind: WorkRootKind, site: Site, *, unsupported_fs: bool = False) 
     if not bring_home(kind, site):
         path = f"{site.work.path}/{PROBE}"
         raise NoWorkRootError(
-            path, expected="the directory to be renamed as a proof", found="none", fix="logdirctl init"
+            path, expected="the directory to be renamed as a proof", found="no such directory", fix="logdirctl init"
         )
     stops = _stops(kind, site)
     for here, there in pairwise((*stops, stops[0])):

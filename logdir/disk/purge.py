@@ -116,7 +116,7 @@ def _judged(site: Site, name: str, marker: ReplicaMarker) -> tuple[str, Listing]
                     directory.path,
                     why=Why.CHANGED,
                     expected="the marker that was judged",
-                    found="another",
+                    found="a marker that changed",
                     fix="look again",
                 )
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)

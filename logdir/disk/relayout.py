@@ -168,7 +168,7 @@ def _mark(site: Site, item: ToIds, ours: set[str]) -> None:
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
             raise RefusedError(
-                path, why=Why.CHANGED, expected=f"no {FILE_NAME}", found="one", fix="recover the log dir first"
+                path, why=Why.CHANGED, expected=f"no {FILE_NAME}", found="a marker", fix="recover the log dir first"
             )
         found = read_metadata(directory)
         require_id(found, path, item.topic_id, has_own=item.has_own_id)

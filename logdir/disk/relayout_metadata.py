@@ -85,7 +85,7 @@ def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
         return None
     if len(data) > limit:
         raise RefusedError(
-            f"{directory.path}/{name}", why=Why.FILE_TOO_LARGE, expected=f"at most {limit} bytes", found="more"
+            f"{directory.path}/{name}", why=Why.FILE_TOO_LARGE, expected=f"at most {limit} bytes", found="a larger file"
         )
     return data
 

@@ -69,7 +69,7 @@ def read_marker(directory: Directory) -> ReplicaMarker | None:
     except FileNotFoundError:
         return None
     if len(data) > own_json.MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {own_json.MAX_BYTES} bytes", found="more")
+        raise MalformedFileError(path, expected=f"at most {own_json.MAX_BYTES} bytes", found="a larger file")
     return replica_marker.parse(data, path)
 
 
@@ -88,7 +88,7 @@ def require_marker(site: Site, directory: Directory) -> ReplicaMarker:
             path, why=Why.MARKER_UNUSABLE, expected=error.expected, found=error.found, fix=BY_HAND
         ) from error
     if marker is None:
-        raise RefusedError(path, why=Why.MARKER_UNUSABLE, expected="a marker", found="none", fix=BY_HAND)
+        raise RefusedError(path, why=Why.MARKER_UNUSABLE, expected="a marker", found="no such file", fix=BY_HAND)
     inode = directory.own_stat().inode
     if marker.birth_inode != inode:
         raise RefusedError(

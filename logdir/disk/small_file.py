@@ -39,6 +39,7 @@ def read_file(directory: Directory, name: str) -> bytes | None:
             why=Why.FILE_TOO_LARGE,
             expected=f"at most {MAX_BYTES} bytes",
             found=f"{len(data)} or more",
+            fix="it is no file of Kafka or logdird: look at it, and move it away",
         )
     return data
 
@@ -93,7 +94,7 @@ def replace_file(
                 f"{directory.path}/{temporary}",
                 why=Why.READ_BACK_DIFFERS,
                 expected="the bytes just written",
-                found="others",
+                found="bytes that differ",
             )
         if found is not None and keep:
             _clear(directory, name + KEPT)

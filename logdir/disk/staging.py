@@ -223,7 +223,7 @@ def _restore(site: Site, item: RestoreItem) -> None:
                 directory.path,
                 why=Why.CHANGED,
                 expected="the marker this was decided on",
-                found="another",
+                found="a marker that changed",
                 fix="plan again",
             )
         names = require_plain(directory)
@@ -234,7 +234,10 @@ def _restore(site: Site, item: RestoreItem) -> None:
             # Before the entries: they would be those of what lives there.
             if is_there(parent, name):
                 raise RefusedError(
-                    f"{parent.path}/{name}", why=Why.NAME_TAKEN, expected="nothing of that name", found="something"
+                    f"{parent.path}/{name}",
+                    why=Why.NAME_TAKEN,
+                    expected="nothing of that name",
+                    found="an entry of that name",
                 )
             put_entries(site, item.marker)
             if item.drop_last_indexes:
@@ -261,7 +264,10 @@ def _require_unclaimed(site: Site, name: str) -> None:
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
         raise RefusedError(
-            f"{site.deleting.path}/{name}", why=Why.NOT_STAGED, expected="the name of a staged replica", found="another"
+            f"{site.deleting.path}/{name}",
+            why=Why.NOT_STAGED,
+            expected="the name of a staged replica",
+            found="a name of another kind",
         )
     claimed = render_work_dir(parts._replace(mark="purging"))
     if not is_there(site.deleting, name):

@@ -51,7 +51,9 @@ def open_true_root(disk: Disk, log_dir: str, *, is_bar_allowed: bool = True) -> 
         belongs = work_root_file.belonging(meta_properties.parse(data, path))
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
-            raise NoWorkRootError(log_dir, expected="a work root", found="none", fix="is the right disk mounted?")
+            raise NoWorkRootError(
+                log_dir, expected="a work root", found="no work root", fix="is the right disk mounted?"
+            )
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
         site = open_site(stack, disk, located.found, log_dir, top, belongs)
         word = located.file.unsupported_fs

@@ -146,7 +146,7 @@ def read_belonging(top: Directory) -> Belonging:
         raise NotFormattedError(
             path,
             expected="a cluster id and a node id",
-            found="no such file" if data is None else "neither",
+            found="no such file" if data is None else "a file without them",
             fix="is the right disk mounted? kafka-storage format makes a new log dir",
         )
     return belongs
@@ -320,7 +320,7 @@ def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_i
         _require_host(top, belongs, cluster_id, node_id)
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
-            found = "one whose making was cut off" if located.unfinished else "none"
+            found = "one whose making was cut off" if located.unfinished else "no work root"
             raise NoWorkRootError(
                 log_dir, expected="a work root", found=found, fix="is the right disk mounted? then logdirctl init"
             )

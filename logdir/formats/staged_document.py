@@ -81,7 +81,7 @@ def parse(data: bytes, path: str = "") -> StagedDocument:
         UnsupportedVersionError: it is of another format.
     """
     if len(data) > MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found="more")
+        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found="a larger file")
     try:
         value = own_json.parse_json(data)
     except (ValueError, RecursionError) as error:

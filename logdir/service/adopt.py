@@ -131,7 +131,7 @@ def _others(asked: AdoptRequest, facts: Sequence[LogDirFacts], broker: OpenBroke
     """Return the node id of this broker, and what the listings say of the others."""
     nodes = {one.node_id for one in facts if one.node_id is not None}
     if len(nodes) != 1:
-        found = " and ".join(map(str, sorted(nodes))) or "none"
+        found = " and ".join(map(str, sorted(nodes))) or "no node id"
         where = ", ".join(broker.named.log_dirs)
         fix = "mount the disks of this broker, or correct log.dirs"
         raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix=fix)

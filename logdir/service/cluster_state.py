@@ -205,7 +205,7 @@ def read_cluster(
     require_source(source)
     if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         where = own_log(named, facts) or METADATA_DIR
-        return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "none"))
+        return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "no metadata log"))
     now_ms = max(0, read_instant().wall_ms)
     desired = read_source(source, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
     return usable(desired, facts, now_ms) if isinstance(desired, Desired) else ClusterState(blind=desired)

@@ -112,7 +112,7 @@ def _sorted_out(items: Sequence[SetAside]) -> tuple[list[SetAside], list[ItemRes
     for item in items:
         where = item.log_dir, item.path
         if item.marker is None or item.problem is not None or item.topic is None:
-            found = "none" if item.problem is None else item.problem.found
+            found = "no marker" if item.problem is None else item.problem.found
             fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
             refusals.append(at(item.place, refuse(*where, Why.MARKER_UNUSABLE, "a marker to be used", found, fix)))
         elif taken[item.topic, item.partition] > 1:

@@ -171,7 +171,9 @@ def plan(asked: InitRequest) -> InitPlanned:
     if errors:
         raise SeveralError(errors)
     if not plans:
-        raise ConfigError((Problem("config-error", "--skip-log-dir", "at least one log dir that answers", "none"),))
+        raise ConfigError(
+            (Problem("config-error", "--skip-log-dir", "at least one log dir that answers", "no such log dir"),)
+        )
     return InitPlanned(plans=tuple(plans), problems=tuple(problems), without=without, accepted=accepted)
 
 

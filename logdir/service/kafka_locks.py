@@ -146,7 +146,7 @@ def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str])
             ", ".join(sorted(without)) or ", ".join(port.log_dir for port in ports),
             why=Why.NO_LOG_DIR_ANSWERS,
             expected="at least one log dir that answers",
-            found="none",
+            found="no log dir that answers",
             fix="nothing says that no broker runs",
         )
     return tuple(taken)

@@ -218,7 +218,7 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
             expected = "no part of a work root in a log dir on which a stock broker is to start"
             fix = "logdirctl uninstall takes it away"
             path = f"{one.log_dir}/{one.seen.inside[0]}"
-            problems.append(Problem(Why.WORK_ROOT_INSIDE.value, path, expected, "one", fix))
+            problems.append(Problem(Why.WORK_ROOT_INSIDE.value, path, expected, "a part of a work root", fix))
     return problems
 
 

@@ -244,7 +244,7 @@ def directory_of(request: MetadataRequest) -> str:
     if not found:
         where = ", ".join(named.log_dirs)
         fix = "name the broker's metadata.log.dir among the log dirs"
-        raise MalformedFileError(where, expected=f"a {METADATA_DIR}", found="none", fix=fix)
+        raise MalformedFileError(where, expected=f"a {METADATA_DIR}", found="no such directory", fix=fix)
     return found[0]
 
 

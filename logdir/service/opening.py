@@ -150,7 +150,11 @@ def _opened(
     if not rootless and all(root.site.log_dir in ports.suspect for root in roots):
         where = ", ".join(sorted(without)) or ", ".join(missing)
         raise RefusedError(
-            where, why=Why.NO_LOG_DIR_ANSWERS, expected="at least one log dir that answers", found="none"
+            where,
+            why=Why.NO_LOG_DIR_ANSWERS,
+            expected="at least one log dir that answers",
+            found="no log dir that answers",
+            fix="mount one of them, or name one that answers",
         )
     broker = OpenBroker(
         ports=ports,

@@ -88,7 +88,11 @@ def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
         raise RefusedError(document.path, why=Why.LISTING_UNUSABLE, expected=expected, found=found, fix=_AGAIN)
     if document.node_id is None:
         raise RefusedError(
-            document.path, why=Why.LISTING_UNUSABLE, expected="a listing that names its node", found="none", fix=_AGAIN
+            document.path,
+            why=Why.LISTING_UNUSABLE,
+            expected="a listing that names its node",
+            found="no node id",
+            fix=_AGAIN,
         )
     return document.node_id
 

@@ -321,7 +321,7 @@ def test_the_metadata_log_written_meanwhile_stops_it(tmp_path: Path) -> None:
     with opened(BrokerRequest(server_properties=rig.named[1]), changes=True) as broker:
         shown = adopting.plan(broker, request)
         rig.log.append(noop())
-        with pytest.raises(RefusedError, match="written since"):
+        with pytest.raises(RefusedError, match=r"^metadata-log-changed: .*written since"):
             adopting.apply(broker, shown, SILENT)
         again = adopting.plan(broker, request)
         (rig.live() / "sub").mkdir()  # looked at again under the locks

@@ -324,6 +324,7 @@ def test_a29_an_old_word_beside_a_running_broker_proves_nothing(rig: Rig) -> Non
         status, found = strays(rig)
     assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven", "gone-1": "unproven"})
     assert "reconcile.max.metadata.age" in found[0]["problem"]["expected"]
+    assert found[0]["problem"]["slug"] == "metadata-too-old"
 
 
 def test_a_full_request_proves_and_an_incremental_one_does_not(rig: Rig) -> None:

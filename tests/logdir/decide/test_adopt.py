@@ -143,7 +143,7 @@ def test_a_topic_that_cannot_adopt_refuses(new: NewTopic, why: Why) -> None:
 def test_what_another_broker_cannot_give_is_said_where_its_files_are_missed() -> None:
     plan = planned(topic(p0=(1, 2)), [staged(1), staged(2, is_partial=True)])
     found = {refusal.log_dir: refusal.problem.found for refusal in plan.refusals}
-    assert found["/d1"] == "none on 2; a part of one on broker 2"
+    assert found["/d1"] == "no staged files on 2; a part of one on broker 2"
 
 
 def test_two_directories_of_one_replica_are_a_choice() -> None:

@@ -125,7 +125,7 @@ def test_what_is_done_is_no_action_any_more() -> None:
     [
         (None, (), "found no such directory; take the inventory and plan again"),
         (named("a", C, 0), (), f"expected topic id {A}, found {C}"),
-        (named("a", None, 0), (), f"expected topic id {A}, found none"),
+        (named("a", None, 0), (), f"expected topic id {A}, found no topic id"),
         (named("a", None, 0, "a symlink"), (), "found a symlink; held: look at it"),
         (named("a", None, 0, "something that cannot be read (x)"), (), "held"),
         (named("a", A, 0), (("a", 0),), "expected no -future of it on any disk"),
@@ -246,7 +246,12 @@ def test_verify_passes_only_when_all_came_about() -> None:
     left = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, named("new", None, 0))))
     broken = (applied[0], applied[1]._replace(replicas=(under_id(None, B, 0, "no topic"),)))
     twice = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, under_id("a", A, 0))))
-    for broker, why in ((gone, "found neither"), (left, "found its name"), (broken, "no topic"), (twice, "another")):
+    for broker, why in (
+        (gone, "found no directory"),
+        (left, "found a replica"),
+        (broken, "no topic"),
+        (twice, "another"),
+    ):
         decision = relayout.verify(PLAN, broker)
         assert (decision.phases, decision.is_blocked) == ((), True)
         assert why in refusals(decision)

@@ -248,6 +248,7 @@ def test_restore_refuses_a_name_that_is_taken_and_changes_nothing(d1: Path) -> N
         before = seen(d1.parent, markers=True)
         found = take_back(site, f"{TOPIC_ID}_0", "a-0", drop=True)
     assert isinstance(found.error, RefusedError)
+    assert found.error.slug == "name-taken"
     assert seen(d1.parent, markers=True) == before
 
 

@@ -111,7 +111,7 @@ def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
     request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)), skipped=(str(away),))
     try:
         with opened(request, changes=False, is_bar_allowed=True) as found:
-            whole = "expected every log dir, to change them all or none, found no answer"
+            whole = r"^log-dirs-incomplete: .*expected every log dir, to change them all or none, found no answer"
             with pytest.raises(RefusedError, match=whole):
                 layout.plan(found, LayoutRequest(verb=verb, document=document, for_broker="kafka 9"))
             assert layout.plan(found, LayoutRequest(verb=LayoutVerb.ROLLBACK)).result.left_out == (str(away),)

@@ -102,7 +102,7 @@ def test_json_has_the_documented_keys_and_every_entry(disks: tuple[Path, Path]) 
     assert first["entries"][0]["topic_id"] == TOPIC_ID
     assert first["kinds"]["live"] == {"entries": 2, "log_bytes": 2110, "bytes": 2110 + 12 + 43}
     assert first["problem_counts"] == {"partition-metadata-missing": 1}
-    assert (second["rows"], second["problems"]) == (3, {"plain-file": 1})
+    assert (second["rows"], second["problem_counts"]) == (3, {"plain-file": 1})
 
 
 def test_one_disk_and_two_say_the_same_of_it(disks: tuple[Path, Path], tmp_path: Path) -> None:

@@ -107,8 +107,9 @@ def normal(problem: dict[str, str], folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("why", SITUATIONS, ids=lambda why: str(why.value))
-def test_a_refusal_is_printed_with_its_slug_and_all_of_it_in_json_and_in_text(why: Why, tmp_path: Path) -> None:
-    status, text, problem = refused(tmp_path, why)
+def test_a_refusal_is_printed_with_its_slug_and_all_of_it_in_json_and_in_text(why: Why) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # its name is short: a long text is cut off when it is shown
+        status, text, problem = refused(Path(folder), why)
     assert status in (Exit.PROBLEMS, Exit.REFUSED)
     assert problem == SHOWN[why.value]
     line = Problem(**problem).line()

@@ -1,8 +1,8 @@
 """Every error the storage layer raises, by whose fault it is.
 
-One line each: what, where, expected, found, what to do (law 8). ``code`` is a stable slug; each is explained in
-``docs/errors.md``. This module raises nothing itself and knows no exit status: ``tools/cli/arguments.py`` maps slugs to
-those.
+One line each: what, where, expected, found, what to do (law 8). ``code`` is the stable slug of a class, ``slug`` that
+of one error (of a refusal: ``refusal_slug``); each is explained in ``docs/errors.md``. This module raises nothing
+itself and knows no exit status: ``tools/cli/arguments.py`` maps errors to those.
 
 Spec: design §2 law 8, style §5.6.
 """
@@ -10,6 +10,8 @@ Spec: design §2 law 8, style §5.6.
 from __future__ import annotations
 
 from typing import ClassVar, NamedTuple, Self
+
+from logdir.refusal_slug import Why
 
 _SHOWN = 120
 
@@ -77,16 +79,17 @@ class LogDirError(Exception):
 
     code: ClassVar[str] = "log-dir-error"
 
-    def __init__(self, path: str, *, expected: str, found: object, fix: str = "") -> None:
+    def __init__(self, path: str, *, expected: str, found: object, fix: str = "", slug: str = "") -> None:
+        self.slug = slug or self.code
         self.path = path
         self.expected = expected
         self.found = shown(found)
         self.fix = fix
-        super().__init__(_line(self.code, path, expected, self.found, fix))
+        super().__init__(_line(self.slug, path, expected, self.found, fix))
 
     def problem(self) -> Problem:
         """Return the error as one finding among others."""
-        return Problem(self.code, self.path, self.expected, self.found, self.fix)
+        return Problem(self.slug, self.path, self.expected, self.found, self.fix)
 
 
 class FormatError(LogDirError):
@@ -168,50 +171,27 @@ class WorkRootOwnedError(LockHeldError):
 
 
 class RefusedError(DiskError):
-    """What the disk, its file system or its rights do not let us do safely; nothing was changed."""
+    """What the disk, its file system or its rights do not let us do safely, or the facts forbid; nothing was changed.
 
-    code: ClassVar[str] = "refused"
+    It has no slug of its own: each kind of refusal has one.
+    """
+
+    def __init__(self, path: str, *, why: Why, expected: str, found: object, fix: str = "") -> None:
+        super().__init__(path, expected=expected, found=found, fix=fix, slug=why.value)
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """Return a finding as an error, under the code of this class."""
-        return cls(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
-
-
-class NodeRunsElsewhereError(RefusedError):
-    """The metadata says that this node runs, and no broker runs here: the disks may be a clone."""
-
-    code: ClassVar[str] = "node-runs-elsewhere"
-
-
-def refused_by(problem: Problem) -> RefusedError:
-    """Return a finding that forbids all of a command as an error, under its own slug where there is one."""
-    kinds = {kind.code: kind for kind in RefusedError.__subclasses__()}
-    return kinds.get(problem.slug, RefusedError).of(problem)
-
-
-class LayoutFileMissingError(RefusedError):
-    """Replicas lie under topic ids, and no ``layout.json`` says why."""
-
-    code: ClassVar[str] = "layout-file-missing"
-
-
-class WorkRootInsideError(RefusedError):
-    """A work root in a log dir on which a stock broker may start: its directories stop it."""
-
-    code: ClassVar[str] = "work-root-inside"
-
-
-class ForBrokerMissingError(RefusedError):
-    """A layout is to be made final, and nothing names a broker that reads it."""
-
-    code: ClassVar[str] = "for-broker-missing"
-
-
-class NameTooLongError(RefusedError):
-    """What something would be called when it is staged is longer than a file system takes."""
-
-    code: ClassVar[str] = "name-too-long"
+        """Return a finding that forbids a command as an error, under its slug."""
+        error = cls.__new__(cls)
+        LogDirError.__init__(
+            error,
+            problem.path,
+            expected=problem.expected,
+            found=problem.found,
+            fix=problem.fix,
+            slug=problem.slug,
+        )
+        return error
 
 
 class ReadOnlyDiskError(DiskError):

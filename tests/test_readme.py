@@ -122,7 +122,7 @@ def test_the_stray_of_the_demonstration_is_never_unproven(tmp_path: Path) -> Non
     named = ["--server-properties", prepared(tmp_path) / "orders/broker-1/server.properties"]
     assert ctl("init", *named, "--apply").status == Exit.DONE
     status, result = ctl_json("strays", *named)
-    proven = [stray["topic"] for stray in result["strays"] if stray["state"] == "proven"]
+    proven = [stray["topic"] for stray in result["items"] if stray["state"] == "proven"]
     assert (status, proven) == (Exit.DONE, ["returns"])
 
 

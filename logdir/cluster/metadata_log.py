@@ -27,6 +27,7 @@ from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
 from logdir.cluster.metadata_file import batches_at, open_regular
 from logdir.errors import FormatError, MalformedFileError, Problem, StateError
 from logdir.formats.own.controller_file import MetadataMark
+from logdir.refusal_slug import Why
 from logdir.wire.batches import Batch
 from logdir.wire.control import ControlRecord, decode_control
 from logdir.wire.errors import WireError
@@ -244,7 +245,9 @@ def _is_of(snapshot: Snapshot | None, known: Image) -> bool:
 
 def _diverged(directory: str, last_applied: MetadataMark, found: int | None) -> Problem:
     expected = f"epoch {last_applied.epoch} in the record before offset {last_applied.offset}, as was used before"
-    return Problem("refused", directory, expected, f"epoch {found}", "this log was put back, or is another one")
+    return Problem(
+        Why.METADATA_DIVERGED.value, directory, expected, f"epoch {found}", "this log was put back, or is another one"
+    )
 
 
 def _begin(directory: str, snapshot: Snapshot | None, node_id: int, cluster_id: str | None) -> Image:

@@ -72,7 +72,7 @@ def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
         names[topic.name] = topic.topic_id
     if not topics and not without_id:
         # An empty listing is an error, not an answer (design §2 law 1).
-        raise MalformedFileError(path, expected="at least one /brokers/topics/…", found="none")
+        raise MalformedFileError(path, expected="at least one /brokers/topics/…", found="no such key")
     return Image(
         source=Source.ZNODES,
         origin=path,

@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from logdir.decide.new_topic import NewTopic
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.refusal import READ_ONLY, Refusal, refuse
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
+from logdir.refusal_slug import Why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +63,15 @@ class Adopt:
 
     node_id: int
     log_dir: str
-    name: str
-    """Under ``deleting/``."""
+    path: str
+    """Relative to its work root."""
     partition: int
     log_end: int | None
 
     @property
     def place(self) -> tuple[str, str]:
         """Return its log dir, and its path relative to the work root."""
-        return self.log_dir, f"deleting/{self.name}"
+        return self.log_dir, self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,13 @@ def plan_adopt(request: AdoptRequest) -> AdoptPlan:
 
 
 def _action(one: StagedFiles) -> Adopt:
-    return Adopt(node_id=one.node_id, log_dir=one.log_dir, name=one.name, partition=one.partition, log_end=one.log_end)
+    return Adopt(
+        node_id=one.node_id,
+        log_dir=one.log_dir,
+        path=f"deleting/{one.name}",
+        partition=one.partition,
+        log_end=one.log_end,
+    )
 
 
 def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
@@ -126,23 +133,25 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
     where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
     export = "logdirctl staged export copies the files to a place outside the log dirs"
     if METADATA_TOPIC in (topic.topic, one.topic):
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if one.is_partial:
-        return refuse(*where, Why.HELD, "a replica that is whole", "a part of one", export)
+        return refuse(*where, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", export)
     if one.is_tiered:
         found = "the local part only: the rest lay in remote storage, and its broker deleted that"
-        return refuse(*where, Why.OTHER_CLASS, "a log that is all local", found, export)
+        return refuse(*where, Why.RESTORE_KIND_DIFFERS, "a log that is all local", found, export)
     if topic.is_tiered:
         found = f"{topic.topic} has remote storage"
         fix = "create the topic again without remote.storage.enable"
-        return refuse(*where, Why.OTHER_CLASS, "a topic whose log is all local", found, fix)
+        return refuse(*where, Why.RESTORE_KIND_DIFFERS, "a topic whose log is all local", found, fix)
     if one.topic_id == topic.topic_id:
         fix = "logdirctl staged restore renames it back"
-        return refuse(*where, Why.OTHER_CLASS, "a topic with another id", "its own", fix)
+        return refuse(
+            *where, Why.RESTORE_KIND_DIFFERS, f"a topic with another id than {one.topic_id}", "the same id", fix
+        )
     ids = sorted({str(other.topic_id) for other in request.staged if other.topic_id != topic.topic_id})
     if len(ids) > 1:
         fix = "adopt one topic at a time: name it by its id, as logdirctl staged ls shows it"
-        return refuse(*where, Why.CHOICE, "files of one topic id", " and ".join(ids), fix)
+        return refuse(*where, Why.AMBIGUOUS, "files of one topic id", " and ".join(ids), fix)
     return _against_place(topic, one)
 
 
@@ -153,15 +162,17 @@ def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
     if replicas is None:
         found = f"partition {one.partition} of a topic that has {len(topic.replicas)}"
         fix = "create the topic again with as many partitions as it had"
-        return refuse(*where, Why.NOT_THERE, f"a partition of {topic.topic}", found, fix)
+        return refuse(*where, Why.NOT_IN_TOPIC, f"a partition of {topic.topic}", found, fix)
     if one.partition in topic.reassigned:
         found = "its replicas are being reassigned"
         fix = "let kafka-reassign-partitions finish, or cancel it, then try again"
-        return refuse(*where, Why.CONFLICT, f"{topic.topic}-{one.partition} with settled replicas", found, fix)
+        return refuse(
+            *where, Why.REASSIGNMENT_UNDER_WAY, f"{topic.topic}-{one.partition} with settled replicas", found, fix
+        )
     if one.node_id not in replicas:
         found = f"replicas on {_named(replicas)}"
         fix = f"create the topic again with partition {one.partition} on broker {one.node_id}"
-        return refuse(*where, Why.NOT_THERE, f"a replica on broker {one.node_id}", found, fix)
+        return refuse(*where, Why.NOT_IN_TOPIC, f"a replica on broker {one.node_id}", found, fix)
     return None
 
 
@@ -192,7 +203,7 @@ def _against_twice(group: Sequence[StagedFiles]) -> _Words | None:
         "logdirctl staged ls lists them: choose one with --name and --disk; of another broker's, copy the one that is "
         "not wanted with logdirctl staged export and remove it with logdirctl staged purge --name NAME"
     )
-    return Why.CHOICE, "one staged directory for each replica", f"several on broker {_named(twice)}", fix
+    return Why.AMBIGUOUS, "one staged directory for each replica", f"several on broker {_named(twice)}", fix
 
 
 def _against_missing(
@@ -206,9 +217,9 @@ def _against_missing(
     unknown = [broker for broker in missing if broker not in request.brokers]
     if unknown:
         found = f"no listing of broker {_named(unknown)}"
-        return Why.ASSIGNMENT_UNKNOWN, expected, found, _listing_fix(group[0], unknown)
-    found = "; ".join((f"none on {_named(missing)}", *unfit))
-    return Why.OTHER_CLASS, expected, found, _alone(partition, group)
+        return Why.LISTING_MISSING, expected, found, _listing_fix(group[0], unknown)
+    found = "; ".join((f"no staged files on {_named(missing)}", *unfit))
+    return Why.STAGED_REPLICA_MISSING, expected, found, _alone(partition, group)
 
 
 def _listing_fix(one: StagedFiles, brokers: Sequence[int]) -> str:
@@ -223,7 +234,7 @@ def _against_running(request: AdoptRequest, group: Sequence[StagedFiles]) -> _Wo
     if not running:
         return None
     found = f"broker {_named(running)} ran when its listing was made"
-    return Why.CONFLICT, "every broker of its replicas stopped", found, _listing_fix(group[0], running)
+    return Why.REPLICA_BROKER_RUNNING, "every broker of its replicas stopped", found, _listing_fix(group[0], running)
 
 
 def _against_ends(partition: int, group: Sequence[StagedFiles]) -> _Words | None:
@@ -232,7 +243,7 @@ def _against_ends(partition: int, group: Sequence[StagedFiles]) -> _Words | None
         return None
     found = ", ".join(f"{'unknown' if one.log_end is None else one.log_end} on {one.node_id}" for one in group)
     expected = "files that end at one offset: a replica truncates to its leader"
-    return Why.CHOICE, expected, found, _alone(partition, group)
+    return Why.LOG_ENDS_DIFFER, expected, found, _alone(partition, group)
 
 
 def _against_deadline(request: AdoptRequest, group: Sequence[StagedFiles]) -> _Words | None:
@@ -242,7 +253,7 @@ def _against_deadline(request: AdoptRequest, group: Sequence[StagedFiles]) -> _W
     expected = "staged files that no purge removes before they are adopted"
     found = f"those on broker {_named(sorted(one.node_id for one in late))} may be purged by now"
     fix = f"type there: logdirctl staged hold {late[0].topic_id}_{late[0].partition} --apply, then list them again"
-    return Why.CONFLICT, expected, found, fix
+    return Why.PURGE_DUE, expected, found, fix
 
 
 def _alone(partition: int, group: Sequence[StagedFiles]) -> str:

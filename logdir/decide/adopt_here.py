@@ -23,10 +23,8 @@ from logdir.decide.new_topic import NewTopic, image_naming, no_topic, topic_of
 from logdir.decide.refusal import (
     FINISH_MOVE,
     Refusal,
-    Why,
     at,
     refuse,
-    refuse_as,
     refuse_marker,
     refuse_quarantined,
 )
@@ -41,6 +39,7 @@ from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 _LAYOUTS = frozenset(("topic-name", "empty"))
 Place = tuple[str, str]
@@ -122,7 +121,7 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
     image = image_naming(request.cluster, request.as_topic)
     if problem is not None or image is None:
         problem = problem or no_topic(request.cluster, request.as_topic)
-        more = [Refusal(log_dir=item.log_dir, path=item.path, why=Why.NOT_THERE, problem=problem) for *_, item in found]
+        more = [Refusal(log_dir=item.log_dir, path=item.path, why=None, problem=problem) for *_, item in found]
         return AdoptHerePlan(actions=(), refusals=(*refusals, *more), whole=None, topic=None)
     topic = topic_of(image, request.as_topic)
     known = ReplicaIndex(facts)
@@ -157,7 +156,7 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
 
 def _gone(place: Place) -> Refusal:
     fix = "logdirctl staged ls lists what there is"
-    return refuse(*place, Why.NOT_THERE, "a staged replica", "none there", fix)
+    return refuse(*place, Why.NOT_FOUND, "a staged replica", "no such directory", fix)
 
 
 def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
@@ -166,7 +165,7 @@ def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
         if one.problem is not None:
             found = f"{one.problem.path}: {one.problem.found}"
             expected = "every configured log dir readable: one of them may hold a replica of the topic"
-            return Problem("refused", one.log_dir, expected, found, "mount or repair it first")
+            return Problem(Why.LOG_DIR_UNREADABLE.value, one.log_dir, expected, found, "mount or repair it first")
         if one.quarantined is not None:
             return one.quarantined
     return None
@@ -206,7 +205,7 @@ def _decide(
         return refuse(*where, Why.PURGING, "a staged replica", "its removal has begun: parts of it are gone")
     if item.is_partial:
         fix = "logdirctl staged export copies it"
-        return refuse(item.log_dir, item.path, Why.HELD, "a replica that is whole", "a part of one", fix)
+        return refuse(item.log_dir, item.path, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", fix)
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
@@ -227,7 +226,7 @@ def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
         return None
     fix = "logdirctl layout rollback takes its replicas to topic names first"
     where = item.log_dir, f"deleting/{item.name}"
-    return refuse(*where, Why.OTHER_LAYOUT, "a log dir in the topic-name layout", one.layout, fix)
+    return refuse(*where, Why.LAYOUT_DIFFERS, "a log dir in the topic-name layout", one.layout, fix)
 
 
 def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
@@ -236,9 +235,9 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
     old = Identity(topic=None, topic_id=marker.topic_id, partition=marker.partition)
     new = Identity(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
     if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
-        return refuse(*where, Why.LIVE_TWIN, f"no live replica of id {marker.topic_id}", _paths(live))
+        return refuse(*where, Why.LIVE_REPLICA_EXISTS, f"no live replica of id {marker.topic_id}", _paths(live))
     if futures := (*known.replicas(old, Kind.FUTURE), *known.replicas(new, Kind.FUTURE)):
-        return refuse(*where, Why.FUTURE, "no -future of it on any disk", _paths(futures), FINISH_MOVE)
+        return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", _paths(futures), FINISH_MOVE)
     return None
 
 
@@ -259,7 +258,7 @@ def _against_old_id(request: AdoptHereRequest, item: StagedReplica) -> Refusal |
             return refuse(*where, Why.STILL_ASSIGNED, expected, found.why, fix)
         case Assigned.NOT_HERE:
             fix = "logdirctl staged export copies the files to a place outside the log dirs"
-            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+            return refuse(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
         case Assigned.UNKNOWN:
             return _unless_unknown(request, where, expected, found.why)
 
@@ -269,7 +268,7 @@ def _unless_unknown(request: AdoptHereRequest, where: tuple[str, str], expected:
         return None
     source = remedy(request.cluster, "name a newer source with --from or --high-watermark")
     fix = f"{source}, or adopt it all the same with --even-if-unknown, which keeps the staged directory"
-    return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found, fix)
+    return refuse(*where, Why.ASSIGNMENT_UNKNOWN, expected, found, fix)
 
 
 def _present(
@@ -284,9 +283,12 @@ def _present(
     live = known.replicas(identity, Kind.LIVE)
     right = [one for one in live if one.topic_id == topic.topic_id]
     if len(live) != 1 or not right:
-        found = " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live) or "none"
+        found = (
+            " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live)
+            or "no live directory of that name"
+        )
         fix = "start the broker until it has made its replica of the topic, stop it, then try again"
-        return refuse(*where, Why.NOT_THERE, f"one live {name} with id {topic.topic_id}", found, fix)
+        return refuse(*where, Why.LIVE_REPLICA_MISSING, f"one live {name} with id {topic.topic_id}", found, fix)
     (replica,) = right
     if (refusal := _against_assignment(request, where, replica)) is not None:
         return refusal

@@ -17,13 +17,14 @@ from logdir.cluster.image import Image, Partition, Source
 from logdir.decide.image.holders import holders_elsewhere
 from logdir.decide.image.trust import YOUNGER_BY_MS
 from logdir.decide.reconcile_action import Rule
-from logdir.decide.refusal import Refusal, Why, not_formatted, refuse, refuse_quarantined
+from logdir.decide.refusal import Refusal, not_formatted, refuse, refuse_quarantined
 from logdir.errors import ANOTHERS_DISK
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 BROKEN_ID: Final = "partition-metadata-broken"
 _EXPECTED: Final = {
@@ -40,7 +41,7 @@ _FOUND: Final = {
     AssignmentState.ELSEWHERE: "its partition is given to other nodes",
     AssignmentState.UNLISTED: "it is not named",
 }
-_WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAME: Why.CONFLICT}
+_WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAME: Why.ID_CONFLICT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def candidate_for(image: Image, one: LogDirFacts, replica: Replica, said: Assign
 
 def against_claim(replica: Replica, said: Assignment) -> Refusal:
     """Return why nothing follows from what is said of a replica."""
-    why = _WHY.get(said.says, Why.NO_PROOF)
+    why = _WHY.get(said.says, Why.REMOVAL_NOT_PROVEN)
     return refuse(
         replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; look at both"
     )
@@ -118,11 +119,13 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
     where = replica.log_dir, replica.path
     birth_ms = births.get(where)
     if birth_ms is None:
-        return refuse(*where, Why.TOO_YOUNG, "a directory whose birth is known", "it is not", "look again")
+        return refuse(*where, Why.REPLICA_TOO_YOUNG, "a directory whose birth is known", "it is not", "look again")
     if image.as_of_ms - birth_ms > YOUNGER_BY_MS:
         return None
     expected = f"an image more than {YOUNGER_BY_MS} ms younger than the directory"
-    return refuse(*where, Why.TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet")
+    return refuse(
+        *where, Why.REPLICA_TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet"
+    )
 
 
 def against_candidate(
@@ -139,17 +142,23 @@ def against_candidate(
     replica, said = candidate.replica, candidate.said
     where = replica.log_dir, replica.path
     if replica.topic_id is None and BROKEN_ID in replica.problems:
-        return refuse(*where, Why.CONFLICT, "a topic id that can be read", "a broken one", "repair it first")
+        return refuse(
+            *where,
+            Why.PARTITION_METADATA_BROKEN,
+            "a topic id that can be read",
+            "a partition.metadata that is broken",
+            "repair it first",
+        )
     if candidate.is_held and is_ahead:
         found = "its log is beyond its other replicas'"
-        return refuse(*where, Why.CONFLICT, "a stale replica, where the name has another id", found, "look at both")
+        return refuse(*where, Why.LOG_AHEAD, "a stale replica, where the name has another id", found, "look at both")
     if candidate.is_held and said.other_id is not None:
         asked = Identity(topic=None, topic_id=TopicId(said.other_id), partition=replica.partition)
         staged = known.staged(asked, Kind.STAGED, Kind.PURGING)
         if staged:
             found = " and ".join(one.place for one in staged)
             expected = "an id that was not staged here before"
-            return refuse(*where, Why.STALE, expected, found, "an old request, or the id is wanted again")
+            return refuse(*where, Why.STALE_TOPIC_ID, expected, found, "an old request, or the id is wanted again")
     if candidate.rule is Rule.MOVED_AWAY:
         return _against_moving(image, replica, said.partition)
     return None
@@ -159,7 +168,7 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
     where = replica.log_dir, replica.path
     if image.ended is not None:
         # It may have come back behind the record that could not be read.
-        return refuse(*where, Why.NO_PROOF, "an image that is whole", image.ended.found, "nothing is done")
+        return refuse(*where, Why.REMOVAL_NOT_PROVEN, "an image that is whole", image.ended.found, "nothing is done")
     if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
         return None
     return refuse_last_copy(*where, "nothing is done")
@@ -168,7 +177,7 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
 def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
     """Return the refusal of what nobody else holds who answers."""
     expected = "a replica in the ISR on another broker and log dir that answer"
-    return refuse(log_dir, path, Why.LAST_COPY, expected, "none: this may be the last copy", fix)
+    return refuse(log_dir, path, Why.LAST_COPY, expected, "no such replica: this may be the last copy", fix)
 
 
 def is_held_elsewhere(image: Image, one: Partition) -> bool:

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from logdir.decide.refusal import (
+    READ_ONLY,
     Refusal,
-    Why,
     not_formatted,
     refuse,
-    refuse_as,
     refuse_quarantined,
     refuse_untouched,
 )
@@ -27,6 +26,7 @@ from logdir.decide.staged.deadline import DelayPolicy
 from logdir.formats.own.inventory import Kind
 from logdir.names import METADATA_TOPIC, parse_partition_dir
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.refusal_slug import Why
 
 CAPTURABLE = (Kind.DELETE, Kind.STRAY)
 """``-delete`` first: a broker removes it soon."""
@@ -91,8 +91,8 @@ def plan_capture(
     refusals: list[Refusal] = []
     for place in dict.fromkeys(request.selected):
         if place not in known:
-            found = "none there: its broker has removed it, or taken it back"
-            refusals.append(refuse(*place, Why.NOT_THERE, "a -delete or -stray directory", found))
+            found = "no such directory: its broker has removed it, or taken it back"
+            refusals.append(refuse(*place, Why.NOT_FOUND, "a -delete or -stray directory", found))
             continue
         one, replica = known[place]
         refusal = _against(one, replica, rooms.get(replica.log_dir))
@@ -107,7 +107,7 @@ def plan_capture(
 def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Refusal | None:
     where = replica.log_dir, replica.path
     if replica.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if (refusal := refuse_quarantined(*where, one.quarantined) or refuse_untouched(replica)) is not None:
         return refusal
     if (problem := not_formatted(one)) is not None:
@@ -115,11 +115,17 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
     if replica.unexpected_entries:
         expected = "nothing in it but regular files"
         return refuse(
-            *where, Why.HELD, expected, ", ".join(replica.unexpected_entries), "look at what it is and move it away"
+            *where,
+            Why.UNEXPECTED_ENTRY,
+            expected,
+            ", ".join(replica.unexpected_entries),
+            "look at what it is and move it away",
         )
     if room is None:
         expected = "a log dir that answers, with a work root"
-        return refuse(*where, Why.UNREADABLE_LOG_DIR, expected, "none", "logdirctl init, or mount it")
+        return refuse(
+            *where, Why.NO_WORK_ROOT, expected, "a log dir without", "logdirctl init makes one; or mount the disk"
+        )
     return _against_room(replica, room)
 
 
@@ -129,7 +135,7 @@ def _against_room(replica: Replica, room: CaptureRoom) -> Refusal | None:
         (room.free_inodes, room.total_inodes, "inodes"),
     ):
         if free * 100 < total * LEAST_FREE_PERCENT:
-            return refuse_as(
+            return refuse(
                 replica.log_dir,
                 replica.path,
                 Why.LOW_SPACE,

@@ -22,6 +22,7 @@ from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.ids import DirectoryId, TopicId
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
+from logdir.refusal_slug import Why
 
 
 class State(Enum):
@@ -153,11 +154,11 @@ def partitions(image: Image) -> tuple[Listed, ...]:
 def missing_problem(one: Described) -> Problem:
     """Return the line of a replica that is not here."""
     return Problem(
-        "refused",
+        Why.REPLICA_MISSING.value,
         f"{one.topic}-{one.partition}",
         "a directory on one of the disks: the cluster wants it here",
-        "none on a disk that answers",
-        "find it before a broker starts: it would be made anew, empty",
+        "no directory on a disk that answers",
+        "find it before a broker starts, which would make it again, empty",
     )
 
 
@@ -179,7 +180,7 @@ def one_broker(facts: Iterable[LogDirFacts], configured: int | None) -> int:
         known.add(configured)
     if len(known) == 1:
         return known.pop()
-    found = " and ".join(map(str, sorted(known))) or "none"
+    found = " and ".join(map(str, sorted(known))) or "no node id"
     raise ConfigError((Problem("config-error", "node.id", "one node id of all log dirs", found),))
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from logdir.cluster.image import Image
 from logdir.decide.image.still_assigned import ClusterState, remedy
-from logdir.decide.refusal import Why
 from logdir.errors import Problem
 from logdir.ids import TopicId
+from logdir.refusal_slug import Why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,4 +70,4 @@ def no_topic(cluster: ClusterState, name: str) -> Problem:
     )
     if not cluster.is_current:
         fix += f"; {remedy(cluster, 'or name a newer source with --from')}"
-    return Problem("refused", images[0].origin if images else "--from", expected, "none", fix)
+    return Problem(Why.TOPIC_NOT_FOUND.value, images[0].origin if images else "--from", expected, "no such topic", fix)

@@ -35,7 +35,7 @@ from logdir.decide.candidate import (
 from logdir.decide.image.position import after_image
 from logdir.decide.image.trust import HostContext, check_image
 from logdir.decide.reconcile_action import Action, GiveId, StageReplica
-from logdir.decide.refusal import Refusal, Why, refuse, refuse_untouched
+from logdir.decide.refusal import Refusal, refuse, refuse_untouched
 from logdir.decide.stage import StageRequest, stage_one
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.decide.staged.wanted import hold_what_is_wanted
@@ -47,6 +47,7 @@ from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica, identity_of
+from logdir.refusal_slug import Why
 
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """Nothing follows; a zero id changes nothing (design §4)."""
@@ -244,20 +245,22 @@ def _against_giving(
     expected = "a replica without partition.metadata, and a request that gives it an id"
     if not request.image.assigns_ids:
         # Not a stray for that reason alone (design §11).
-        return refuse(*where, Why.CONFLICT, expected, "an image that is no request", "repair it from the cluster")
+        return refuse(*where, Why.ID_CONFLICT, expected, "an image that is no request", "repair it from the cluster")
     if BROKEN_ID in replica.problems:
-        return refuse(*where, Why.CONFLICT, expected, "a partition.metadata that is broken", "repair it first")
+        return refuse(
+            *where, Why.PARTITION_METADATA_BROKEN, expected, "a partition.metadata that is broken", "repair it first"
+        )
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
     wanted = replace(identity_of(replica), topic_id=None if said.other_id is None else TopicId(said.other_id))
     twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
     if twins:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in twins)
-        return refuse(*where, Why.LIVE_TWIN, "one replica of its name", f"also {found}", "look at both")
+        return refuse(*where, Why.LIVE_REPLICA_EXISTS, "one replica of its name", f"also {found}", "look at both")
     staged = [one for one in known.staged(wanted, Kind.STAGED, Kind.PURGING) if one.topic_id == wanted.topic_id]
     if staged:
         found = " and ".join(one.place for one in staged)
-        return refuse(*where, Why.STALE, "an id that was not staged here before", found, "look at both")
+        return refuse(*where, Why.STALE_TOPIC_ID, "an id that was not staged here before", found, "look at both")
     return against_age(request.image, replica, request.births)
 
 

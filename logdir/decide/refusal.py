@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from fnmatch import fnmatchcase
 
 from logdir.errors import Problem
 from logdir.formats.own.replica_marker import BY_HAND
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.refusal_slug import Why
 
 FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"
 """What to do about a ``-future`` directory."""
+READ_ONLY = "no command changes it: name a topic instead"
+"""What to do about the metadata log of the quorum."""
 CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name and --disk of a restore"
 """What to do about several staged copies."""
 INTERNAL = "__*"
@@ -26,66 +28,10 @@ _UNTOUCHED_FIXES = {
     "mount-point": "no replica is renamed across mounts: with the broker stopped, unmount it, or leave it as it is",
     "unreadable": "run as the broker's user, and look at the disk it lies on",
 }
+_OF_STAGED = (Why.FOREIGN_MARKER, Why.UNEXPECTED_ENTRY, Why.REPLICA_UNREADABLE)
+"""What ``observe`` may say of something staged, beside a marker that is not to be used."""
 UNTOUCHED = frozenset(_UNTOUCHED_FIXES)
 """Problems of a live replica that is never touched (A44)."""
-
-
-class Why(Enum):
-    """What speaks against it."""
-
-    NOT_THERE = "not-there"
-    METADATA_LOG = "metadata-log"
-    PROTECTED = "protected"
-    FUTURE = "future"
-    """A ``-future`` directory would be promoted over it or bring it back (A13)."""
-    NOT_OURS_TO_TOUCH = "not-ours-to-touch"
-    """A link, a mount point, or not readable (A44)."""
-    HELD = "held"
-    """Something in it is no regular file, or its marker is not to be used."""
-    NO_NAME = "no-name"
-    """Nothing says its topic."""
-    NO_EVIDENCE = "no-evidence"
-    WANTED = "wanted"
-    NO_PROOF = "no-proof"
-    """A deadline without proof of removal."""
-    CHECKPOINT = "checkpoint"
-    UNREADABLE_LOG_DIR = "unreadable-log-dir"
-    CLOSED = "closed"
-    """Its disk failed a sync in this boot, or was away while the others lived on (A25)."""
-    NAME_TOO_LONG = "name-too-long"
-    """What it would be called when staged is longer than a file system takes."""
-    PURGING = "purging"
-    FOREIGN = "foreign"
-    NOT_FORMATTED = "not-formatted"
-    """Its log dir names neither cluster nor node."""
-    LIVE_TWIN = "live-twin"
-    ON_ITS_WAY = "on-its-way"
-    CHOICE = "choice"
-    OTHER_CLASS = "other-class"
-    OTHER_LAYOUT = "other-layout"
-    NOT_DUE = "not-due"
-    TOO_YOUNG = "too-young"
-    """The image is not surely younger than the directory (A1)."""
-    LAST_COPY = "last-copy"
-    """It may be the only one left of what was committed (A46)."""
-    CONFLICT = "conflict"
-    """What lies there and what the cluster says contradict each other: a person has to look."""
-    LAST_IN_SYNC = "last-in-sync"
-    """No other broker is in its ISR: the next start would serve an empty replica (A48)."""
-    ASSIGNMENT_UNKNOWN = "assignment-unknown"
-    """Nothing says whether the cluster still assigns it here (A47, A48)."""
-    TOPIC_GONE = "topic-gone"
-    """Its topic id was removed: a broker would erase it, or call it stray (A47)."""
-    NOT_ASSIGNED_HERE = "not-assigned-here"
-    """Its partition belongs to other nodes now (A47)."""
-    STILL_ASSIGNED = "still-assigned"
-    """Its removal waits for a live replica in the ISR (A48)."""
-    KEPT_FOR_LAST = "kept-for-last"
-    """It was staged as the only in-sync replica, or with nothing known (A48)."""
-    LOW_SPACE = "low-space"
-    """The disk is nearly full, and a capture keeps the space that the broker would free."""
-    STALE = "stale"
-    """It was asked for by an id that was staged here before (A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +41,8 @@ class Refusal:
     log_dir: str
     path: str
     """Of the item that is refused: relative to the log dir or its work root."""
-    why: Why
+    why: Why | None
+    """The slug of the line; ``None`` where that has the slug of a disk or of a source of metadata."""
     problem: Problem
     """The line to print; its path may lead to what is in the way within the item."""
 
@@ -108,7 +55,7 @@ def _joined(log_dir: str, path: str) -> str:
 def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
     """Return a refusal with its line."""
     return Refusal(
-        log_dir=log_dir, path=path, why=why, problem=Problem("refused", _joined(log_dir, path), expected, found, fix)
+        log_dir=log_dir, path=path, why=why, problem=Problem(why.value, _joined(log_dir, path), expected, found, fix)
     )
 
 
@@ -121,8 +68,9 @@ def refuse_marker(log_dir: str, path: str, problem: Problem | None) -> Refusal:
         problem: Of the marker; ``None`` where there is none.
     """
     if problem is None:
-        return refuse(log_dir, path, Why.HELD, "a marker", "none", BY_HAND)
-    return refuse(log_dir, path, Why.HELD, problem.expected, problem.found, problem.fix or BY_HAND)
+        return refuse(log_dir, path, Why.MARKER_UNUSABLE, "a marker (replica.json)", "no marker", BY_HAND)
+    why = next((why for why in _OF_STAGED if why.value == problem.slug), Why.MARKER_UNUSABLE)
+    return refuse(log_dir, path, why, problem.expected, problem.found, problem.fix or BY_HAND)
 
 
 def refuse_untouched(replica: Replica) -> Refusal | None:
@@ -130,8 +78,9 @@ def refuse_untouched(replica: Replica) -> Refusal | None:
     problem = untouched_problem(replica.log_dir, replica.path, replica.problems)
     if problem is None:
         return None
-    problem = problem._replace(slug="refused")
-    return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NOT_OURS_TO_TOUCH, problem=problem)
+    is_plain = {"symlink", "mount-point"}.isdisjoint(replica.problems)
+    why = Why.REPLICA_UNREADABLE if is_plain else Why.NOT_A_PLAIN_DIRECTORY
+    return Refusal(log_dir=replica.log_dir, path=replica.path, why=why, problem=problem._replace(slug=why.value))
 
 
 def untouched_problem(log_dir: str, path: str, problems: Collection[str]) -> Problem | None:
@@ -162,20 +111,11 @@ def at(place: str, refusal: Refusal) -> Refusal:
     return replace(refusal, problem=refusal.problem._replace(path=place))
 
 
-def refuse_as(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
-    """Return a refusal whose line begins with a slug of its own."""
-    return Refusal(
-        log_dir=log_dir, path=path, why=why, problem=Problem(why.value, _joined(log_dir, path), expected, found, fix)
-    )
-
-
 def refuse_quarantined(log_dir: str, path: str, quarantined: Problem | None) -> Refusal | None:
     """Return the refusal of anything on a disk of which nothing may be changed; ``None`` if it may."""
     if quarantined is None:
         return None
-    return Refusal(
-        log_dir=log_dir, path=path, why=Why.CLOSED, problem=quarantined._replace(path=_joined(log_dir, path))
-    )
+    return Refusal(log_dir=log_dir, path=path, why=None, problem=quarantined._replace(path=_joined(log_dir, path)))
 
 
 def not_formatted(one: LogDirFacts) -> Problem | None:
@@ -197,7 +137,7 @@ def refuse_protected(log_dir: str, path: str, topic: str, patterns: Sequence[str
     fixes = ["--internal lets internal topics through"] if INTERNAL in found else []
     if others := [pattern for pattern in found if pattern != INTERNAL]:
         fixes.append(f"--protect {' and '.join(others)} keeps it")
-    return refuse(log_dir, path, Why.PROTECTED, "a topic that is not protected", topic, ", and ".join(fixes))
+    return refuse(log_dir, path, Why.TOPIC_PROTECTED, "a topic that is not protected", topic, ", and ".join(fixes))
 
 
 def is_protected(topic: str, patterns: Sequence[str]) -> bool:

@@ -20,11 +20,10 @@ from logdir.decide import staging_limit
 from logdir.decide.image.still_assigned import ClusterState, Shared, Sharing, evidence_of, remedy, sharing_of
 from logdir.decide.refusal import (
     FINISH_MOVE,
+    READ_ONLY,
     Refusal,
-    Why,
     is_protected,
     refuse,
-    refuse_as,
     refuse_protected,
     refuse_quarantined,
     refuse_untouched,
@@ -38,6 +37,7 @@ from logdir.formats.own.staging_limit_file import Count
 from logdir.names import METADATA_TOPIC, fits_staged
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 LATER = {
     Sharing.LAST: "the next start of its broker serves an empty replica at once, and producers begin at offset 0",
@@ -48,6 +48,8 @@ LATER = {
     Sharing.IN_SYNC_ELSEWHERE: "the next start of its broker replicates it again",
 }
 """What the next start of a broker does where a live replica was staged, in words."""
+
+_CHECKPOINT = "its log start could not be kept: restore the file, or start the broker once, which writes it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,16 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
     for log_dir, path in selected:
         found = by_place.get((log_dir, path))
         if found is None:
-            refusals.append(refuse(log_dir, path, Why.NOT_THERE, "a partition directory", "none", "look again"))
+            refusals.append(
+                refuse(
+                    log_dir,
+                    path,
+                    Why.NOT_FOUND,
+                    "a partition directory",
+                    "no such directory",
+                    "look again: logdirctl describe",
+                )
+            )
             continue
         decided = stage_one(request, known, *found)
         if isinstance(decided, Refusal):
@@ -213,7 +224,7 @@ def _against_assignment(request: StageRequest, replica: Replica, shared: Shared)
     what = f"{replica.topic}-{replica.partition}"
     match shared.sharing:
         case Sharing.LAST if not request.is_even_if_last:
-            return refuse_as(
+            return refuse(
                 *where,
                 Why.LAST_IN_SYNC,
                 f"another broker in the ISR of {what}",
@@ -221,7 +232,7 @@ def _against_assignment(request: StageRequest, replica: Replica, shared: Shared)
                 f"{LATER[Sharing.LAST]}; move its leader elsewhere first, or say --even-if-last",
             )
         case Sharing.UNKNOWN if not request.is_even_if_unknown:
-            return refuse_as(
+            return refuse(
                 *where,
                 Why.ASSIGNMENT_UNKNOWN,
                 f"a source that says whether {what} is assigned here",
@@ -236,45 +247,53 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
     where = replica.log_dir, replica.path
     match request.evidence:
         case Present():
-            return refuse(*where, Why.WANTED, "a replica that is not wanted", "the cluster wants it")
+            return refuse(*where, Why.ASSIGNED_HERE, "a replica that is not wanted", "the cluster wants it")
         case Unknown():
-            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not wanted", "none")
+            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not wanted", "no evidence")
         case Removed():
             return None
         case _ if request.is_held:
             return None
         case _:
             return refuse(
-                *where, Why.NO_PROOF, "proof of removal for a deadline", "mere absence", "stage it without one"
+                *where,
+                Why.REMOVAL_NOT_PROVEN,
+                "proof of removal for a deadline",
+                "mere absence",
+                "stage it without one",
             )
 
 
 def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, replica: Replica) -> Refusal | None:
     where = replica.log_dir, replica.path
     if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if replica.kind is not Kind.LIVE:
-        return refuse(*where, Why.NOT_THERE, "a live replica", f"a {replica.kind.value} directory")
+        return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory")
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
     if replica.inode is None:
-        return refuse(*where, Why.NOT_THERE, "a replica that was looked at", "it was not", "look again")
+        return refuse(*where, Why.CHANGED, "a replica that was looked at", "one that appeared since", "look again")
     if replica.unexpected_entries:
         problem = Problem(
-            "refused",
+            Why.UNEXPECTED_ENTRY.value,
             f"{replica.log_dir}/{replica.path}/{replica.unexpected_entries[0]}",
-            "only regular files in a partition directory",
+            "a regular file, as all in a partition directory",
             "something else",
-            "look at it and take it away; the replica is held until then",
+            "look at it and move it away; the replica is held until then",
         )
-        return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.HELD, problem=problem)
+        return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.UNEXPECTED_ENTRY, problem=problem)
     if replica.topic is None:
         return refuse(
-            *where, Why.NO_NAME, "a topic name in partition.metadata", "none", "write the true name back first"
+            *where,
+            Why.TOPIC_NAME_UNKNOWN,
+            "a topic name in partition.metadata",
+            "no topic name",
+            "write the true name back first",
         )
     if not fits_staged(replica.topic_id, replica.topic, replica.partition):
         problem = Problem(
-            "name-too-long",
+            Why.NAME_TOO_LONG.value,
             f"{replica.log_dir}/{replica.path}",
             "a topic id to call it by, or a topic name that fits under deleting/",
             f"no id, and {len(replica.topic)} characters",
@@ -286,14 +305,14 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
     futures = known.replicas(identity_of(replica), Kind.FUTURE)
     if futures:
         found = " and ".join(f"{future.log_dir}/{future.path}" for future in futures)
-        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, FINISH_MOVE)
+        return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", found, FINISH_MOVE)
     if one.checkpoint_problem is not None:
         said = one.checkpoint_problem
         return Refusal(
             log_dir=replica.log_dir,
             path=replica.path,
-            why=Why.CHECKPOINT,
-            problem=Problem("refused", said.path, said.expected, said.found, "its log start could not be kept"),
+            why=Why.CHECKPOINT_UNREADABLE,
+            problem=Problem(Why.CHECKPOINT_UNREADABLE.value, said.path, said.expected, said.found, _CHECKPOINT),
         )
     return None
 

@@ -22,6 +22,7 @@ from logdir.decide.staged.deadline import UPTIME_BEFORE_CREDIT_MS
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Proof, Removed
 from logdir.formats.own.staging_limit_file import MAX_COUNTS, Count
+from logdir.refusal_slug import Why
 
 SETTING = "reconcile.max.staged.percent"
 DEFAULT_PERCENT = 10
@@ -178,13 +179,19 @@ def _against(
 ) -> Problem | None:
     fix = "look at the plan, then say --even-over-limit"
     if record is None:
-        return Problem("refused", SETTING, "a staging-limit.json in every work root", "one missing or unreadable", fix)
+        return Problem(
+            Why.STAGING_LIMIT_UNKNOWN.value,
+            SETTING,
+            "a staging-limit.json in every work root",
+            "one missing or unreadable",
+            fix,
+        )
     if volume.whole_topics and not is_strong(volume.evidence):
         return Problem(
-            "refused",
+            Why.WHOLE_TOPIC_UNPROVEN.value,
             SETTING,
             "proof that the topic id was removed, where all local replicas of a topic go",
-            f"none for {', '.join(volume.whole_topics)}",
+            f"no proof for {', '.join(volume.whole_topics)}",
             fix,
         )
     before = sum(count.partitions for count in counted)
@@ -193,7 +200,7 @@ def _against(
     is_one_topic = volume.topics + sum(count.topics for count in counted) <= 1
     if before + volume.partitions > allowed and not is_one_topic:
         return Problem(
-            "refused",
+            Why.OVER_STAGING_LIMIT.value,
             SETTING,
             f"at most {allowed} partitions staged within 24 hours ({percent} %), or one topic",
             f"{volume.partitions} more after {before}",

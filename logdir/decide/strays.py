@@ -24,7 +24,7 @@ from logdir.decide.candidate import against_age, against_candidate, against_clai
 from logdir.decide.image.trust import check_image
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.reconcile_action import Rule, StageReplica
-from logdir.decide.refusal import FINISH_MOVE, Refusal, Why, is_protected, refuse, refuse_protected
+from logdir.decide.refusal import FINISH_MOVE, Refusal, is_protected, refuse, refuse_protected
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
@@ -32,6 +32,7 @@ from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 
 class State(Enum):
@@ -69,14 +70,14 @@ class Stray:
     age_ms: int | None
     """Since the oldest of its files was written; ``None`` if that is not known."""
     state: State
-    says: AssignmentState
+    says: AssignmentState = field(metadata={"json": "assignment"})
     """What the image says of it."""
     evidence: Evidence
     """What that proves; ``Unknown`` where the image does not speak about this directory."""
     reason: Reason | None = None
     """Why it would be staged."""
     rule: Rule | None = None
-    missing: Problem | None = None
+    missing: Problem | None = field(default=None, metadata={"json": "problem"})
     """What is missing for a proof, or speaks against touching it."""
     undo_until_ms: int | None = None
     """If reconciling stage it now: until when that could surely be undone."""
@@ -107,7 +108,15 @@ class StrayView:
 _CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
 """Given to this node; what has no id to compare is not a stray for that reason alone (design §11)."""
 _IN_DOUBT: Final = frozenset(
-    (Why.TOO_YOUNG, Why.LAST_COPY, Why.CONFLICT, Why.STALE, Why.NO_PROOF, Why.NO_EVIDENCE, Why.WANTED)
+    (
+        Why.REPLICA_TOO_YOUNG,
+        Why.LAST_COPY,
+        Why.ID_CONFLICT,
+        Why.STALE_TOPIC_ID,
+        Why.REMOVAL_NOT_PROVEN,
+        Why.NO_EVIDENCE,
+        Why.ASSIGNED_HERE,
+    )
 )
 """Refusals that are about the proof; the others are about the directory."""
 _ANY_AGE_MS: Final = 2**63
@@ -280,7 +289,7 @@ class _Judge:
         return replace(self._row(replica, said, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
 
     def _refused(self, row: Stray, refusal: Refusal) -> Stray:
-        evidence: Evidence = Unknown() if refusal.why is Why.TOO_YOUNG else row.evidence
+        evidence: Evidence = Unknown() if refusal.why is Why.REPLICA_TOO_YOUNG else row.evidence
         is_proven = isinstance(evidence, Removed) and refusal.why not in _IN_DOUBT
         if isinstance(evidence, Removed) and not is_proven:
             # It was seen, and something contradicts it: no more than that it is not named.
@@ -315,7 +324,7 @@ class _Judge:
         if said.says is AssignmentState.NOT_COVERED:
             return self._unknown(replica, said)
         expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
-        missing = refuse(replica.log_dir, replica.path, Why.FUTURE, expected, found, FINISH_MOVE)
+        missing = refuse(replica.log_dir, replica.path, Why.FUTURE_REPLICA_EXISTS, expected, found, FINISH_MOVE)
         row = self._row(replica, said, State.UNPROVEN)
         # Its partition may be gone, and a broker promotes the copy all the same (A13).
         return replace(row, missing=missing.problem, evidence=_without_proof(said.evidence))
@@ -342,7 +351,7 @@ class _Judge:
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"
             fix = f"read {self._unread} first: the live replica may lie there"
-        missing = refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, fix)
+        missing = refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, fix)
         return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
 
     def _not_known(self, replica: Replica, later: Assignment) -> Stray:
@@ -365,7 +374,7 @@ class _Judge:
             found = f"the cluster wants it, and {twins[0].log_dir}/{twins[0].path} is live"
             expected = "an id that is gone from this node"
             return self._refused(
-                row, refuse(replica.log_dir, replica.path, Why.WANTED, expected, found, "compare both")
+                row, refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, "compare both")
             )
         candidate = candidate_for(self._image, one, replica, said)
         if candidate is None or candidate.is_held:

@@ -38,6 +38,7 @@ from logdir.errors import (
     WorkRootOwnedError,
 )
 from logdir.observe.classify import OWNER_LOCK
+from logdir.refusal_slug import Why
 
 BATCH_MS = 2 * 1000
 """How long Kafka's locks are held at most: a broker that starts meanwhile fails (attacks A22)."""
@@ -88,7 +89,7 @@ class HeldLock:
         """
         if not self.still_held():
             raise LogDirReplacedError(
-                self.path, expected="the file we locked", found="another or none", fix="start again"
+                self.path, expected="the file we locked", found="another file, or no file", fix="start again"
             )
 
     def release(self) -> None:
@@ -116,6 +117,7 @@ def _try_lock(descriptor: int, path: str) -> bool:
         if error.errno in _NO_SUCH_LOCKS:
             raise RefusedError(
                 path,
+                why=Why.UNSUPPORTED_FILE_SYSTEM,
                 expected="a file system with locks of open file descriptions (F_OFD_SETLK)",
                 found=error.strerror,
                 fix="use ext4, XFS or btrfs",
@@ -144,7 +146,11 @@ def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool
             raise
         os.close(descriptor)
     raise RefusedError(
-        f"{directory.path}/{name}", expected="a file that stays", found="one replaced again and again", fix="try again"
+        f"{directory.path}/{name}",
+        why=Why.LOCK_FILE_REPLACED,
+        expected="a file that stays",
+        found="one replaced again and again",
+        fix="try again",
     )
 
 
@@ -191,7 +197,7 @@ def no_owner_lock(work_root: str) -> NoWorkRootError:
     return NoWorkRootError(
         f"{work_root}/{OWNER_LOCK}",
         expected="the file of a whole work root",
-        found="none",
+        found="no such file",
         fix="stop the broker, then logdirctl init puts it back",
     )
 
@@ -314,6 +320,7 @@ def hold_all(
                 if identity in seen:
                     raise RefusedError(
                         path,
+                        why=Why.DUPLICATE_LOG_DIR,
                         expected="log dirs that are different directories",
                         found=f"the same as {seen[identity]}",
                         fix="list it once",
@@ -328,8 +335,9 @@ def hold_all(
         if not locks:
             raise RefusedError(
                 ", ".join(sorted(without)),
+                why=Why.NO_LOG_DIR_ANSWERS,
                 expected="at least one log dir that answers",
-                found="none",
+                found="no log dir that answers",
                 fix="nothing says that no broker runs",
             )
         yield Batch(tuple(locks), tuple(held), now_boottime_ms)

@@ -329,5 +329,5 @@ def _record_object(batch: Batch, shown: ShownRecord) -> dict[str, Any]:
     if shown.label is None:
         told["payload"], told["error"] = shown.value, shown.said or None
     else:
-        told["control"], told["says"] = shown.said, shown.value
+        told["control"], told["value"] = shown.said, shown.value
     return told

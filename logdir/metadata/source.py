@@ -120,7 +120,9 @@ def _read(reader: _Reader, directory: str, bound: int | None = None) -> Look:
     snapshot = newest(names, start)
     if snapshot is None and (start > 0 or not bases):
         expected = f"a snapshot at offset {start} or later" if bases else "a metadata log"
-        raise MalformedFileError(directory, expected=expected, found="none" if bases else "no segment and no snapshot")
+        raise MalformedFileError(
+            directory, expected=expected, found="no snapshot" if bases else "no segment and no snapshot"
+        )
     if snapshot is not None:
         reader.load(f"{directory}/{snapshot.name}", snapshot)
     try:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from logdir.errors import RefusedError
 from logdir.observe.classify import META_PROPERTIES, WORK_ROOT_FILE
+from logdir.refusal_slug import Why
 
 _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
 """Files by which a log dir, or a work root, of any broker is known."""
@@ -67,6 +68,7 @@ def require_outside_of(path: str, places: tuple[KeptFree, ...]) -> None:
     if around is not None:
         raise RefusedError(
             path,
+            why=Why.INSIDE_LOG_DIR,
             expected="a place outside all log dirs and work roots",
             found=f"one in {around}",
             fix="a broker would stop over it; name another place",

@@ -28,6 +28,7 @@ from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.observe.outside import BESIDE
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
+from logdir.refusal_slug import Why
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
@@ -255,18 +256,21 @@ def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
             inode = os.fstat(directory).st_ino
             marker = _marker(directory, path)
             if unexpected_entries := _strangers(directory):
+                fix = "look at it and move it away; the replica is held until then"
                 problem = _held(
-                    f"{path}/{unexpected_entries[0]}", "only regular files", "something else", "held: take it away"
+                    Why.UNEXPECTED_ENTRY, f"{path}/{unexpected_entries[0]}", "a regular file", "something else", fix
                 )
     except FormatError as error:
         problem = error.problem()
         problem = problem._replace(fix=problem.fix or BY_HAND)
     except FileNotFoundError:
-        problem = _held(path, "a marker", "none")
+        problem = _held(Why.MARKER_UNUSABLE, path, "a marker (replica.json)", "no such file")
     except OSError as error:
-        problem = _held(path, "a directory that can be read", error.strerror or str(error), "held: look at it")
+        found, fix = error.strerror or str(error), "run as the broker's user, and look at the disk it lies on"
+        problem = _held(Why.REPLICA_UNREADABLE, path, "a directory that can be read", found, fix)
     if marker is not None and inode != marker.birth_inode:
-        problem = _held(path, f"a marker of inode {inode}", f"{marker.birth_inode}: a copy, or of another disk")
+        found = f"a marker of inode {marker.birth_inode}: the directory is a copy, or of another disk"
+        problem = _held(Why.FOREIGN_MARKER, path, f"a marker of inode {inode}", found)
     return StagedReplica(
         log_dir=log_dir,
         name=name,
@@ -283,8 +287,8 @@ def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
     )
 
 
-def _held(path: str, expected: str, found: str, fix: str = BY_HAND) -> Problem:
-    return Problem("refused", path, expected, found, fix)
+def _held(why: Why, path: str, expected: str, found: str, fix: str = BY_HAND) -> Problem:
+    return Problem(why.value, path, expected, found, fix)
 
 
 def _roots_with(log_dir: str, top: int, path: str) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ def _others(asked: AdoptRequest, facts: Sequence[LogDirFacts], broker: OpenBroke
     """Return the node id of this broker, and what the listings say of the others."""
     nodes = {one.node_id for one in facts if one.node_id is not None}
     if len(nodes) != 1:
-        found = " and ".join(map(str, sorted(nodes))) or "none"
+        found = " and ".join(map(str, sorted(nodes))) or "no node id"
         where = ", ".join(broker.named.log_dirs)
         fix = "mount the disks of this broker, or correct log.dirs"
         raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix=fix)
@@ -174,9 +174,9 @@ def _row(action: AdoptHere, state: ItemState) -> ItemResult:
         topic=marker.topic,
         topic_id=marker.topic_id,
         partition=marker.partition,
-        place=action.path if state is ItemState.PLANNED else None,
+        new_path=action.path if state is ItemState.PLANNED else None,
         undo_until_ms=action.present.undo_until_ms,
-        says=action.says,
+        detail=action.says,
     )
 
 

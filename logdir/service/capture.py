@@ -107,7 +107,7 @@ def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tupl
     rows, problems = each(broker, calls, reporter)
     deadlines = _deadlines(broker)
     rows = [
-        replace(row, undo_until_ms=deadlines.get((row.log_dir, row.place)))
+        replace(row, undo_until_ms=deadlines.get((row.log_dir, row.new_path)))
         if row.state is ItemState.DONE
         else _undone(row)
         for row in rows
@@ -157,13 +157,13 @@ def _row(action: Capture) -> ItemResult:
         topic_id=one.topic_id,
         partition=one.partition,
         undo_until_ms=undo_until_ms,
-        says=action.why,
+        detail=action.why,
     )
 
 
 def _undone(row: ItemResult) -> ItemResult:
-    says = "not captured" if row.place is None else "a part of it: export copies it, nothing restores it"
-    return replace(row, undo_until_ms=None, says=says)
+    says = "not captured" if row.new_path is None else "a part of it: export copies it, nothing restores it"
+    return replace(row, undo_until_ms=None, detail=says)
 
 
 def _capturing(action: Capture) -> Callable[[Port], Outcome]:

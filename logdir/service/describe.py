@@ -21,7 +21,7 @@ from logdir.decide.describe import Described, State, choose, missing_problem, un
 from logdir.decide.image.trust import ANY_AGE_MS, check_image
 from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirError, Problem, refused_by
+from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.cluster.image_source import against_blank, read_desired
 from logdir.service.cluster.own_log import own_log
 from logdir.service.cluster.source import SourceRequest, parse_uri
@@ -223,7 +223,7 @@ def _image(
         rejection = check_image(desired.image, host.facts, host_context, now_ms)
         if rejection is not None:
             source_read(desired.image)
-            raise refused_by(rejection.problem)
+            raise RefusedError.of(rejection.problem)
     except LogDirError as error:
         if is_asked:
             raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logdir.errors import ConfigError, Problem
-from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.suggestion import did_you_mean
 
 _SLUG = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")
@@ -32,7 +32,7 @@ class Entry:
 class ExplainResult:
     """The rows that are asked for."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = field(metadata={KEY: "items"})
     following: str = field(metadata=HIDDEN)
     """Another slug to look up; empty: the whole list."""
 

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from logdir.decide.refusal import Why, at, refuse
+from logdir.decide.refusal import at, refuse
 from logdir.disk.replica.outcome import Outcome
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import BY_HAND
 from logdir.observe.facts import StagedReplica
+from logdir.refusal_slug import Why
 from logdir.service.batch.unlocked import each
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import Reporter
@@ -92,7 +93,7 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
     """
     calls = [(_item(shown.into, item), _exporting(broker, shown.into, item)) for item in shown.staged]
     rows, problems = each(broker, calls, reporter)
-    rows = [row if row.state is ItemState.DONE else replace(row, says=_UNDONE) for row in rows]
+    rows = [row if row.state is ItemState.DONE else replace(row, detail=_UNDONE) for row in rows]
     pairs = zip(rows, shown.items, strict=False)
     # What was refused when it was shown, and still is, is not called tried.
     rows = [was if was.state is ItemState.REFUSED and row.state is ItemState.UNDONE else row for row, was in pairs]
@@ -111,11 +112,11 @@ def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], li
     for item in items:
         where = item.log_dir, item.path
         if item.marker is None or item.problem is not None or item.topic is None:
-            found = "none" if item.problem is None else item.problem.found
+            found = "no marker" if item.problem is None else item.problem.found
             fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
-            refusals.append(at(item.place, refuse(*where, Why.HELD, "a marker to be used", found, fix)))
+            refusals.append(at(item.place, refuse(*where, Why.MARKER_UNUSABLE, "a marker to be used", found, fix)))
         elif taken[item.topic, item.partition] > 1:
-            several = refuse(*where, Why.CHOICE, "one copy of it", "several", "choose one: --disk, --name")
+            several = refuse(*where, Why.AMBIGUOUS, "one copy of it", "several", "choose one: --disk, --name")
             refusals.append(at(item.place, several))
         else:
             good.append(item)
@@ -135,7 +136,7 @@ def _forbidden(broker: OpenBroker) -> tuple[str, ...]:
 def _placed(broker: OpenBroker, into: str, item: StagedReplica, row: ItemResult) -> ItemResult:
     """Return a planned row, refused where no copy can be made at its place."""
     problem = place_problem(_destination(into, item), _forbidden(broker))
-    return row if problem is None else replace(row, state=ItemState.REFUSED, says=_UNDONE, problem=problem)
+    return row if problem is None else replace(row, state=ItemState.REFUSED, detail=_UNDONE, problem=problem)
 
 
 def _exporting(broker: OpenBroker, into: str, item: StagedReplica) -> Callable[[Port], Outcome]:

@@ -69,7 +69,7 @@ def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[l
     count = len(shown.staged)
     calls = [(row, _holding(item)) for row, item in zip(shown.items[:count], shown.staged, strict=True)]
     done, problems = each(broker, calls, reporter)
-    rows = [row if row.state is ItemState.DONE else replace(row, says="its deadline is as it was") for row in done]
+    rows = [row if row.state is ItemState.DONE else replace(row, detail="its deadline is as it was") for row in done]
     return [*rows, *shown.items[count:]], problems
 
 

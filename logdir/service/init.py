@@ -37,7 +37,7 @@ from logdir.service.log_dirs.os_errors import map_os_errors, map_os_errors_or_qu
 from logdir.service.log_dirs.quarantine import keep_in_mind, quarantine_of, require_none_quarantined
 from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest, accepted_of, skipped_of
-from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.result import ItemState
 
 
@@ -84,7 +84,7 @@ class WorkRootItem:
     state: ItemState
     kind: WorkRootKind
     path: str
-    why: str
+    detail: str
     """Why it lies there."""
     layout: str
     """Of the live directories of its log dir."""
@@ -107,7 +107,7 @@ class WorkRootItem:
             state=state,
             kind=kind,
             path=path,
-            why=next((place.why for place in plan.candidates if place.kind is kind), ""),
+            detail=next((place.detail for place in plan.candidates if place.kind is kind), ""),
             layout=plan.layout,
             is_whole=plan.is_whole,
             is_mended=plan.is_whole and bool(plan.lacks),
@@ -120,7 +120,7 @@ class InitResult:
     """The work root of every log dir."""
 
     applied: bool
-    work_roots: tuple[WorkRootItem, ...]
+    work_roots: tuple[WorkRootItem, ...] = field(metadata={KEY: "items"})
 
 
 class SeveralError(Exception):
@@ -172,7 +172,9 @@ def plan(asked: InitRequest) -> InitPlanned:
     if errors:
         raise SeveralError(errors)
     if not plans:
-        raise ConfigError((Problem("config-error", "--skip-log-dir", "at least one log dir that answers", "none"),))
+        raise ConfigError(
+            (Problem("config-error", "--skip-log-dir", "at least one log dir that answers", "no such log dir"),)
+        )
     return InitPlanned(plans=tuple(plans), problems=tuple(problems), without=without, accepted=accepted)
 
 

@@ -20,7 +20,7 @@ from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen, requir
 from logdir.service.inventory_files import InventoryFiles, opened_files
 from logdir.service.log_dirs.ports import BrokerPorts, connected
 from logdir.service.log_dirs.request import BrokerRequest
-from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.reporter import Reporter
 from logdir.text import utf8
 from logdir.worker.calls import Descriptor
@@ -67,7 +67,7 @@ class InventoryDisk:
     file: str | None
     """``None`` where it is in no file."""
     kinds: Mapping[str, KindFigures]
-    problems: Mapping[str, int]
+    problems: Mapping[str, int] = field(metadata={KEY: "problem_counts"})
     """Problem of entries to their number."""
     rows: int
     sha256: str | None
@@ -80,7 +80,7 @@ class InventoryDisk:
 class InventoryResult:
     """What was found on a broker."""
 
-    disks: tuple[InventoryDisk, ...]
+    disks: tuple[InventoryDisk, ...] = field(metadata={KEY: "items"})
     """In the order of the broker's configuration."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
 

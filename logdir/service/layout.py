@@ -25,6 +25,7 @@ from logdir.errors import RefusedError
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
 from logdir.observe.named_file import read_named
+from logdir.refusal_slug import Why
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
@@ -98,6 +99,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
     if broker.missing and asked.verb is not LayoutVerb.ROLLBACK:
         raise RefusedError(
             ", ".join(broker.missing),
+            why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to change them all or none",
             found="no answer",
             fix="mend it, or take the others back with logdirctl layout rollback",

@@ -20,8 +20,9 @@ from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.layout_view import look
 from logdir.disk.root.open_log_dir import OpenTop
 from logdir.disk.root.work_root import open_log_dir
-from logdir.errors import LayoutFileMissingError, LogDirError, Problem, WorkRootInsideError
+from logdir.errors import LogDirError, Problem
 from logdir.formats.own.layout_file import LayoutState
+from logdir.refusal_slug import Why
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import connected
 from logdir.service.log_dirs.request import BrokerRequest
@@ -123,7 +124,7 @@ class LayoutStatus:
         problems = [one.problem for one in found if one.problem is not None] + _bar_problems(known)
         for one in known:
             if one.seen is not None and one.seen.file is None and one.seen.is_under_ids:
-                code = LayoutFileMissingError.code
+                code = Why.LAYOUT_FILE_MISSING.value
                 expected = "the file, since replicas of this log dir lie under topic ids"
                 fix = f"if the replicas are this broker's: logdirctl layout rollback, with --even-if-found {code}"
                 problems.append(Problem(code, f"{one.log_dir}/layout.json", expected, "no such file", fix))
@@ -131,7 +132,7 @@ class LayoutStatus:
         if len(plans) > 1:
             where = ", ".join(one.log_dir for one in known if one.state is not None)
             fix = "apply the later one again"
-            problems.append(Problem("refused", where, "one plan", " and ".join(sorted(plans)), fix))
+            problems.append(Problem(Why.LAYOUT_PLAN_DIFFERS.value, where, "one plan", " and ".join(sorted(plans)), fix))
         return problems
 
     @property
@@ -225,7 +226,7 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
             expected = "no part of a work root in a log dir on which a stock broker is to start"
             fix = "logdirctl uninstall takes it away"
             path = f"{one.log_dir}/{one.seen.inside[0]}"
-            problems.append(Problem(WorkRootInsideError.code, path, expected, "one", fix))
+            problems.append(Problem(Why.WORK_ROOT_INSIDE.value, path, expected, "a part of a work root", fix))
     return problems
 
 

@@ -34,6 +34,7 @@ from logdir.metadata.shell import Shell
 from logdir.metadata.source import Look, read_directory, read_file
 from logdir.metadata.tree import Directory, Found, Leaf, build, children
 from logdir.names import METADATA_DIR
+from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import read_config
 
 NO_LOG = "only a KRaft node has one, in its metadata.log.dir"
@@ -204,7 +205,9 @@ def reading(path: str, fix: str = "") -> Iterator[None]:
             raise MalformedFileError(where, expected="metadata to read", found=found, fix=fix) from error
         if error.errno in _RIGHTS:
             owner = "run as the owner of the log dirs"
-            raise RefusedError(where, expected="the right to read it", found=found, fix=owner) from error
+            raise RefusedError(
+                where, why=Why.NO_PERMISSION, expected="the right to read it", found=found, fix=owner
+            ) from error
         raise LogDirOfflineError(
             where, expected="a disk that answers", found=found, fix="look at the kernel's log"
         ) from error
@@ -241,7 +244,7 @@ def directory_of(request: MetadataRequest) -> str:
     if not found:
         where = ", ".join(named.log_dirs)
         fix = "name the broker's metadata.log.dir among the log dirs"
-        raise MalformedFileError(where, expected=f"a {METADATA_DIR}", found="none", fix=fix)
+        raise MalformedFileError(where, expected=f"a {METADATA_DIR}", found="no such directory", fix=fix)
     return found[0]
 
 

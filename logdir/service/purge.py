@@ -199,5 +199,5 @@ def _purged(action: Purge) -> ItemResult:
         topic=None if marker is None else marker.topic,
         topic_id=None if marker is None else marker.topic_id,
         partition=None if marker is None else marker.partition,
-        says=f"{action.loses} ({action.why})",
+        detail=f"{action.loses} ({action.why})",
     )

@@ -126,8 +126,8 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
         topic=marker.topic,
         topic_id=marker.topic_id,
         partition=marker.partition,
-        place=action.path if state == ItemState.PLANNED else None,
-        says=action.says,
+        new_path=action.path if state == ItemState.PLANNED else None,
+        detail=action.says,
     )
 
 

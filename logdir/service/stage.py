@@ -133,7 +133,7 @@ def _row(action: Stage, state: ItemState) -> ItemResult:
         topic_id=marker.topic_id,
         partition=marker.partition,
         undo_until_ms=action.undo_until_ms,
-        says=action.loses,
+        detail=action.loses,
     )
 
 

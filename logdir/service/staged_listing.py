@@ -17,7 +17,7 @@ from logdir.decide.selector import Selector, parse
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.decide.staged.listing import early_words, first_restorable, why_listed, with_words
 from logdir.decide.staged.purge_recheck import against_purge
-from logdir.decide.staged.restore import class_of
+from logdir.decide.staged.restore import RestoreKind, restore_kind_of
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import controller, heartbeat
 from logdir.disk.root.open_log_dir import OpenLogDir
@@ -38,7 +38,7 @@ from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import BrokerPorts, connected
 from logdir.service.log_dirs.quarantine import quarantine_of
 from logdir.service.log_dirs.request import BrokerRequest
-from logdir.service.report.json_form import HIDDEN, KEY
+from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.selection import nothing_selected
 from logdir.service.report.staged import staged_replicas
 from logdir.worker.look import NOTHING
@@ -51,7 +51,9 @@ class StagedItem:
     """One line of the listing."""
 
     log_dir: str
-    name: str
+    path: str
+    """Relative to its work root."""
+    name: str = field(metadata=HIDDEN)
     state: str
     topic: str | None
     topic_id: TopicId | None
@@ -65,29 +67,32 @@ class StagedItem:
     tiered: bool | None
     undo_until_ms: int | None
     """Wall clock; ``None``: for good, or not any more."""
-    restore_class: str | None = field(metadata={KEY: "class"})
+    restore: RestoreKind | None
+    """The best a restore can do; ``None``: nothing restores it."""
     assigned: Assigned | None
     """Whether it is still assigned here; ``None`` where that is not asked."""
     log_end: int | None
     """The offset after its last record; ``None`` where that was not asked, or cannot be read."""
-    why: str
-    why_shown: str = field(metadata=HIDDEN)
-    """For people, who have the line of its problem."""
+    detail: str
+    """On what ``assigned`` rests, why it is held, and what would change that."""
+    problem: Problem | None
+    """Why its marker is not to be used."""
 
     @classmethod
     def of(
         cls,
         item: StagedReplica,
         state: str,
-        why: str,
+        detail: str,
         undo_until_ms: int | None = None,
-        restore_class: str | None = None,
+        restore: RestoreKind | None = None,
         assigned: Assigned | None = None,
     ) -> StagedItem:
         """Return the line of a staged replica."""
         marker = item.marker
         return cls(
             log_dir=item.log_dir,
+            path=item.path,
             name=item.name,
             state=state,
             topic=item.topic,
@@ -101,10 +106,10 @@ class StagedItem:
             delay_ms=None if marker is None else marker.delay_ms,
             tiered=None if marker is None else marker.tiered,
             undo_until_ms=undo_until_ms,
-            restore_class=restore_class,
+            restore=restore,
             assigned=assigned,
-            why=why if item.problem is None else item.problem.line(),
-            why_shown=why,
+            detail=detail,
+            problem=item.problem,
         )
 
 
@@ -280,9 +285,9 @@ def listed(
         return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
         part = "a part of what its broker removed meanwhile: logdirctl staged export copies it"
-        return StagedItem.of(item, INCOMING, part if item.is_partial else "on its way in")
+        return StagedItem.of(item, INCOMING, part if item.is_partial else "incoming")
     assignment = assignment_of(looked.cluster, item)
-    restore_class = class_of(assignment.state).value
+    restore = restore_kind_of(assignment.state)
     gate = against_purge(looked.look, item, known)
     when = due(marker, beat, now)
     words = ""
@@ -300,4 +305,4 @@ def listed(
             state, until, why = COUNTING, at_ms, "; ".join(filter(None, (about, early)))
         case Held(why=found):
             state, why = HELD, "; ".join(filter(None, (about, found, words))) if gate is None else about
-    return StagedItem.of(item, state, why, until, restore_class, assignment.state)
+    return StagedItem.of(item, state, why, until, restore, assignment.state)

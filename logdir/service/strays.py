@@ -20,14 +20,14 @@ from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.selector import EVERYTHING, parse, select
 from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays, view_unsaid
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError, refused_by
+from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError
 from logdir.observe.facts import LogDirFacts
 from logdir.service.cluster.image_source import Desired, against_blank, read_desired
 from logdir.service.cluster.source import SourceRequest, parse_uri
 from logdir.service.log_dirs.host import Host, look_at_host
 from logdir.service.log_dirs.ports import BrokerPorts, connected, metadata_path
 from logdir.service.log_dirs.request import BrokerRequest
-from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.selection import nothing_selected
 from logdir.service.report.source_item import SourceItem
 
@@ -58,7 +58,7 @@ class StraysRequest:
 class StraysResult:
     """What was found."""
 
-    strays: tuple[Stray, ...]
+    strays: tuple[Stray, ...] = field(metadata={KEY: "items"})
     """Those that were selected."""
     source: SourceItem | None
     """``None``: what the cluster says could not be read."""
@@ -163,7 +163,7 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
     view = view_strays(request, host.facts, desired.latest)
     if view.refused is not None:
         source_read(request.image)
-        raise refused_by(view.refused)
+        raise RefusedError.of(view.refused)
     return _Found(
         view=view,
         problems=_problems_of(view, request.image),

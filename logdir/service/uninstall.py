@@ -24,13 +24,14 @@ from logdir.disk.replica.layout_view import inside
 from logdir.disk.root.open_log_dir import LogDirTop, OpenTop
 from logdir.disk.root.removal import remove_root, require_ours, require_removable, require_rights
 from logdir.disk.root.work_root import open_log_dir, path_of
-from logdir.errors import LogDirError, Problem, RefusedError, WorkRootInsideError
+from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.own import layout_file, start_block_file
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.layout_file import LayoutState
 from logdir.formats.own.replica_marker import BY_HAND
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.facts import LogDirFacts, StagedReplica
+from logdir.refusal_slug import Why
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.cluster.cluster_state import Stamp, cluster_with_own_logs, stamp_of
 from logdir.service.cluster.source import SourceRequest
@@ -104,6 +105,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
     if found_block is not StartBlockState.NONE and (broker.missing or broker.rootless):
         raise RefusedError(
             ", ".join((*broker.missing, *broker.rootless)),
+            why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to lift the start block in all or in none",
             found="no work root, or no answer",
             fix="logdirctl init, or mend it first",
@@ -203,7 +205,13 @@ def _inside(one: LogDirTop) -> tuple[str, ...]:
 
 
 def _in_layout(path: str, found: str) -> RefusedError:
-    return RefusedError(path, expected="the topic-name layout", found=found, fix="logdirctl layout rollback first")
+    return RefusedError(
+        path,
+        why=Why.LAYOUT_DIFFERS,
+        expected="the topic-name layout",
+        found=found,
+        fix="logdirctl layout rollback first",
+    )
 
 
 def _listed(item: StagedReplica) -> ItemResult:
@@ -214,7 +222,7 @@ def _listed(item: StagedReplica) -> ItemResult:
         topic=item.topic,
         topic_id=item.topic_id,
         partition=item.partition,
-        says=_way_out(item, is_restore=False),
+        detail=_way_out(item, is_restore=False),
     )
 
 
@@ -277,10 +285,10 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
         else:
             state, says = ItemState.REFUSED, _STAYS
         rows.append(
-            ItemResult(log_dir=open_dir.log_dir, path=open_dir.work.path, state=state, says=says, problem=problem)
+            ItemResult(log_dir=open_dir.log_dir, path=open_dir.work.path, state=state, detail=says, problem=problem)
         )
     rows += [
-        ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, says=_STAYS, problem=blocked[log_dir])
+        ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, detail=_STAYS, problem=blocked[log_dir])
         for log_dir in broker.rootless
         if log_dir in blocked
     ]
@@ -308,7 +316,7 @@ def _finish_rollback(broker: OpenBroker) -> None:
     decision = rollback(look_all(broker.open_dirs, broker.run_at))
     report = carry_out(broker.open_dirs, decision, broker.batch, run_at=broker.run_at)
     for error in (*report.failed.values(), *report.refused):
-        if not isinstance(error, WorkRootInsideError):
+        if error.slug != Why.WORK_ROOT_INSIDE.value:
             raise RefusedError.of(error.problem())
 
 
@@ -324,7 +332,7 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], found_block: 
                 log_dir=open_dir.log_dir,
                 path=start_block_file.FILE_NAME,
                 state=ItemState.DONE,
-                says="start block, lifted",
+                detail="start block, lifted",
             )
             for open_dir in broker.open_dirs
         ]
@@ -350,7 +358,7 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
         problem = None
         if any(row.problem is not None for row in rows):  # what is left whole is better left so
             place = works.get(log_dir, log_dir)
-            rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, says=_STAYS))
+            rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, detail=_STAYS))
             continue
         try:
             kinds = remove_root(broker.disk_of(log_dir), log_dir)
@@ -359,5 +367,5 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
         path = works.get(log_dir)
         paths = [path_of(kind, log_dir) for kind in kinds] if path is None and problem is None else [path or log_dir]
         state, says = (ItemState.DONE, _GOES) if problem is None else (ItemState.REFUSED, _STAYS)
-        rows += [ItemResult(log_dir=log_dir, path=one, state=state, says=says, problem=problem) for one in paths]
+        rows += [ItemResult(log_dir=log_dir, path=one, state=state, detail=says, problem=problem) for one in paths]
     return rows

@@ -69,14 +69,14 @@ def _library(codec: Codec) -> Any:
         raise CodecMissingError(
             f"codec {codec.name.lower()}",
             expected="the library cramjam",
-            found="none",
+            found="no such library",
             fix="pip install 'logdird[compression]'",
         ) from None
     return library
 
 
 def _too_large(limit: int) -> WireError:
-    return WireError(expected=f"at most {limit} bytes when decompressed", found="more", position=0)
+    return WireError(expected=f"at most {limit} bytes when decompressed", found="more bytes", position=0)
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:

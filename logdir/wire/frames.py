@@ -101,7 +101,9 @@ def _of_key(key: int, direction: Direction, version: int, form: Form) -> Message
 def _checked(found: Message | None, name: str, direction: Direction, version: int, form: Form) -> Message:
     if found is None:
         raise UnknownMessageError(
-            f"{name} {direction}", expected=f"a message known to this release in the form {form}", found="none"
+            f"{name} {direction}",
+            expected=f"a message known to this release in the form {form}",
+            found="no such message",
         )
     if version not in found.versions:
         low, high = found.versions

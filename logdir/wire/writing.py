@@ -52,7 +52,7 @@ def struct_writer(fields: tuple[Field, ...], version: int, *, flexible: bool) ->
             try:
                 put(value[name], out)
             except KeyError:
-                raise WireError(expected=f"a field {name}", found="none", position=len(out)) from None
+                raise WireError(expected=f"a field {name}", found="no such field", position=len(out)) from None
             except _WRONG as error:
                 raise _wrong(name, error, out) from None
         if value.keys() != names.keys():

@@ -240,7 +240,7 @@ def decoded_error(value: list[Any]) -> LogDirError:
     (problem,) = problems
     # Not by its own __init__: some classes make their words of other arguments.
     error = kind.__new__(kind)
-    LogDirError.__init__(error, problem.path, expected=problem.expected, found="", fix=problem.fix)
+    LogDirError.__init__(error, problem.path, expected=problem.expected, found="", fix=problem.fix, slug=problem.slug)
     error.found = problem.found  # shortened already
     error.args = (problem.line(),)
     return error

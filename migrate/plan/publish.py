@@ -113,7 +113,9 @@ def require_absent(path: Path) -> None:
     """
     try:
         if os.path.lexists(path):
-            raise OutputExistsError(str(path), expected="a directory that does not exist", found="one", fix=_EXISTS_FIX)
+            raise OutputExistsError(
+                str(path), expected="a directory that does not exist", found="a directory or file", fix=_EXISTS_FIX
+            )
         path.parent.stat()
     except OSError as error:
         raise _failed(path, error) from error

@@ -238,7 +238,9 @@ class _Order:
             lower = pc.less(texts[1:], texts[:-1])
             falls = pc.any(pc.or_(pc.less(roots[1:], roots[:-1]), pc.and_(same, lower))).as_py()
         if falls:
-            raise MalformedFileError(self.path, expected="entries sorted by root and name", found="others")
+            raise MalformedFileError(
+                self.path, expected="entries sorted by root and name", found="entries in another order"
+            )
         self.last = (roots[-1].as_py(), texts[-1].as_py())
 
 

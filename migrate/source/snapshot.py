@@ -172,7 +172,7 @@ def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL
     fleet, names = _marker(path)
     wanted = tuple(columns)
     if not names:  # no partition had a row: only a fleet that lists nothing would, and that is refused
-        raise SnapshotFormatError(str(path), expected="rows", found="none", fix=_FIX)
+        raise SnapshotFormatError(str(path), expected="rows", found="no row", fix=_FIX)
     files = [_spark_path(path / _ROWS / name) for name in names]
     return fleet, spark.read.schema(schema_of(_ALL)).parquet(*files).select(*wanted)
 

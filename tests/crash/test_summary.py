@@ -15,6 +15,7 @@ from logdir.disk.replica.staging import StageItem, stage
 from logdir.errors import RefusedError
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import ReplicaMarker
+from logdir.refusal_slug import Why
 from tests.crash import steps
 from tests.crash.__main__ import main
 from tests.crash.enumerate import explore
@@ -47,7 +48,8 @@ def test_an_operation_that_always_refuses_does_not_pass(
 ) -> None:
     def refuse(open_dir: object, items: list[StageItem]) -> tuple[object, ...]:
         return tuple(
-            undone(item.path, RefusedError(item.path, expected="something else", found="this")) for item in items
+            undone(item.path, RefusedError(item.path, why=Why.CHANGED, expected="something else", found="this"))
+            for item in items
         )
 
     monkeypatch.setattr(steps, "stage", refuse)

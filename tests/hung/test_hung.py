@@ -51,8 +51,8 @@ def asked(broker: Broker, words: Sequence[str]) -> tuple[str, ...]:
 
 def rows_of(answer: Answer) -> set[tuple[str, str]]:
     """Return log dir and name of each replica in an answer."""
-    rows = answer.result.get("strays", answer.result.get("items", ()))
-    return {(row["log_dir"], row.get("path") or row["name"]) for row in rows}
+    rows = answer.result.get("items", ())
+    return {(row["log_dir"], row["path"]) for row in rows}
 
 
 def require_others(answer: Answer, broker: Broker, words: Sequence[str], request: pytest.FixtureRequest) -> None:

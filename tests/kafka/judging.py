@@ -81,7 +81,7 @@ def staged_replicas(rig: Rig, broker: Broker) -> set[Key] | None:
         assert not broker.is_running
         return None
     assert said.status in (Exit.DONE, Exit.PROBLEMS), said
-    items = [one for one in json.loads(said.out)["result"]["items"] if one["do"] == "stage"]
+    items = [one for one in json.loads(said.out)["result"]["items"] if one["action"] == "stage"]
     return {(one["topic_id"], one["partition"]) for one in items if one["state"] in _SET_ASIDE}
 
 

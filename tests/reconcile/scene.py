@@ -85,4 +85,4 @@ def why_no_purge(
     image: Image | None, one: StagedReplica, facts: tuple[LogDirFacts, ...], last_applied: ControllerFile | None = FRESH
 ) -> str | None:
     refusal = against_purge(PurgeRecheck(image=image, last_applied=last_applied), one, ReplicaIndex(facts))
-    return None if refusal is None else refusal.why.value
+    return None if refusal is None else refusal.problem.slug

@@ -64,7 +64,7 @@ def given(plan: ReconcilePlan | None) -> list[tuple[str, str]]:
 
 
 def why(plan: ReconcilePlan | None) -> dict[str, str]:
-    return {refusal.path: refusal.why.value for refusal in (plan.refusals if plan else ())}
+    return {refusal.path: refusal.problem.slug for refusal in (plan.refusals if plan else ())}
 
 
 class Broker:

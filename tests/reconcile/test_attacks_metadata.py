@@ -48,7 +48,7 @@ class TestA01:
         for births in ({}, young, {("/d1", "new-0"): 0}):
             plan = reconcile(image, *facts, births=births)
             assert plan.actions == ()
-            assert why(plan) == {"new-0": "no-proof"}
+            assert why(plan) == {"new-0": "removal-not-proven"}
 
     def test_a01_a_restored_metadata_disk_shows_no_removals(self, log: LogDir) -> None:
         """Every directory is unknown to it; nothing was seen to go."""
@@ -59,7 +59,9 @@ class TestA01:
         assert not image.topics.keys() & {raw(A), raw(B)}
         plan = reconcile(image, *pair(live("a", A), live("b", B)))
         assert plan.actions == ()
-        assert why(plan) | {} == {"a-0": "no-proof", "b-0": "no-proof"} | {one.path: "no-proof" for one in OTHERS}
+        assert why(plan) | {} == {"a-0": "removal-not-proven", "b-0": "removal-not-proven"} | {
+            one.path: "removal-not-proven" for one in OTHERS
+        }
 
     @pytest.mark.parametrize(("margin_ms", "is_staged"), [(MARGIN_MS, False), (MARGIN_MS + 1, True), (-1, False)])
     def test_a01_an_image_speaks_of_directories_it_is_younger_than(
@@ -70,8 +72,8 @@ class TestA01:
         births = {("/d1", "a-0"): image.as_of_ms - margin_ms}
         plan = reconcile(image, *pair(live("a", A)), births=births)
         assert bool(staged(plan)) is is_staged
-        assert why(plan) == ({} if is_staged else {"a-0": "too-young"})
-        assert why(reconcile(image, *pair(live("a", A)), births={})) == {"a-0": "too-young"}
+        assert why(plan) == ({} if is_staged else {"a-0": "replica-too-young"})
+        assert why(reconcile(image, *pair(live("a", A)), births={})) == {"a-0": "replica-too-young"}
 
     def test_a01_a_removal_that_was_seen_stages(self, log: LogDir) -> None:
         before = up_to(log)
@@ -217,7 +219,7 @@ class TestA29:
         log.append(remove(raw(A)))
         later(log)
         one, other = pair(live("a", A), aside=(item(B, name="b"),))
-        quarantined = Problem("refused", "/d1", "a disk in step with its siblings", "one hours behind")
+        quarantined = Problem("suspect", "/d1", "a disk in step with its siblings", "one hours behind")
         plan = reconcile(up_to(log), replace(one, quarantined=quarantined), other)
         assert plan.actions == ()
-        assert why(plan) == {"": "closed"}
+        assert why(plan) == {"": "suspect"}

@@ -71,7 +71,7 @@ class TestA42:
             other = disk(live(name, A, layout="topic-id", log_dir="/d2"), log_dir="/d2", layout="topic-id")
             broker = Broker(disk(live("a", None)), other)
             decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
-            assert (given(decided.plan), why(decided.plan)) == ([], {"a-0": "live-twin"})
+            assert (given(decided.plan), why(decided.plan)) == ([], {"a-0": "live-replica-exists"})
 
 
 class TestA43:
@@ -119,11 +119,11 @@ class TestA43:
         facts = pair(aside=(wanted, item(A0, number=1), item(B, name="b", delay_ms=None)))
         plan = reconcile(up_to(log), *facts)
         assert held(plan) == [f"{A}_0"]
-        assert why(plan)[f"deleting/{B}_0"] == "wanted"
+        assert why(plan)[f"deleting/{B}_0"] == "assigned-here"
         (action,) = plan.actions
         assert action.rule.value.startswith("design §4")
         assert "restore" in action.proposes  # type: ignore[union-attr] # it is a hold
-        assert why_no_purge(up_to(log), wanted, facts) == "wanted"
+        assert why_no_purge(up_to(log), wanted, facts) == "assigned-here"
 
     @pytest.mark.parametrize("reason", [Reason.MOVED, Reason.DUPLICATE, Reason.CAPTURED])
     def test_a43_what_has_a_live_copy_here_is_as_it_should_be(self, log: LogDir, reason: Reason) -> None:
@@ -132,7 +132,7 @@ class TestA43:
         assert held(reconcile(up_to(log), *with_copy)) == []
         assert why_no_purge(up_to(log), source, with_copy) is None
         assert held(reconcile(up_to(log), *without)) == [f"{A}_0"]
-        assert why_no_purge(up_to(log), source, without) == "wanted"
+        assert why_no_purge(up_to(log), source, without) == "assigned-here"
 
     @pytest.mark.parametrize("reason", [Reason.DUPLICATE, Reason.CAPTURED])
     @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ class TestA43:
         assert [one.proposes for one in plan.actions if isinstance(one, HoldStaged)] == [
             "/d1/a-0 is live under its name or id: compare both, then keep one"
         ]
-        assert why_no_purge(up_to(log), captured, facts) == "wanted"
+        assert why_no_purge(up_to(log), captured, facts) == "assigned-here"
 
     def test_a43_a_live_copy_without_an_id_is_one_by_its_name(self, log: LogDir) -> None:
         source = item(A, reason=Reason.DUPLICATE)
@@ -224,7 +224,7 @@ class TestA46:
         rest = [topic("a", raw(A)), partition(raw(A), 0, (2, 3)), topic("b", raw(B)), partition(raw(B), 0, (1, 2))]
         moving.snapshot(register(1), register(2), register(3), *rest)
         plan = reconcile(up_to(moving, watermark=None), disk(live("a", A)))
-        assert (staged(plan), why(plan)) == ([], {"a-0": "no-proof"})
+        assert (staged(plan), why(plan)) == ([], {"a-0": "removal-not-proven"})
 
     def test_a46_behind_a_record_that_cannot_be_read_it_may_have_come_back(self, moving: LogDir) -> None:
         moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2, 3)))
@@ -235,4 +235,4 @@ class TestA46:
         assert image.ended is not None
         plan = reconcile(image, *pair(live("a", A), live("b", B)))
         assert staged(plan) == [("b-0", "topic-removed", True)]
-        assert why(plan) == {"a-0": "no-proof"}
+        assert why(plan) == {"a-0": "removal-not-proven"}

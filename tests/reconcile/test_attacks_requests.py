@@ -68,11 +68,11 @@ class TestA03:
             broker = Broker(*pair(live("a", A0), aside=(item(A, reason=reason),)))
             decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
             assert (codes(decided), staged(decided.plan)) == ([103], [])
-            assert why(decided.plan)["a-0"] == "stale"
+            assert why(decided.plan)["a-0"] == "stale-topic-id"
             assert held(decided.plan) == [f"{A}_0"]
             broker = Broker(*pair(live("a", None), aside=(item(A, reason=reason),)))
             decided = broker.receives(document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1))
-            assert (given(decided.plan), why(decided.plan)["a-0"]) == ([], "stale")
+            assert (given(decided.plan), why(decided.plan)["a-0"]) == ([], "stale-topic-id")
 
     def test_a03_a_request_for_an_earlier_start_of_the_broker_changes_nothing(self) -> None:
         broker = Broker(*pair(live("a", A0)))
@@ -146,7 +146,7 @@ class TestA04:
         broker.options = {"ahead": frozenset({("/d1", "a-0")})}
         decided = broker.receives(document(listed(a=(A, BOTH)), type=INCREMENTAL, sequence=1))
         assert staged(decided.plan) == [("a-1", "topic-id-mismatch", False)]
-        assert why(decided.plan) == {"a-0": "conflict"}
+        assert why(decided.plan) == {"a-0": "log-ahead"}
 
     def test_a04_a_full_request_is_no_proof_that_the_old_id_is_gone(self) -> None:
         broker = Broker(*pair(live("a", A0), live("a", A, 1)))
@@ -156,7 +156,7 @@ class TestA04:
     def test_a04_metadata_with_another_id_stages_only_if_the_removal_was_seen(self, log: LogDir) -> None:
         image = up_to(log)
         plan = reconcile(image, *pair(live("a", A0), live("a", A, 1)))
-        assert (staged(plan), why(plan)) == ([], {"a-0": "no-proof"})
+        assert (staged(plan), why(plan)) == ([], {"a-0": "removal-not-proven"})
         log.append(remove(raw(A)), topic("a", raw(A0)), partition(raw(A0), 0, (1, 2)))
         later(log)
         plan = reconcile(up_to(log), *pair(live("a", A), live("b", B)))

@@ -57,7 +57,7 @@ def test_a_torn_partition_is_not_judged_by_the_rest_of_its_topic() -> None:
     assert codes(decided) == [42, 42, 103, 0]
     assert staged(decided.plan) == [("a-1", "topic-id-mismatch", False)]
     # The one that is left out is not proven to be gone; of the torn one nothing is said at all.
-    assert why(decided.plan) == {"a-2": "no-proof"}
+    assert why(decided.plan) == {"a-2": "removal-not-proven"}
 
 
 def test_an_incremental_request_gives_ids_only_to_what_it_lists() -> None:
@@ -184,7 +184,7 @@ def test_a_topic_that_gets_its_id_is_known_by_it_alone() -> None:
 def test_a_renamed_topic_is_a_conflict_and_never_staged() -> None:
     one = broker()
     decided = one.receives(document(listed(renamed=(A, BOTH), b=(B, BOTH)), type=FULL, sequence=1))
-    assert (staged(decided.plan), why(decided.plan)) == ([], {"a-0": "conflict", "a-1": "conflict"})
+    assert (staged(decided.plan), why(decided.plan)) == ([], {"a-0": "id-conflict", "a-1": "id-conflict"})
 
 
 @pytest.mark.parametrize("problem", ["symlink", "unreadable", "mount-point", "partition-metadata-broken"])
@@ -199,4 +199,4 @@ def test_protected_topics_stay() -> None:
     one = broker()
     one.options = {"protected": ("b*",)}
     decided = one.receives(document(listed(a=(A, BOTH)), type=FULL, sequence=1))
-    assert (staged(decided.plan), set(why(decided.plan).values())) == ([], {"protected"})
+    assert (staged(decided.plan), set(why(decided.plan).values())) == ([], {"topic-protected"})

@@ -47,7 +47,7 @@ def test_a17_what_its_broker_removes_is_there_afterwards(named: tuple[str, str],
         status, result = ctl_json("capture", *named, "--apply")
     assert (status, [item["state"] for item in result["items"]]) == (Exit.DONE, ["done", "done"])
     kept = Path(f"{one}.logdird/deleting/{TOPIC_ID}_0")
-    assert result["items"][0]["place"] == f"deleting/{TOPIC_ID}_0"
+    assert result["items"][0]["new_path"] == f"deleting/{TOPIC_ID}_0"
     assert {path.name for path in (one / DELETED).iterdir()} == set(whole)  # nothing of the broker's is changed
     for name in whole:
         assert (one / DELETED / name).samefile(kept / name)
@@ -55,9 +55,9 @@ def test_a17_what_its_broker_removes_is_there_afterwards(named: tuple[str, str],
     (one / DELETED).rmdir()
     assert {name: (kept / name).read_bytes() for name in whole} == whole
     _, listed = ctl_json("staged", "ls", *named)
-    found = {item["name"]: (item["state"], item["reason"], item["delay_ms"]) for item in listed["items"]}
-    assert found[f"{TOPIC_ID}_0"] == ("counting", "captured", 4 * HOUR_MS)
-    assert found["MkU3OEVBNTcwNTJENDM2Qg_7"] == ("held", "captured", None)
+    found = {item["path"]: (item["state"], item["reason"], item["delay_ms"]) for item in listed["items"]}
+    assert found[f"deleting/{TOPIC_ID}_0"] == ("counting", "captured", 4 * HOUR_MS)
+    assert found["deleting/MkU3OEVBNTcwNTJENDM2Qg_7"] == ("held", "captured", None)
     (tmp_path / "out").mkdir()
     assert ctl("staged", "export", "pay", *named, "-o", tmp_path / "out", "--apply").status == Exit.DONE
     assert (tmp_path / "out/pay-0" / f"{0:020}.log").read_bytes() == whole[f"{0:020}.log"]
@@ -67,7 +67,7 @@ def test_a_second_capture_finds_the_first_and_keeps_its_deadline(named: tuple[st
     _, first = ctl_json("capture", "pay", *named, "--apply")
     status, again = ctl_json("capture", "pay", *named, "--delay", "9h", "--apply")
     assert status == Exit.DONE
-    assert again["items"][0]["place"] == first["items"][0]["place"]
+    assert again["items"][0]["new_path"] == first["items"][0]["new_path"]
     assert again["items"][0]["undo_until_ms"] == first["items"][0]["undo_until_ms"]
     _, listed = ctl_json("staged", "ls", *named)
     assert [item["delay_ms"] for item in listed["items"]] == [4 * HOUR_MS]
@@ -91,11 +91,11 @@ def test_a17_what_its_broker_removes_meanwhile_is_a_part_and_can_be_exported(
     status, result = ctl_json("capture", "pay", *named, "--apply")
     monkeypatch.undo()
     (item,) = result["items"]
-    assert (status, item["state"], item["place"]) == (Exit.PROBLEMS, "undone", f"incoming/{TOPIC_ID}_0")
-    assert "staged export" in item["says"] or "export copies it" in item["says"]
+    assert (status, item["state"], item["new_path"]) == (Exit.PROBLEMS, "undone", f"incoming/{TOPIC_ID}_0")
+    assert "staged export" in item["detail"] or "export copies it" in item["detail"]
     _, listed = ctl_json("staged", "ls", *named)
     (line,) = listed["items"]
-    assert (line["state"], "staged export copies it" in line["why"]) == ("incoming", True)
+    assert (line["state"], "staged export copies it" in line["detail"]) == ("incoming", True)
     assert ctl("staged", "restore", "pay", *named, "--even-if-unknown", "--apply").status != Exit.DONE
     (tmp_path / "out").mkdir()
     assert ctl("staged", "export", "pay", *named, "-o", tmp_path / "out", "--apply").status == Exit.DONE

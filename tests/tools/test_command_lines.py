@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import shlex
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.command_lines import check, mentions, require_mention, require_next
+from tests.tools.command_lines import _below, check, mentions, parser, require_mention, require_next
 from tools.cli.usage import UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -111,3 +112,76 @@ def test_a_next_line_that_cannot_be_typed_is_never_let_through(line: str) -> Non
 def test_a_mention_of_what_does_not_exist_is_never_let_through(text: str) -> None:
     with pytest.raises(AssertionError):
         require_mention(text)
+
+
+STOCK_OPTIONS = {
+    "kafka-dump-log": {"--cluster-metadata-decoder"},
+    "kafka-log-dirs": {"--describe"},
+    "kafka-metadata-quorum": {"--bootstrap-controller", "--status"},
+    "kafka-topics": {"--create", "--describe", "--replica-assignment"},
+    "java": {"--add-modules", "--list-modules"},
+    "of other programs in docs/": {"--quiet", "--reference", "--replay", "--mended"},
+}
+"""Options of programs that are not ours, of those that a text names; every other option is one of ``logdirctl``."""
+STOCK_COMMANDS = {"kafka-storage": {"info", "format", "random-uuid", "version-mapping", "feature-dependencies"}}
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z](?![\w*…-])")
+_STOCK = re.compile(r"(?<![\w./-])(kafka-storage)(?:\.sh)? ([a-z][a-z-]+)")
+_DAEMON = re.compile(r"`logdird -|(?<![\w./`-])logdird (?:--[a-z]|(?:status|doctor|reload|start|stop|run)\b)")
+
+
+def options_of(at: argparse.ArgumentParser) -> set[str]:
+    """Return every option of a parser and of those below it."""
+    return set(at._option_string_actions).union(*(options_of(below) for below in (_below(at) or {}).values()))
+
+
+def unknown_in(text: str) -> set[str]:
+    """Return what a text names that does not exist: options, commands of stock tools, and of a daemon to come."""
+    options = set(_OPTION.findall(text)) - options_of(parser()) - set().union(*STOCK_OPTIONS.values())
+    stock = {f"{tool} {word}" for tool, word in _STOCK.findall(text) if word not in STOCK_COMMANDS[tool]}
+    return options | stock | set(_DAEMON.findall(text))
+
+
+def test_every_option_and_stock_command_of_a_text_of_the_sources_exists() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{number}": unknown
+        for path in SOURCES
+        for number, text in texts_of(path)
+        if (unknown := unknown_in(text))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_every_option_and_stock_command_of_a_document_exists(path: Path) -> None:
+    assert unknown_in(path.read_text("utf-8")) == set()
+
+
+def test_every_fix_is_among_the_texts_that_are_judged() -> None:
+    """A fix that is made of parts is judged part by part; none is hidden in a file that no test reads."""
+    judged = {text for path in SOURCES for _, text in texts_of(path)}
+    fixes = [text for path in SOURCES for text in fixes_of(path)]
+    assert len(fixes) > 150
+    assert set(fixes) <= judged
+
+
+def fixes_of(path: Path) -> Iterator[str]:
+    """Yield the texts given as ``fix``: by keyword, or to a name ``fix`` that is."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        given: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            given = [one.value for one in node.keywords if one.arg == "fix"]
+        elif isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["fix"]:
+            given = [node.value]
+        for one in given:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield one.value
+            elif isinstance(one, ast.JoinedStr):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in one.values)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["say --confirm", "kafka-storage repair", "`logdird --check-config`", "logdird status", "--even-if-odd lifts it"],
+)
+def test_what_does_not_exist_is_found_in_a_text(text: str) -> None:
+    assert unknown_in(text)

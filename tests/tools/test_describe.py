@@ -143,7 +143,7 @@ def test_how_replicas_stand_with_the_cluster(rig: Rig) -> None:
     assert (missing["kind"], missing["log_dir"], missing["path"], missing["log_bytes"]) == (None,) * 4
     assert missing["cluster"]["replicas"] == [1, 2]
     said_so = ctl("describe", "pay-20", *rig.named, *told)
-    assert "it would be made anew, empty" in said_so.err
+    assert "which would make it again, empty" in said_so.err
     assert next_of(ctl("describe", "pay-8", *rig.named, *told)) == [
         "strays", *rig.named, "--from", "metadata:", *map(str, told)
     ]  # fmt: skip

@@ -41,11 +41,11 @@ def test_no_word_of_the_page_is_left_out(slug: str) -> None:
     for row in rows:
         for cell in re.split(r"(?<!\\)\|", row)[2:-1]:
             assert cell.strip().replace("\\|", "|") in said.out
-    assert json.loads(ctl("explain", slug, "--json").out)["result"]["entries"]
+    assert json.loads(ctl("explain", slug, "--json").out)["result"]["items"]
 
 
 def test_an_unknown_slug_is_never_a_success() -> None:
-    said = ctl("explain", "half-bared")
+    said = ctl("explain", "start-block-partal")
     assert (said.status, said.out) == (Exit.USAGE, "")
     assert "did you mean start-block-partial?" in said.err
 

@@ -50,7 +50,7 @@ def test_made_where_asked_for_with_a_staging_limit_and_a_heartbeat(tmp_path: Pat
     word = ("--even-if-found", "work-root-inside") if kind == "inside" else ()
     status, result = ctl_json("init", *named, "--work-root", kind, *word, "--apply")
     assert (status, result["applied"]) == (Exit.DONE, True)
-    for made, top in zip(result["work_roots"], disks, strict=True):
+    for made, top in zip(result["items"], disks, strict=True):
         assert (made["log_dir"], made["state"]) == (str(top), "done")
         assert made["kind"] == ("beside" if kind == "auto" else kind)
         root = Path(made["path"])
@@ -120,13 +120,13 @@ def test_a_lost_part_of_a_work_root_does_not_send_to_an_init_that_sends_to_itsel
     assert "logdirctl init" in refused.err
 
     status, planned = ctl_json("init", *named)
-    (why,) = {one["why"] for one in planned["work_roots"] if one["log_dir"] == str(disks[1])}
+    (why,) = {one["detail"] for one in planned["items"] if one["log_dir"] == str(disks[1])}
     assert (status, lost in why) == (Exit.DONE, True)
     assert "is there" not in ctl("init", *named).out.splitlines()[2].replace(why, "")
     assert not (root / lost).exists()
     assert ctl("init", *named, "--apply").status == Exit.DONE
     assert (root / lost).exists()
-    assert lost not in ctl_json("init", *named)[1]["work_roots"][1]["why"]
+    assert lost not in ctl_json("init", *named)[1]["items"][1]["detail"]
     if lost != "deleting":
         assert ctl("staged", "restore", "other", "--even-if-unknown", *named, "--apply").status == Exit.DONE
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE
@@ -193,7 +193,7 @@ def test_something_else_under_the_name_of_a_file_of_ours_is_no_failed_disk(
         assert f"{disks[0]}: " not in said.err
     if name == "reserve" and make == "mkdir":
         removed = ctl("uninstall", *named, "--apply")
-        assert f"refused: {path}: expected a regular file, found a directory" in removed.err
+        assert f"wrong-file-type: {path}: expected a regular file, found a directory" in removed.err
         assert "owner" not in removed.err
         assert (path.parent / "work-root.json").exists()
 
@@ -249,7 +249,7 @@ def test_what_was_made_before_a_log_dir_refused_is_not_passed_over(
     assert said.status == Exit.PROBLEMS
     (problem,) = json.loads(said.out)["problems"]
     assert str(disks[1]) in problem["path"]
-    made = json.loads(said.out)["result"]["work_roots"]
+    made = json.loads(said.out)["result"]["items"]
     assert [(one["log_dir"], one["state"]) for one in made] == [(str(disks[0]), "done"), (str(disks[1]), "undone")]
     assert (disks[0] / "__cluster_metadata-2147483647/work-root.json").exists()
     assert ctl("init", *named, "--work-root", "in-place", "--apply").status == Exit.DONE

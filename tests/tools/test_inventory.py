@@ -93,21 +93,21 @@ def test_table_has_one_line_per_log_dir_and_the_next_command(disks: tuple[Path, 
 def test_json_has_the_documented_keys_and_every_entry(disks: tuple[Path, Path]) -> None:
     status, value, err = run_json("--log-dirs", f"{disks[0]},{disks[1]}", "--exact")
     assert (status, err, value["problems"]) == (Exit.DONE, "", [])
-    assert list(value["result"]) == ["disks"]
-    first, second = value["result"]["disks"]
-    assert sorted(first) == ["disk", "entries", "file", "kinds", "problems", "rows", "sha256"]
+    assert list(value["result"]) == ["items"]
+    first, second = value["result"]["items"]
+    assert sorted(first) == ["disk", "entries", "file", "kinds", "problem_counts", "rows", "sha256"]
     assert first["disk"]["log_dirs"] == [str(disks[0]), str(disks[1])]
     assert (first["disk"]["cluster_id"], first["disk"]["exact"], first["file"]) == (CLUSTER, True, None)
     assert [e["name"] for e in first["entries"]] == ["a-0", "b-1", "meta.properties"]
     assert first["entries"][0]["topic_id"] == TOPIC_ID
     assert first["kinds"]["live"] == {"entries": 2, "log_bytes": 2110, "bytes": 2110 + 12 + 43}
-    assert first["problems"] == {"partition-metadata-missing": 1}
-    assert (second["rows"], second["problems"]) == (3, {"plain-file": 1})
+    assert first["problem_counts"] == {"partition-metadata-missing": 1}
+    assert (second["rows"], second["problem_counts"]) == (3, {"plain-file": 1})
 
 
 def test_one_disk_and_two_say_the_same_of_it(disks: tuple[Path, Path], tmp_path: Path) -> None:
-    one = run_json("--log-dirs", disks[0])[1]["result"]["disks"][0]
-    both = run_json("--log-dirs", f"{disks[0]},{disks[1]}")[1]["result"]["disks"][0]
+    one = run_json("--log-dirs", disks[0])[1]["result"]["items"][0]
+    both = run_json("--log-dirs", f"{disks[0]},{disks[1]}")[1]["result"]["items"][0]
     assert one["entries"] == both["entries"]
     assert one["kinds"] == both["kinds"]
 
@@ -118,7 +118,7 @@ def test_files_have_the_designs_names_and_read_back(disks: tuple[Path, Path], tm
     assert status == Exit.DONE
     expected = [f"1-{sha256(str(disk).encode()).hexdigest()[:12]}.jsonl" for disk in disks]
     assert sorted(os.listdir(out_dir)) == sorted(expected)
-    for name, said in zip(expected, value["result"]["disks"], strict=True):
+    for name, said in zip(expected, value["result"]["items"], strict=True):
         assert said["file"] == str(out_dir / name)
         assert "entries" not in said
         found = read(out_dir / name)
@@ -146,7 +146,7 @@ def test_a_former_inventory_is_replaced(disks: tuple[Path, Path], tmp_path: Path
 def test_server_properties_names_the_disks_and_the_rack(disks: tuple[Path, Path], tmp_path: Path) -> None:
     conf = tmp_path / "server.properties"
     conf.write_text(f"node.id=1\nlog.dirs={disks[0]} , {disks[1]}\nbroker.rack=eu\\u00e9\n")
-    disk = run_json("--server-properties", conf)[1]["result"]["disks"][1]["disk"]
+    disk = run_json("--server-properties", conf)[1]["result"]["items"][1]["disk"]
     assert (disk["log_dir"], disk["rack"]) == (str(disks[1]), "eu\u00e9")
 
 
@@ -340,7 +340,7 @@ def test_unread_disk_is_written_down_and_exit_is_1(disks: tuple[Path, Path], tmp
     assert status == Exit.PROBLEMS
     (problem,) = value["problems"]
     assert (problem["slug"], problem["path"]) == ("absent", str(gone))
-    found = read(Path(value["result"]["disks"][0]["file"]))
+    found = read(Path(value["result"]["items"][0]["file"]))
     assert (found.disk.status, found.disk.problems, found.entries) == ("unreadable", ("absent",), ())
     assert len(os.listdir(tmp_path / "out")) == 1 + others
     status, out, err = run("--log-dirs", listed)
@@ -387,14 +387,14 @@ def test_rack_that_no_text_holds_does_no_harm(disks: tuple[Path, Path], tmp_path
     conf.write_text(f"log.dirs={disks[0]}\nbroker.rack=r\\ud800\n")
     status, value, _ = run_json("--server-properties", conf, "-o", tmp_path / "out")
     assert status == Exit.DONE
-    assert read(Path(value["result"]["disks"][0]["file"])).disk.rack == "r\ufffd\ufffd\ufffd"
+    assert read(Path(value["result"]["items"][0]["file"])).disk.rack == "r\ufffd\ufffd\ufffd"
 
 
 def test_path_that_is_not_utf8_is_scanned_and_shown(tmp_path: Path) -> None:
     top = log_dir(Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff")))
     partition(top / "t-0")
     status, value, _ = run_json("--log-dirs", top, "-o", f"{top}.out")
-    disk = value["result"]["disks"][0]
+    disk = value["result"]["items"][0]
     assert (status, disk["rows"], disk["disk"]["log_dir"]) == (0, 2, f"{tmp_path}/d\ufffd")
     status, out, _ = run("--log-dirs", f"{top},{tmp_path}/none")
     assert f"next: logdirctl inventory --log-dirs $'{tmp_path}/d\\377,{tmp_path}/none' -o inventories" in out
@@ -545,7 +545,7 @@ def test_no_inventory_is_written_into_a_log_dir_or_work_root(
         assert sorted(os.listdir(disks[0])) == ["a-0", "b-1", "meta.properties"]
         return
     assert (status, err.count("\n")) == (Exit.REFUSED, 1)
-    assert [problem["slug"] for problem in value["problems"]] == ["refused"]
+    assert [problem["slug"] for problem in value["problems"]] == ["inside-log-dir"]
     assert tree(tmp_path) == before
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import NewType, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
 from logdir.decide.adopt import Adopt
 from logdir.decide.strays import Stray
 from logdir.disk.root.plan import Candidate
+from logdir.ids import Uuid
 from logdir.service.describe import DescribeResult
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
@@ -45,6 +50,12 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     TREE: ((MetadataLog,), (DirectoryItem, LeafItem), (ShellItem,)),
 }
 """Of each section the objects of its tables, in their order; the keys of several types stand in one table."""
+SHARED = "Keys of all commands"
+OTHER_WORDS = {
+    "says", "why", "what", "loses", "do", "place", "class", "missing", "name", "strays", "disks", "work_roots", "nodes",
+    "lines", "files", "log_dirs",
+}  # fmt: skip
+"""Keys that once stood for what a key of the shared table stands for."""
 NOT_YET = {
     "layout check, layout apply, layout verify, layout rollback, layout finalize",
     "layout status",
@@ -71,13 +82,70 @@ SECTIONS = sections()
 
 
 def test_every_section_is_compared_or_excused() -> None:
-    assert SECTIONS.keys() == DOCUMENTED.keys() | NOT_YET
+    assert SECTIONS.keys() == DOCUMENTED.keys() | NOT_YET | {SHARED}
     assert not DOCUMENTED.keys() & NOT_YET
 
 
 @pytest.mark.parametrize("title", DOCUMENTED)
 def test_the_page_has_the_keys_of_the_dataclasses(title: str) -> None:
     assert SECTIONS[title] == [set().union(*(keys_of(kind).values() for kind in kinds)) for kinds in DOCUMENTED[title]]
+
+
+def shared() -> dict[str, str]:
+    """Return the type of every key of the table of all commands."""
+    text = PAGE.read_text("utf-8").partition(f"## {SHARED}\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in text.splitlines() if row.startswith("| `")]
+    return {key: kind.strip() for cell, kind in rows for key in re.findall(r"`(\w+)`", cell)}
+
+
+RESULTS = {kind for tables in DOCUMENTED.values() for kinds in tables for kind in kinds}
+
+
+def types_of(annotation: object) -> set[str]:
+    """Return by which words of the table an annotation may be called."""
+    if get_origin(annotation) in (Union, UnionType):
+        return set().union(*(types_of(one) for one in get_args(annotation) if one is not NoneType))
+    if isinstance(annotation, NewType):
+        return types_of(annotation.__supertype__)
+    if annotation in PLAIN:
+        return PLAIN[annotation]
+    if get_origin(annotation) is tuple:
+        return {"list"}
+    assert isinstance(annotation, type), annotation
+    if issubclass(annotation, Enum):
+        return {"code", "number"} if all(isinstance(one.value, int) for one in annotation) else {"code"}
+    return {"id"} if issubclass(annotation, Uuid) else {"object"}
+
+
+PLAIN: dict[object, set[str]] = {str: {"text", "code"}, int: {"number"}, bool: {"flag"}, object: {"any"}}
+
+
+def test_a_key_that_two_results_have_is_in_the_table_of_all_commands() -> None:
+    counts = Counter(key for kind in RESULTS for key in keys_of(kind).values())
+    assert {key for key, count in counts.items() if count > 1} <= shared().keys()
+
+
+@pytest.mark.parametrize("kind", sorted(RESULTS, key=str), ids=str)
+def test_one_thing_has_one_key_of_one_type_in_every_result(kind: type) -> None:
+    table, hints = shared(), get_type_hints(kind)
+    for name, key in keys_of(kind).items():
+        assert key not in OTHER_WORDS
+        assert key not in table or table[key] in types_of(hints[name]), (kind.__name__, key)
+
+
+def test_no_section_has_another_word_for_a_key_of_all_commands() -> None:
+    for title, found in SECTIONS.items():
+        assert not set().union(*found) & OTHER_WORDS, title
+
+
+def test_no_text_for_people_carries_a_code(tmp_path: Path) -> None:
+    """What a program asks for has a key of its own: the slug stands in the problem of an item."""
+    one, two = two_disks(tmp_path)
+    named = ["--log-dirs", f"{one},{two}"]
+    assert ctl("init", *named, "--apply").status == 0
+    _, refused = ctl_json("stage", "pay", *named)
+    assert {item["detail"] for item in refused["items"]} == {""}
+    assert {item["problem"]["slug"] for item in refused["items"]} == {"assignment-unknown"}
 
 
 def keys(value: object) -> set[str]:
@@ -90,12 +158,12 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     broker = ["--log-dirs", f"{one},{two}"]
     source = list(elsewhere(tmp_path))
     _, found = ctl_json("inventory", *broker, "-o", tmp_path / "inventories")
-    disk = found["disks"][0]
+    disk = found["items"][0]
     assert [keys(found), keys(disk), keys(disk["kinds"]["live"])] == SECTIONS["inventory"]
     _, found = ctl_json("inventory", *broker)
-    assert keys(found["disks"][0]) == SECTIONS["inventory"][1] | {"entries"}
+    assert keys(found["items"][0]) == SECTIONS["inventory"][1] | {"entries"}
     _, made = ctl_json("init", *broker, "--apply")
-    assert [keys(made), keys(made["work_roots"][0])] == SECTIONS["init"][:2]
+    assert [keys(made), keys(made["items"][0])] == SECTIONS["init"][:2]
     _, staged = ctl_json("stage", "other", *source, *broker, "--apply")
     assert [keys(staged) | {"start_block", "next_due_ms"}, keys(staged["items"][0])] == SECTIONS[CHANGES]
     _, purged = ctl_json("staged", "purge", *source, *broker)
@@ -106,7 +174,7 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     assert [keys(listed), keys(listed["items"][0])] == SECTIONS["staged ls"]
     _, strays = ctl_json("strays", *source, *broker)
     assert [keys(strays), keys(strays["source"])] == SECTIONS["strays"][:2]
-    assert all(keys(stray) == SECTIONS["strays"][2] for stray in strays["strays"])
+    assert all(keys(stray) == SECTIONS["strays"][2] for stray in strays["items"])
     _, described = ctl_json("describe", *source, *broker)
     assert [keys(described), keys(described["items"][0])] == SECTIONS["describe"][:2]
     said = [item["cluster"] for item in described["items"] if item["cluster"] is not None]
@@ -118,11 +186,11 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
 
 def test_what_needs_no_broker_has_the_keys_of_the_page() -> None:
     _, explained = ctl_json("explain")
-    assert [keys(explained), keys(explained["entries"][0])] == SECTIONS["explain"]
+    assert [keys(explained), keys(explained["items"][0])] == SECTIONS["explain"]
     log = METADATA / "4.3.1-dynamic"
     _, tree = ctl_json("metadata", "ls", "--directory", log, "/", "/image/features/metadataVersion")
     assert keys(tree["log"]) == SECTIONS[TREE][0]
-    assert set().union(*map(keys, tree["nodes"])) == SECTIONS[TREE][1]
+    assert set().union(*map(keys, tree["items"])) == SECTIONS[TREE][1]
 
 
 def test_a_path_that_is_no_utf8_never_breaks_the_json(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a47_what_its_own_log_shows_removed_is_not_renamed_back_with_another_sou
     words = argv_of(cluster)
     cluster.log.append(remove(raw(PAY)))
     _, result = ctl_json("staged", "ls", "pay-0", *cluster.named, *words)
-    assert [(one["assigned"], one["class"]) for one in result["items"]] == [("gone", "b")]
+    assert [(one["assigned"], one["restore"]) for one in result["items"]] == [("gone", "adopt")]
     assert_kept(cluster, *words)
 
 

@@ -25,7 +25,7 @@ from tools.logdirctl.main import main
 BROKERS = [f"{member.cluster}/{member.node_id}" for member in demo.FLEET if member.cluster in CLEAN]
 FOR = ("--for-broker", "kafka 9 of team x")
 NOTICE = "No released Kafka (2.8 to 4.3) reads topic-id directories."
-ITEM = ["log_dir", "partition", "path", "place", "state", "topic", "topic_id"]
+ITEM = ["log_dir", "new_path", "partition", "path", "problem", "state", "topic", "topic_id"]
 RESULT = ["applied", "done_before", "finished", "items", "plan_sha256", "steps"]
 
 
@@ -56,11 +56,11 @@ def test_check_apply_status_verify_and_rollback_give_the_first_tree(name: str, u
     status, said = ctl_json("layout", "status", *broker.words)
     assert status == Exit.DONE
     assert [
-        (one["layout"], one["state"], one["start_block"], one["by_name"], one["held"]) for one in said["log_dirs"]
+        (one["layout"], one["state"], one["start_block"], one["by_name"], one["held"]) for one in said["items"]
     ] == [("topic-id", "applied", "set", 0, 0)] * len(broker.log_dirs)
-    assert sum(one["by_id"] for one in said["log_dirs"]) == count
+    assert sum(one["by_id"] for one in said["items"]) == count
     footer = json.loads(broker.plan.read_text().splitlines()[-1])
-    assert {one["plan_sha256"] for one in said["log_dirs"]} == {footer["sha256"], applied["plan_sha256"]}
+    assert {one["plan_sha256"] for one in said["items"]} == {footer["sha256"], applied["plan_sha256"]}
 
     after = tree(*broker.log_dirs)
     status, again = apply(broker)
@@ -86,7 +86,9 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
     assert said.status == Exit.PROBLEMS
     notice, line = [line for line in said.err.splitlines() if line.startswith("logdirctl")]
     assert notice.endswith(NOTICE)
-    assert line.startswith(f"logdirctl layout apply: refused: {gone}: expected the directory that was planned")
+    assert line.startswith(
+        f"logdirctl layout apply: changed-since-plan: {gone}: expected the directory that was planned"
+    )
     last = said.out.splitlines()[-2:]
     assert last == [
         "layout apply: finished, 1 refused by name",
@@ -165,7 +167,7 @@ def test_a51_no_layout_is_finalized_unless_the_broker_that_reads_it_is_named(bro
     # Kept in layout.json, and shown.
     status, said_of = ctl_json("layout", "status", *broker.words)
     assert status == Exit.DONE
-    assert {(one["state"], one["for_broker"], one["start_block"]) for one in said_of["log_dirs"]} == {
+    assert {(one["state"], one["for_broker"], one["start_block"]) for one in said_of["items"]} == {
         ("final", "kafka 9 of team x", "none")
     }
     # The start block is lifted: every meta.properties is the true one, with its time of change.
@@ -374,13 +376,10 @@ def test_no_rollback_is_finished_while_a_log_dir_is_left_out_and_no_other_verb_l
     said_of = ctl("layout", "status", *broker.words)
     assert said_of.out.endswith(f"next: logdirctl layout rollback {' '.join(broker.words)}\n")
     status, said = ctl_json("layout", "status", *broker.words)
-    assert (status, [one["start_block"] for one in said["log_dirs"]]) == (Exit.PROBLEMS, ["none", "set"])
+    assert (status, [one["start_block"] for one in said["items"]]) == (Exit.PROBLEMS, ["none", "set"])
     status, back_too = rollback(broker)
     assert (status, back_too["finished"]) == (Exit.DONE, True)
-    assert [one["start_block"] for one in ctl_json("layout", "status", *broker.words)[1]["log_dirs"]] == [
-        "none",
-        "none",
-    ]
+    assert [one["start_block"] for one in ctl_json("layout", "status", *broker.words)[1]["items"]] == ["none", "none"]
 
 
 def test_a21_a_lost_layout_json_asks_for_the_operators_word(broker: Planned) -> None:

@@ -40,7 +40,7 @@ def test_no_why_names_fewer_words_than_lift_it_nor_more(
         cluster.write(cluster.log)
     assert cluster.stage(*staging, "--even-if-unknown").status == Exit.DONE
     item = cluster.item()
-    words = argv_of(item["why"])
+    words = argv_of(item["detail"])
     assert (item["state"], words) == (state, named)
     for left in words:
         fewer = [one for one in words if one != left]
@@ -67,13 +67,13 @@ def test_no_broken_one_is_listed_with_the_found_half_alone(how: str, tmp_path: P
     (item,) = listing["items"]
     said = ctl("staged", "ls", *named).out
     assert item["state"] == "broken"
-    for text in (item["why"], said):
+    for text in (item["detail"], said):
         assert "expected " in text
         assert "found " in text
     # What a purge says of it is the same, with what to do.
     _, purge = ctl_json("staged", "purge", *named, "--apply")
     (kept,) = purge["items"]
-    mismatch, _, fix = kept["says"].rpartition("; ")
+    mismatch, _, fix = kept["detail"].rpartition("; ")
     assert fix
-    for text in (item["why"], said):
-        assert kept["says"].removeprefix(f"{staged}/replica.json: ") in " ".join(text.split()), (text, mismatch)
+    for text in (item["detail"], said):
+        assert kept["detail"].removeprefix(f"{staged}/replica.json: ") in " ".join(text.split()), (text, mismatch)

@@ -92,7 +92,7 @@ def test_find() -> None:
 
 def test_json() -> None:
     status, listed = ctl_json("metadata", "ls", "--directory", LOG, "/image/cluster")
-    assert (status, listed["nodes"]) == (
+    assert (status, listed["items"]) == (
         0,
         [{"path": "/image/cluster", "names": ["image", "cluster"], "children": ["brokers", "controllers"]}],
     )
@@ -108,12 +108,12 @@ def test_json() -> None:
     }
     status, shown = ctl_json("metadata", "cat", "--directory", LOG, PARTITION, "/nope")
     assert status == 1
-    assert [one["path"] for one in shown["nodes"]] == [PARTITION]
-    assert shown["nodes"][0]["value"]["leaderRecoveryState"] == "RECOVERED"
+    assert [one["path"] for one in shown["items"]] == [PARTITION]
+    assert shown["items"][0]["value"]["leaderRecoveryState"] == "RECOVERED"
     status, found = ctl_json("metadata", "find", "--directory", LOG)
-    assert [one["path"] for one in found["nodes"]] == lines(ctl("metadata", "find", "--directory", LOG))
+    assert [one["path"] for one in found["items"]] == lines(ctl("metadata", "find", "--directory", LOG))
     status, dumped = ctl_json("metadata", "dump", SEGMENT)
-    (file,) = dumped["files"]
+    (file,) = dumped["items"]
     assert (status, file["path"], file["trailing_bytes"]) == (0, str(SEGMENT), 0)
     assert sum(len(batch["records"]) for batch in file["batches"]) == 193
 
@@ -272,7 +272,7 @@ def test_where_the_image_stops(kind: str, tmp_path: Path) -> None:
 
 def lines_of_local(directory: Path) -> dict[str, Any]:
     _, result = ctl_json("metadata", "cat", "--directory", directory, "/local/*")
-    return {one["names"][-1]: one["value"] for one in result["nodes"]}
+    return {one["names"][-1]: one["value"] for one in result["items"]}
 
 
 def test_an_open_transaction_and_a_log_behind_are_told(tmp_path: Path) -> None:

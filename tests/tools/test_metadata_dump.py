@@ -62,9 +62,9 @@ def test_dump_goes_on_behind_what_it_cannot_read(tmp_path: Path) -> None:
     assert "Non-consecutive offsets in" in said.err
     status, result = ctl_json("metadata", "dump", tmp_path / "00000000000000000000.log")
     assert status == 1
-    (bad,) = [one for batch in result["files"][0]["batches"] for one in batch["records"] if one.get("error")]
+    (bad,) = [one for batch in result["items"][0]["batches"] for one in batch["records"] if one.get("error")]
     assert bad["payload"] is None
-    assert result["files"][0]["trailing_bytes"] > 0
+    assert result["items"][0]["trailing_bytes"] > 0
 
 
 class _Discarding(io.StringIO):

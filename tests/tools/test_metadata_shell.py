@@ -193,7 +193,7 @@ def test_json_by_a_pipe() -> None:
     status, out, err = _piped(b"pwd\nls /nope\nexit\npwd\n", "--json")
     value = json.loads(out)
     assert (status, err, value["exit"], out.count("\n")) == (1, "", 1, 1)
-    assert value["result"]["lines"] == [
+    assert value["result"]["items"] == [
         {"typed": "pwd", "printed": ["/"]},
         {"typed": "ls /nope", "printed": []},
         {"typed": "exit", "printed": []},

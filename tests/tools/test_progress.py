@@ -66,7 +66,7 @@ def test_an_inventory_counts_entries_and_leaves_no_line(
     named = ",".join(map(str, two_disks(tmp_path)[:log_dirs]))
     out, err = io.StringIO(), Terminal()
     assert main(["inventory", "--log-dirs", named, "--json"], out, err) == Exit.DONE
-    rows = sum(one["rows"] for one in json.loads(out.getvalue())["result"]["disks"])
+    rows = sum(one["rows"] for one in json.loads(out.getvalue())["result"]["items"])
     assert err.getvalue() == f"\rentries of {log_dirs} log dirs: {rows}\r\x1b[K"
 
 

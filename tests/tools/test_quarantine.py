@@ -162,7 +162,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
         said = ctl(*words, *named, "--apply", *(("--even-if-stale-disk", one) if words == ("init",) else ()))
         assert (said.status, str(one) in said.err) == (Exit.REFUSED, True), words
     status, result = ctl_json("init", *named, "--skip-log-dir", one, "--apply")
-    assert (status, [root["state"] for root in result["work_roots"]]) == (Exit.PROBLEMS, ["undone", "done"])
+    assert (status, [root["state"] for root in result["items"]]) == (Exit.PROBLEMS, ["undone", "done"])
     assert tree(one, one.with_name("d1.logdird")) == before
     # In another boot what is read is what the disk holds.
     file = quarantine_file.parse(told.read_bytes())
@@ -261,9 +261,9 @@ def test_a23_init_mends_the_others_beside_a_disk_remounted_read_only(
     assert (said.status, "Read-only file system" in said.err) == (Exit.PROBLEMS, True)
     assert f"--skip-log-dir {tmp_path}/d2" in said.err
     status, result = ctl_json("init", *named, "--skip-log-dir", tmp_path / "d2", "--apply")
-    made = [(os.path.basename(root["log_dir"]), root["state"]) for root in result["work_roots"]]
+    made = [(os.path.basename(root["log_dir"]), root["state"]) for root in result["items"]]
     assert (status, made) == (Exit.PROBLEMS, [("d1", "done"), ("d2", "undone")])
-    assert (tmp_path / "d1.logdird" / "reserve").stat().st_size == result["work_roots"][0]["reserve_bytes"]
+    assert (tmp_path / "d1.logdird" / "reserve").stat().st_size == result["items"][0]["reserve_bytes"]
     assert before in (None, second(tmp_path))
     said = ctl("init", *named, "--skip-log-dir", tmp_path / "d2", "--apply")
     assert (said.status, said.err.count("Read-only file system")) == (Exit.PROBLEMS, 1)

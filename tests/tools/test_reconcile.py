@@ -28,7 +28,8 @@ from tools.cli.arguments import Exit
 EVERY = tuple(range(PARTITIONS))
 FULL = 2
 ITEM_KEYS = [
-    "do", "evidence", "log_dir", "loses", "partition", "path", "place", "reason", "rule", "says", "state", "topic",
+    "action", "detail", "evidence", "impact", "log_dir", "new_path", "partition", "path", "problem", "reason", "rule",
+    "state", "topic",
     "topic_id", "undo_until_ms",
 ]  # fmt: skip
 
@@ -52,14 +53,14 @@ def test_a_removal_that_was_seen_is_shown_and_then_done(removed: Rig) -> None:
     assert status == Exit.DONE
     assert tree(removed.folder) == before
     assert [sorted(item) for item in result["items"]] == [ITEM_KEYS, ITEM_KEYS]
-    assert [(i["path"], i["do"], i["state"], i["reason"]) for i in result["items"]] == [
+    assert [(i["path"], i["action"], i["state"], i["reason"]) for i in result["items"]] == [
         ("gone-0", "stage", "planned", "topic-removed"),
         ("gone-1", "stage", "planned", "topic-removed"),
     ]
     for item in result["items"]:
         assert item["evidence"]["proof"] == "metadata-log"
         assert item["rule"].startswith("KIP-631")
-        assert "10 bytes in 1 segments" in item["loses"]
+        assert "10 bytes in 1 segments" in item["impact"]
         assert item["undo_until_ms"] > 0
     assert result["source"]["cluster_id"] == CLUSTER
     assert result["source"]["certainty"] == "snapshot"
@@ -98,7 +99,7 @@ def test_a_removal_in_the_tail_counts_once_the_quorum_says_so(rig: Rig) -> None:
     assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
     # How far it was followed is remembered: what was committed then stays so, without a word of the quorum.
     status, result = ctl_json("reconcile", "--from", "metadata:", *rig.named)
-    assert (status, result["source"]["offset"]) == (Exit.DONE, log.offset)
+    assert (status, result["source"]["end_offset"]) == (Exit.DONE, log.offset)
 
 
 def test_a_log_without_a_word_of_what_is_committed_says_what_is_missing(rig: Rig) -> None:
@@ -146,13 +147,13 @@ def test_a29_a_foreign_log_and_one_that_does_not_name_us_are_refused(rig: Rig, t
     text = (rig.disks[0] / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace(CLUSTER, "AAAAAAAAAAAAAAAAAAAAAA"))
     said = rig.reconcile(f"metadata:{other}", "--apply", "--even-if-older-metadata")
-    assert (said.status, "an image of the cluster of the log dirs" in said.err) == (Exit.REFUSED, True)
+    assert (said.status, "source-foreign: " in said.err) == (Exit.REFUSED, True)
     (other / "meta.properties").write_text(text)
     (rig.folder / "server.properties").write_text(f"log.dirs={rig.disks[0]},{rig.disks[1]}\nnode.id=1\n")
     log.append(noop())
     log.snapshot(register(9))
     said = rig.reconcile(f"metadata:{other}", "--apply", "--even-if-older-metadata")
-    assert (said.status, "an image that names node 1" in said.err) == (Exit.REFUSED, True)
+    assert (said.status, "node-not-in-source: " in said.err) == (Exit.REFUSED, True)
     assert rig.deleting() == []
 
 

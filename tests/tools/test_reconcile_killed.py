@@ -54,7 +54,7 @@ def test_what_takes_many_batches_is_decided_again_in_each_and_comes_to_the_same_
     # One id; of each disk five or six replicas, by twos.
     assert batches.call_count == 1 + 3 + 3
     assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
-    assert [item["do"] for item in result["items"]] == ["give-id"] + ["stage"] * 11
+    assert [item["action"] for item in result["items"]] == ["give-id"] + ["stage"] * 11
     assert len(rig.deleting()) == 11
     (counted,) = staging_limit_file.parse(Path(f"{rig.disks[0]}.logdird/staging-limit.json").read_bytes())
     assert (counted.partitions, counted.topics) == (11, 2)
@@ -101,7 +101,7 @@ def test_killed_before_any_call_and_said_again_it_reaches_the_same_end(
             assert rig.reconcile(older, "--apply", "--even-over-limit").status == Exit.REFUSED
         status, _ = ctl_json(*asked)
         assert status in (Exit.DONE, Exit.PROBLEMS), at
-        assert not [item for item in ctl_json(*asked)[1]["items"] if item["do"]], at
+        assert not [item for item in ctl_json(*asked)[1]["items"] if item["action"]], at
         ends.add(json.dumps(_end(rig), default=str))
         assert len(ends) == 1, at
         if not is_dead:

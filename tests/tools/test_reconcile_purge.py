@@ -54,7 +54,7 @@ def test_a02_what_the_log_removed_is_not_purged_on_the_same_word_again(rig: Rig)
     said = ctl("staged", "purge", *rig.named, "--apply")
     assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"], said
     status, result = ctl_json("staged", "purge", GONE, *rig.named, "--apply")
-    assert (status, [item["says"] for item in result["items"]]) == (Exit.REFUSED, ["no-evidence"] * 2)
+    assert (status, [item["problem"]["slug"] for item in result["items"]]) == (Exit.REFUSED, ["no-evidence"] * 2)
     # The broker ran again, and heard nothing else.
     log.time_ms = START_MS
     rig.snapshot(log)
@@ -69,13 +69,13 @@ def test_a43_what_is_wanted_again_is_not_purged_and_loses_its_deadline(rig: Rig)
     log.append(*gone_records())
     rig.snapshot(log, *gone_records())
     status, result = ctl_json("staged", "purge", GONE, *rig.named, "--apply")
-    assert (status, [item["says"] for item in result["items"]]) == (Exit.REFUSED, ["wanted"] * 2)
+    assert (status, [item["problem"]["slug"] for item in result["items"]]) == (Exit.REFUSED, ["assigned-here"] * 2)
     status, result = ctl_json("reconcile", "--from", "metadata:", *rig.named, "--apply")
-    assert (status, [(i["do"], i["path"], i["state"]) for i in result["items"]]) == (
+    assert (status, [(i["action"], i["path"], i["state"]) for i in result["items"]]) == (
         Exit.DONE,
         [("hold", f"deleting/{GONE}_0", "done"), ("hold", f"deleting/{GONE}_1", "done")],
     )
-    assert "staged restore" in result["items"][0]["says"]
+    assert "staged restore" in result["items"][0]["detail"]
     assert [rig.marker(f"{GONE}_{number}")["delay_ms"] for number in (0, 1)] == [None, None]
     assert ctl("staged", "restore", GONE, *rig.named, "--even-if-unknown", "--apply").status == Exit.DONE
     assert "gone-0" in rig.live()
@@ -119,7 +119,7 @@ def test_a43_what_a_snapshot_too_old_to_prove_anything_wants_is_not_purged_eithe
     (rig.disks[1] / ".lock").touch()
     with held(rig.disks[1] / ".lock"):
         status, result = ctl_json(*purging)
-        assert (status, [item["says"] for item in result["items"]]) == (Exit.REFUSED, ["wanted"] * 2)
+        assert (status, [item["problem"]["slug"] for item in result["items"]]) == (Exit.REFUSED, ["assigned-here"] * 2)
         log.append(remove(raw(GONE)))
         rig.snapshot(log)
         assert ctl(*purging).status == Exit.DONE

@@ -45,7 +45,7 @@ def test_kip516_immediate_delete_stale_state(rig: Rig) -> None:
     assert status == Exit.DONE
     assert [(one["topic"], one["code"]) for one in result["answers"]] == [("gone", 103)]
     (item,) = result["items"]
-    assert (item["path"], item["reason"], item["undo_until_ms"], item["says"]) == (
+    assert (item["path"], item["reason"], item["undo_until_ms"], item["detail"]) == (
         "gone-0", "topic-id-mismatch", None, "without a deadline",
     )  # fmt: skip
     assert item["evidence"]["kind"] == "absent"
@@ -97,7 +97,7 @@ def test_kip516_migration_gives_an_id_to_what_has_none(rig: Rig) -> None:
     source = rig.document(document(listed(new=(OTHER, (0,))), type=INCREMENTAL, sequence=1))
     before = tree(rig.folder)
     status, result = ctl_json("reconcile", "--from", source, *rig.named)
-    assert (status, [(i["do"], i["state"], i["loses"]) for i in result["items"]]) == (
+    assert (status, [(i["action"], i["state"], i["impact"]) for i in result["items"]]) == (
         Exit.DONE,
         [("give-id", "planned", "nothing")],
     )

@@ -35,10 +35,10 @@ def test_a_start_block_without_a_layout_json_is_still_lifted_and_listed(broker: 
     assert ctl("layout", "apply", broker.plan, *broker.words, "--apply").status == Exit.DONE
     assert ctl("layout", "rollback", *broker.words, "--apply").status == Exit.DONE
     _, status = ctl_json("layout", "status", *broker.words)
-    assert {one["start_block"] for one in status["log_dirs"]} == {"none"}
+    assert {one["start_block"] for one in status["items"]} == {"none"}
     (broker.log_dirs[0] / "start-block.json").write_bytes(b"{}")
     _, plan = ctl_json("layout", "rollback", *broker.words)
-    assert "lift the start block" in [step["what"] for step in plan["steps"]]
+    assert "lift the start block" in [step["detail"] for step in plan["steps"]]
 
 
 def test_uninstall_with_nothing_there_says_so(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_failed_export_never_says_that_a_copy_is_there(named: list[str], tmp_p
     argv = ["staged", "export", "other", *named, "-o", str(tmp_path / "out"), "--apply"]
     status, result = ctl_json(*argv)
     assert (status, [item["state"] for item in result["items"]]) == (Exit.REFUSED, ["refused"])
-    assert all("copied" not in item["says"] and "copy at" not in item["says"] for item in result["items"])
+    assert all("copied" not in item["detail"] and "copy at" not in item["detail"] for item in result["items"])
     assert str(tmp_path / "out" / "other-0") not in ctl(*argv).out
 
 

@@ -26,10 +26,13 @@ from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree, two_d
 from tools.cli.arguments import Exit
 
 LS_KEYS = [
-    "assigned", "class", "delay_ms", "evidence", "log_bytes", "log_dir", "log_end", "name", "partition", "reason",
-    "staged_at_ms", "state", "tiered", "topic", "topic_id", "undo_until_ms", "why",
+    "assigned", "delay_ms", "detail", "evidence", "log_bytes", "log_dir", "log_end", "partition", "path", "problem",
+    "reason", "restore",
+    "staged_at_ms", "state", "tiered", "topic", "topic_id", "undo_until_ms",
 ]  # fmt: skip
-ITEM_KEYS = ["log_dir", "partition", "path", "place", "says", "state", "topic", "topic_id", "undo_until_ms"]
+ITEM_KEYS = [
+    "detail", "log_dir", "new_path", "partition", "path", "problem", "state", "topic", "topic_id", "undo_until_ms",
+]  # fmt: skip
 Named = tuple[str, str]
 
 
@@ -124,7 +127,7 @@ def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_pa
     assert sorted(first) == LS_KEYS
     assert (first["topic_id"], first["log_bytes"], first["reason"]) == (TOPIC_ID, 120, "operator")
     assert first["evidence"] == {"kind": "removed", "proof": "operator", "as_of_ms": first["evidence"]["as_of_ms"]}
-    assert (first["class"], first["state"], first["name"]) == ("a", "counting", f"{TOPIC_ID}_0")
+    assert (first["restore"], first["state"], first["path"]) == ("rename", "counting", f"deleting/{TOPIC_ID}_0")
     assert first["delay_ms"] == DEFAULT_DELAY_MS
     assert first["tiered"] is False
     assert abs(first["undo_until_ms"] - first["staged_at_ms"] - DEFAULT_DELAY_MS) < 2000
@@ -356,9 +359,9 @@ def test_export_copies_and_leaves_what_is_staged(named: Named, tmp_path: Path) -
     assert tree(tmp_path / "d1.logdird" / "deleting") == before
     status, result = ctl_json(*argv, "--apply")  # nothing is replaced
     assert (status, states(result)) == (Exit.REFUSED, ["refused"] * 3)
-    for refused in (tmp_path / "d2", tmp_path / "missing" / "folder"):
+    for refused, slug in ((tmp_path / "d2", "inside-log-dir"), (tmp_path / "missing" / "folder", "output-invalid")):
         planned = ctl("staged", "export", "pay-0", *named, "-o", refused)
-        assert (planned.status, f"refused: {refused}/pay-0: " in planned.err) == (Exit.REFUSED, True)
+        assert (planned.status, f"{slug}: {refused}/pay-0: " in planned.err) == (Exit.REFUSED, True)
         assert "--apply" not in planned.out
     inside = ctl("staged", "export", "pay-0", *named, "-o", tmp_path / "d2", "--apply")
     assert inside.status == Exit.REFUSED  # as its plan
@@ -476,7 +479,7 @@ def test_a47_what_was_gone_when_it_was_staged_is_refused_on_every_word(named: Na
     )
     path.write_bytes(replica_marker.render(gone))
     _, result = ctl_json("staged", "ls", *named)
-    assert [(item["class"], item["reason"]) for item in result["items"]] == [("b", "topic-removed")]
+    assert [(item["restore"], item["reason"]) for item in result["items"]] == [("adopt", "topic-removed")]
     said = ctl("staged", "restore", "pay-0", "--even-if-unknown", *named, "--apply")
     assert said.status == Exit.REFUSED
     assert "topic-gone" in said.err
@@ -496,4 +499,4 @@ def test_a_hold_that_fails_never_says_that_the_replica_is_kept(named: Named, tmp
     marker.write_text("x")
     status, result = ctl_json("staged", "hold", marker.parent.name, *named, "--apply")
     assert (status, states(result)) == (Exit.PROBLEMS, ["undone"])
-    assert "kept" not in result["items"][0]["says"]
+    assert "kept" not in result["items"][0]["detail"]

@@ -36,14 +36,14 @@ def test_a16_files_of_a_deleted_topic_become_live_byte_for_byte_with_the_new_id(
     assert status == Exit.DONE
     assert tree(tmp_path) == before  # a plan changes nothing
     (item,) = plan["items"]
-    assert (item["state"], item["path"], item["place"]) == ("planned", f"deleting/{OLD}_0", "pay-0")
-    assert plan["topic"] == {"name": "pay", "topic_id": NEW}
+    assert (item["state"], item["path"], item["new_path"]) == ("planned", f"deleting/{OLD}_0", "pay-0")
+    assert plan["new_topic"] == {"topic": "pay", "topic_id": NEW}
     assert (plan["stop"], plan["start"]) == ([1], [1])
-    assert [(one["node_id"], one["partition"], one["log_end"]) for one in plan["replicas"]] == [(1, 0, 100)]
+    assert [(one["node_id"], one["partition"], one["log_end"]) for one in plan["adoptions"]] == [(1, 0, 100)]
 
     status, done = rig.adopt_json("--apply")
     assert (status, [one["state"] for one in done["items"]]) == (Exit.DONE, ["done"])
-    assert done["items"][0]["place"] == "pay-0"
+    assert done["items"][0]["new_path"] == "pay-0"
     live = rig.adopted()
     assert (live / SEGMENT).read_bytes() == segment
     assert f"topic_id: {NEW}" in (live / "partition.metadata").read_text()
@@ -135,7 +135,7 @@ def test_with_keep_the_staged_directory_stays_and_shares_its_files(tmp_path: Pat
 def test_another_topic_may_adopt_and_every_partition_is_adopted(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path, partitions=3, new_topic="again", new_partitions=4)
     status, done = rig.adopt_json("--apply")
-    assert (status, [one["place"] for one in done["items"]]) == (Exit.DONE, ["again-0", "again-1", "again-2"])
+    assert (status, [one["new_path"] for one in done["items"]]) == (Exit.DONE, ["again-0", "again-1", "again-2"])
     assert any("partitions 3 are not adopted by this command" in line for line in done["warnings"])
     assert [rig.adopted(number).is_dir() for number in range(4)] == [True, True, True, False]
     assert rig.live(3).is_dir()
@@ -247,7 +247,7 @@ def test_two_staged_copies_are_a_choice(tmp_path: Path) -> None:
     assert rig.deleting() == [f"{OLD}_0", f"{OLD}_0.2"]
     assert "several on broker 1" in assert_refused(rig)
     status, done = rig.adopt_json("--name", f"{OLD}_0.2", "--apply")
-    assert (status, done["replicas"][0]["log_end"]) == (Exit.DONE, 50)
+    assert (status, done["adoptions"][0]["log_end"]) == (Exit.DONE, 50)
     assert rig.deleting() == sorted([f"{OLD}_0", f"{NEW}_0"])
 
 
@@ -321,7 +321,7 @@ def test_the_metadata_log_written_meanwhile_stops_it(tmp_path: Path) -> None:
     with opened(BrokerRequest(server_properties=rig.named[1]), changes=True) as broker:
         shown = adopting.plan(broker, request)
         rig.log.append(noop())
-        with pytest.raises(RefusedError, match="written since"):
+        with pytest.raises(RefusedError, match=r"^metadata-log-changed: .*written since"):
             adopting.apply(broker, shown, SILENT)
         again = adopting.plan(broker, request)
         (rig.live() / "sub").mkdir()  # looked at again under the locks

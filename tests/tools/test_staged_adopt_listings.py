@@ -30,7 +30,7 @@ def test_a16_every_broker_of_the_replicas_adopts_with_the_listing_of_the_other(p
     status, plan = pair.one.adopt_json("--with", pair.listings[2])
     assert status == Exit.DONE
     assert (plan["stop"], plan["start"]) == ([2, 1], [1, 2])
-    assert [(one["node_id"], one["log_end"]) for one in plan["replicas"]] == [(1, 100), (2, 100)]
+    assert [(one["node_id"], one["log_end"]) for one in plan["adoptions"]] == [(1, 100), (2, 100)]
     assert len(plan["items"]) == 1  # what is done here
     assert pair.one.adopt("--with", pair.listings[2], "--apply").status == Exit.DONE
     said = pair.two.adopt("--with", pair.listings[1], *pair.two.controller(), "--apply")
@@ -50,7 +50,7 @@ def test_a16_a_broker_that_holds_nothing_is_refused_and_the_other_way_is_named(p
     value["result"]["items"] = []
     pair.listings[2].write_text(json.dumps(value))
     said_of = assert_refused(pair.one, "--with", pair.listings[2])
-    assert "none on 2" in said_of
+    assert "no staged files on 2" in said_of
     assert "create the topic again with its only replica of partition 0 on broker 1" in said_of
 
 
@@ -73,12 +73,12 @@ def test_a16_files_that_end_apart_are_refused_and_the_furthest_is_named(tmp_path
         pytest.param({"node_id": 1}, "one listing for each other broker", id="this broker"),
         pytest.param({"node_id": 3}, "no listing of broker 2", id="a third broker"),
         pytest.param({"exit": 1}, "exit status 1", id="not whole"),
-        pytest.param({"state": "incoming"}, "none on 2; a part of one on broker 2", id="a17 partial there"),
-        pytest.param({"state": "purging"}, "none on 2", id="being purged there"),
-        pytest.param({"state": "broken"}, "none on 2", id="broken there"),
-        pytest.param({"tiered": True}, "none on 2; the local part only", id="a33 tiered there"),
-        pytest.param({"topic_id": NEW}, "none on 2", id="of another topic"),
-        pytest.param({"partition": 1}, "none on 2", id="of another partition"),
+        pytest.param({"state": "incoming"}, "no staged files on 2; a part of one on broker 2", id="a17 partial there"),
+        pytest.param({"state": "purging"}, "no staged files on 2", id="being purged there"),
+        pytest.param({"state": "broken"}, "no staged files on 2", id="broken there"),
+        pytest.param({"tiered": True}, "no staged files on 2; the local part only", id="a33 tiered there"),
+        pytest.param({"topic_id": NEW}, "no staged files on 2", id="of another topic"),
+        pytest.param({"partition": 1}, "no staged files on 2", id="of another partition"),
         pytest.param({"undo_until_ms": 1}, "those on broker 2 may be purged by now", id="due there"),
     ],
 )

@@ -50,7 +50,7 @@ def names(tmp_path: Path, disk: str = "d1") -> list[str]:
 def purged(named: Named, *more: object) -> tuple[int, dict[str, str]]:
     """Type the command; return its status and the state of each, by its path."""
     status, result = ctl_json("staged", "purge", *named, "--apply", *(more or ("--bytes-per-second", 0)))
-    places = [item["place"] for item in result["items"]]
+    places = [item["new_path"] for item in result["items"]]
     assert places == [None] * len(places)
     return status, {f"{item['log_dir'][-2:]}/{item['path'][9:]}": item["state"] for item in result["items"]}
 
@@ -246,7 +246,7 @@ def test_a_removal_that_fails_leaves_its_replica_claimed_and_says_so(
     status, result = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
     undone = [item for item in result["items"] if item["state"] == "undone"]
     assert (status, [item["path"] for item in undone]) == (Exit.PROBLEMS, [f"deleting/{bad}"])
-    assert [item["place"] for item in undone] == [f"deleting/{bad}.purging"]
+    assert [item["new_path"] for item in undone] == [f"deleting/{bad}.purging"]
     assert names(tmp_path) == [f"{bad}.purging"]
     # Once more it lies where it lay before.
     assert purged(named) == (Exit.PROBLEMS, {f"d1/{bad}.purging": "undone"})
@@ -349,5 +349,5 @@ def test_a_claim_that_fails_is_said_to_be_as_it_was(
 
     monkeypatch.setattr(purge, "_claim", claim)
     _, envelope = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
-    assert [item["place"] for item in envelope["items"] if item["state"] == "undone"] == [None]
+    assert [item["new_path"] for item in envelope["items"] if item["state"] == "undone"] == [None]
     assert names(tmp_path) == [bad]

@@ -38,8 +38,8 @@ def test_a48_the_only_in_sync_replica_is_never_staged_unsaid_nor_purged_unnamed(
     item = cluster.item()
     assert (item["state"], item["assigned"], item["delay_ms"]) == ("held", "here", None)
     assert item["evidence"]["kind"] == "present"
-    assert "still assigned" in item["why"]
-    assert "--even-if-last" in item["why"]
+    assert "still assigned" in item["detail"]
+    assert "--even-if-last" in item["detail"]
     for words in ((), ("pay-0",), ("pay-0", "--even-if-early", "--include-held"), ("pay-0", "--even-if-assigned")):
         said = ctl("staged", "purge", *words, *cluster.named, "--apply")
         assert said.status == (Exit.REFUSED if words else Exit.DONE), words
@@ -67,7 +67,7 @@ def test_a48_what_other_brokers_have_in_sync_goes_only_once_it_is_live_and_in_th
     item = cluster.item()
     assert (item["state"], item["assigned"]) == ("held", "here")
     assert (item["evidence"]["kind"], item["evidence"]["proof"]) == ("removed", "in-sync-elsewhere")
-    assert "--even-if-assigned" in item["why"]
+    assert "--even-if-assigned" in item["detail"]
     purging = ("staged", "purge", *cluster.named, "--apply")
     said = ctl(*purging)
     assert (said.status, cluster.rig.deleting()) == (Exit.DONE, [STAGED])
@@ -113,7 +113,7 @@ def test_a47_what_was_deleted_meanwhile_is_never_renamed_back(
     assert "export" in said.err
     assert "erases it" in said.err
     item = cluster.item()
-    assert (item["assigned"], item["class"]) == ("gone", "b")
+    assert (item["assigned"], item["restore"]) == ("gone", "adopt")
     said = ctl("uninstall", *cluster.named, "--restore", *word, "--apply")
     assert "topic-gone" in slugs(said)
     assert tree(*cluster.rig.disks) == before
@@ -253,7 +253,7 @@ def test_no_purge_is_silent_and_no_next_line_leads_back_to_it(tmp_path: Path) ->
         assert ctl("stage", f"pay-{number}", *cluster.named, *more).status == Exit.DONE
     status, result = ctl_json("staged", "purge", *cluster.named, "--apply")
     assert (status, [one["state"] for one in result["items"]]) == (Exit.DONE, ["kept"] * 3)
-    assert all(one["says"] for one in result["items"])
+    assert all(one["detail"] for one in result["items"])
     dues = sorted(one["undo_until_ms"] for one in result["items"] if one["undo_until_ms"] is not None)
     assert (len(dues), result["next_due_ms"]) == (2, dues[0])
     assert 0 < dues[1] - dues[0] - HOUR_MS + 60_000 < 120_000

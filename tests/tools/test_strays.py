@@ -23,10 +23,10 @@ from tests.tools.reconcile_rig import GONE, OTHER, PAY, Rig, age, raw
 from tools.cli.arguments import Exit
 
 KEYS = [
-    "age_ms", "evidence", "kind", "log_bytes", "log_dir", "missing", "partition", "path", "reason", "rule", "says",
-    "state", "tiered", "topic", "topic_id", "undo_until_ms",
+    "age_ms", "assignment", "evidence", "kind", "log_bytes", "log_dir", "partition", "path", "problem", "reason",
+    "rule", "state", "tiered", "topic", "topic_id", "undo_until_ms",
 ]  # fmt: skip
-SOURCE_KEYS = ["as_of_ms", "certainty", "cluster_id", "epoch", "from", "kind", "offset", "origin"]
+SOURCE_KEYS = ["as_of_ms", "certainty", "cluster_id", "end_offset", "epoch", "from", "kind", "origin"]
 UNIQUE = "620e1db281fd429bb71e0c5e2c72578c"
 DASH = "-AAAAAAAAAAAAAAAAAAAAQ"
 FULL, INCREMENTAL = 2, 1
@@ -49,12 +49,12 @@ def removed(rig: Rig) -> Rig:
 
 def strays(rig: Rig, *more: object) -> tuple[int, list[dict[str, Any]]]:
     status, result = ctl_json("strays", *rig.named, *more)
-    for stray in result.get("strays", ()):
+    for stray in result.get("items", ()):
         assert sorted(stray) == KEYS
         is_proof = stray["evidence"]["kind"] == "removed"
         assert is_proof == (stray["state"] in ("proven", "refused"))
         assert (stray["evidence"]["proof"] is not None) == is_proof
-    return status, result.get("strays", [])
+    return status, result.get("items", [])
 
 
 def states(found: list[dict[str, Any]]) -> dict[str, str]:
@@ -72,15 +72,15 @@ def test_what_was_removed_is_proven_and_nothing_changes(removed: Rig) -> None:
     status, result = ctl_json("strays", *removed.named)
     assert status == Exit.DONE
     assert sorted(result["source"]) == SOURCE_KEYS
-    assert (result["source"]["from"], result["source"]["offset"]) == ("metadata:", 21)
+    assert (result["source"]["from"], result["source"]["end_offset"]) == ("metadata:", 21)
     status, found = strays(removed)
-    assert [(one["path"], one["state"], one["says"], one["reason"]) for one in found] == [
+    assert [(one["path"], one["state"], one["assignment"], one["reason"]) for one in found] == [
         ("gone-0", "proven", "removed", "topic-removed"),
         ("gone-1", "proven", "removed", "topic-removed"),
     ]
     first = found[0]
     assert (first["topic"], first["topic_id"], first["partition"]) == ("gone", GONE, 0)
-    assert (first["log_bytes"], first["missing"]) == (10, None)
+    assert (first["log_bytes"], first["problem"]) == (10, None)
     assert first["evidence"]["proof"] == "metadata-log"
     assert first["rule"].startswith("KIP-631")
     assert first["age_ms"] > 1e11
@@ -94,10 +94,10 @@ def test_the_table_says_what_why_how_sure_and_what_next(removed: Rig) -> None:
     assert lines[0].startswith("the cluster's word: metadata-log ")
     assert f", cluster {CLUSTER}, epoch 1, offset 21 (" in lines[0]
     assert lines[1].split() == [
-        "state", "topic", "p", "id", "kind", "bytes", "age", "says", "reason", "proof", "missing", "disk", "path"
+        "state", "topic", "p", "id", "kind", "bytes", "age", "assignment", "reason", "proof", "missing", "disk", "path"
     ]  # fmt: skip
     assert lines[2].split()[:7] == ["proven", "gone", "0", GONE, "live", "10", "B"]
-    assert "removed  topic-removed  metadata-log" in lines[2]
+    assert "removed     topic-removed  metadata-log" in lines[2]
     assert lines[4] == "2 directories, 20 B: 2 proven"
     assert lines[5] == f"next: logdirctl reconcile {' '.join(removed.named)} --from metadata:"
     assert ctl(*lines[5].split()[2:]).status == Exit.DONE
@@ -125,7 +125,7 @@ def test_a01_what_is_merely_not_named_has_no_proof(rig: Rig) -> None:
     assert set(states(found).values()) == {"unproven"}
     assert states(found).keys() == {"gone-0", "gone-1", *(f"pay-{number}" for number in range(1, 12))}
     assert {one["evidence"]["kind"] for one in found} == {"absent"}
-    assert found[0]["missing"]["expected"] == "proof that it was removed"
+    assert found[0]["problem"]["expected"] == "proof that it was removed"
     said = ctl("strays", *rig.named, "--from", f"metadata:{rig.folder}/copy")
     assert "no proof" in said.out
     assert "proven" not in said.out.replace("unproven", "")
@@ -163,7 +163,7 @@ def test_a20_without_a_position_nothing_is_proven(removed: Rig, damage: str) -> 
     status, found = strays(removed)
     assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven", "gone-1": "unproven"})
     assert {one["reason"] for one in found} == {None}
-    assert "controller.json" in found[0]["missing"]["path"]
+    assert "controller.json" in found[0]["problem"]["path"]
     assert "no proof" in ctl("strays", *removed.named).out
 
 
@@ -191,10 +191,10 @@ def test_no_directory_is_kept_back_because_the_metadata_log_cannot_be_read(remov
     status, result = ctl_json("strays", *named)
     assert (status, result["source"]) == (Exit.PROBLEMS, None)
     on_second = {path.name for path in removed.disks[1].iterdir() if path.is_dir()}
-    assert {one["path"] for one in result["strays"] if one["log_dir"] == str(removed.disks[1])} == on_second
-    assert {one["state"] for one in result["strays"] if one["kind"] == "live"} == {"unknown"}
-    assert {one["state"] for one in result["strays"] if one["kind"] == "delete"} == {"leaving"}
-    assert {one["evidence"]["proof"] for one in result["strays"]} == {None}
+    assert {one["path"] for one in result["items"] if one["log_dir"] == str(removed.disks[1])} == on_second
+    assert {one["state"] for one in result["items"] if one["kind"] == "live"} == {"unknown"}
+    assert {one["state"] for one in result["items"] if one["kind"] == "delete"} == {"leaving"}
+    assert {one["evidence"]["proof"] for one in result["items"]} == {None}
     said = ctl("strays", "gone-1", *named)
     assert said.status == Exit.PROBLEMS
     slugs = [line.split(": ")[1] for line in said.err.splitlines()]
@@ -252,11 +252,11 @@ def test_a_staged_copy_is_not_called_the_only_one_while_a_log_dir_is_unread(rig:
     rig.disks[1].rename(rig.folder / "away")
     status, found = strays(rig, "pay-1")
     assert (status, [one["state"] for one in found]) == (Exit.PROBLEMS, ["wanted"])
-    assert str(rig.disks[1]) in found[0]["missing"]["found"]
-    assert str(rig.disks[1]) in found[0]["missing"]["fix"]
+    assert str(rig.disks[1]) in found[0]["problem"]["found"]
+    assert str(rig.disks[1]) in found[0]["problem"]["fix"]
     (rig.folder / "away").rename(rig.disks[1])
     shutil.rmtree(rig.disks[1] / "pay-1")
-    assert str(rig.disks[1]) not in str(strays(rig, "pay-1")[1][0]["missing"])
+    assert str(rig.disks[1]) not in str(strays(rig, "pay-1")[1][0]["problem"])
 
 
 def test_a_log_dir_without_meta_properties_is_not_taken_for_another_hosts(removed: Rig) -> None:
@@ -298,7 +298,7 @@ def test_a_request_that_is_refused_is_named_first(rig: Rig) -> None:
     assert word.startswith(
         f"logdirctl strays: the cluster's word: {source.replace('request:', 'requests ')}, cluster {CLUSTER}, "
     )
-    assert "refused: " in why
+    assert "request-for-another-broker: " in why
 
 
 def test_it_works_beside_a_running_broker_and_takes_no_lock(removed: Rig) -> None:
@@ -323,7 +323,8 @@ def test_a29_an_old_word_beside_a_running_broker_proves_nothing(rig: Rig) -> Non
     with held(rig.disks[0] / ".lock"):
         status, found = strays(rig)
     assert (status, states(found)) == (Exit.PROBLEMS, {"gone-0": "unproven", "gone-1": "unproven"})
-    assert "reconcile.max.metadata.age" in found[0]["missing"]["expected"]
+    assert "reconcile.max.metadata.age" in found[0]["problem"]["expected"]
+    assert found[0]["problem"]["slug"] == "metadata-too-old"
 
 
 def test_a_full_request_proves_and_an_incremental_one_does_not(rig: Rig) -> None:
@@ -342,7 +343,7 @@ def test_an_incremental_request_says_nothing_of_what_it_does_not_list(rig: Rig) 
     assert status == Exit.DONE
     assert set(states(found).values()) == {"unknown"}
     assert len(found) == 12
-    assert {(one["evidence"]["kind"], one["says"]) for one in found} == {("unknown", "unspoken")}
+    assert {(one["evidence"]["kind"], one["assignment"]) for one in found} == {("unknown", "unspoken")}
 
 
 def test_garbage_is_one_line(rig: Rig) -> None:
@@ -381,7 +382,7 @@ def test_protected_and_internal_topics_are_refused(rig: Rig) -> None:
     rig.snapshot(log)
     found = strays(rig)[1]
     assert states(found) == {"__consumer_offsets-3": "refused", "gone-0": "proven", "gone-1": "proven"}
-    assert found[0]["missing"]["expected"] == "a topic that is not protected"
+    assert found[0]["problem"]["expected"] == "a topic that is not protected"
     found = strays(rig, "--protect", "go*", "--internal")[1]
     assert states(found) == {"__consumer_offsets-3": "proven", "gone-0": "refused", "gone-1": "refused"}
     said = ctl("strays", *rig.named, "--protect", "x y*", "--internal")
@@ -479,8 +480,8 @@ def test_on_real_trees_only_what_brokers_delete_is_left(name: str, tmp_path: Pat
     status, result = ctl_json("strays", *named)
     leaving = sorted(path.name for disk in disks for path in disk.glob("*-delete"))
     assert status == Exit.DONE
-    assert sorted(one["path"] for one in result["strays"]) == leaving
-    assert {one["state"] for one in result["strays"]} <= {"leaving"}
+    assert sorted(one["path"] for one in result["items"]) == leaving
+    assert {one["state"] for one in result["items"]} <= {"leaving"}
     assert tree(*disks) == before
 
 
@@ -498,10 +499,10 @@ def test_on_real_trees_without_a_word_it_says_what_is_needed(name: str, tmp_path
     znodes.write_text(json.dumps({"/brokers/topics/plain": {"version": 2, "partitions": {"0": [1], "1": [1]}}}))
     status, result = ctl_json("strays", *named, "--from", f"znodes:{znodes}")
     assert status == Exit.DONE
-    found = {one["path"]: one for one in result["strays"] if one["kind"] == "live"}
+    found = {one["path"]: one for one in result["items"] if one["kind"] == "live"}
     assert found.keys() == live - {"plain-0", "plain-1"}
     assert {one["state"] for one in found.values()} == {"unproven"}
-    assert {one["evidence"]["proof"] for one in result["strays"]} == {None}
+    assert {one["evidence"]["proof"] for one in result["items"]} == {None}
 
 
 def test_a_real_trees_deleted_topic_put_back_is_proven(tmp_path: Path) -> None:
@@ -514,7 +515,7 @@ def test_a_real_trees_deleted_topic_put_back_is_proven(tmp_path: Path) -> None:
     assert ctl("init", *named, "--apply").status == Exit.DONE
     status, result = ctl_json("strays", "to-delete", *named)
     assert status == Exit.DONE
-    assert [(one["path"], one["state"], one["reason"]) for one in result["strays"]] == [
+    assert [(one["path"], one["state"], one["reason"]) for one in result["items"]] == [
         ("to-delete-0", "proven", "topic-removed"),
         ("to-delete-1", "proven", "topic-removed"),
     ]
@@ -537,8 +538,8 @@ def test_a_broker_without_a_snapshot_is_not_left_without_an_answer(rig: Rig) -> 
     status, found = strays(rig)
     assert status == Exit.DONE
     assert states(found) == {"gone-0": "unproven", "gone-1": "unproven", "never-0": "unproven"}
-    assert {one["says"] for one in found} == {"removed", "unlisted"}
-    missing = {one["path"]: one["missing"] for one in found}
+    assert {one["assignment"] for one in found} == {"removed", "unlisted"}
+    missing = {one["path"]: one["problem"] for one in found}
     assert "proof" in missing.pop("never-0")["expected"]
     assert {one["slug"] for one in missing.values()} == {"not-committed"}
     assert all("--high-watermark" in one["fix"] for one in missing.values())
@@ -548,7 +549,7 @@ def test_a_broker_without_a_snapshot_is_not_left_without_an_answer(rig: Rig) -> 
     assert f"offset {log.offset}" in line
     assert "no proof" in said.out
     source = ctl_json("strays", *rig.named)[1]["source"]
-    assert (source["certainty"], source["offset"]) == ("local", log.offset)
+    assert (source["certainty"], source["end_offset"]) == ("local", log.offset)
     told = ("--high-watermark", log.offset, "--leader-epoch", 1)
     assert states(strays(rig, *told)[1])["gone-0"] == "proven"
 
@@ -585,9 +586,9 @@ def test_a_topic_deleted_since_an_older_snapshot_is_not_told_as_wanted(rig: Rig,
     status, found = strays(rig)
     assert (status, {one["state"] for one in found}, len(found)) == (Exit.DONE, {state}, 2)
     for one in found:
-        assert one["says"] == "removed"
-        assert f"not known since offset {at}" in one["missing"]["found"]
-        assert "--high-watermark" in one["missing"]["fix"]
+        assert one["assignment"] == "removed"
+        assert f"not known since offset {at}" in one["problem"]["found"]
+        assert "--high-watermark" in one["problem"]["fix"]
     said = ctl("strays", *rig.named)
     assert f"not known since offset {at}" in said.out
     assert "wanted;" not in said.out

@@ -13,6 +13,7 @@ from logdir.disk.root.removal import remove_root
 from logdir.disk.root.work_root import open_root
 from logdir.errors import RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
+from logdir.refusal_slug import Why
 from tests.tools.ctl import ctl, ctl_json, tree, two_disks
 from tests.tools.layout_fleet import Planned, apply, rollback
 from tools.cli.arguments import Exit
@@ -110,7 +111,9 @@ def test_no_work_root_goes_after_one_that_could_not(tmp_path: Path, monkeypatch:
     assert ctl("init", *words, "--apply").status == Exit.DONE
 
     def sticky(disk: HostDisk, log_dir: str) -> tuple[WorkRootKind, ...]:
-        raise RefusedError(log_dir, expected="the right to take it away", found="Operation not permitted")
+        raise RefusedError(
+            log_dir, why=Why.NO_PERMISSION, expected="the right to take it away", found="Operation not permitted"
+        )
 
     monkeypatch.setattr("logdir.service.uninstall.remove_root", sticky)
     status, result = ctl_json("uninstall", *words, "--apply")
@@ -215,7 +218,7 @@ def test_no_start_block_is_lifted_over_a_work_root_inside(broker: Planned) -> No
         assert said.out.splitlines()[-1] == f"next: logdirctl uninstall {' '.join(broker.words)}"
         assert "not finished" in said.out
         _, found = ctl_json("layout", "status", *broker.words)
-        assert {(one["layout"], one["start_block"], one["state"]) for one in found["log_dirs"]} == {
+        assert {(one["layout"], one["start_block"], one["state"]) for one in found["items"]} == {
             ("topic-name", "set", "rolling-back")
         }
     said = ctl("layout", "status", *broker.words)

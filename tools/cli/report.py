@@ -39,13 +39,18 @@ def is_planned(rows: Sequence[ItemResult]) -> bool:
     return any(row.state is ItemState.PLANNED for row in rows)
 
 
+def detail_of(one: ItemResult) -> str:
+    """Return the word of a refusal, whose line stands above the table, or what is to be known of the item."""
+    return one.problem.slug if one.problem is not None and not one.detail else one.detail
+
+
 _COLUMNS: tuple[Column[ItemResult], ...] = (
     Column("log dir", "log_dir"),
     Column("path", "path"),
     Column("state", "state"),
-    Column("place", "place"),
+    Column("new path", "new_path"),
     Column("undo until (UTC)", lambda one: utc(one.undo_until_ms)),
-    Column("what", "says"),
+    Column("detail", detail_of),
 )
 
 
@@ -83,7 +88,7 @@ def finish(
         streams.out.write(envelope(arguments.title, status, listed, found))
         return status
     if rows:
-        shown = [replace(row, says="") if are_said and row.state == ItemState.DONE else row for row in rows]
+        shown = [replace(row, detail="") if are_said and row.state == ItemState.DONE else row for row in rows]
         table(streams.out, _COLUMNS, shown, is_sparse=True)
     for line in (*lines, f"next: {next_line}"):
         streams.out.write(printable(line) + "\n")

@@ -11,8 +11,8 @@ import argparse
 from typing import Any
 
 from logdir.disk.root.reserve import RESERVE_BYTES
-from logdir.errors import WorkRootInsideError
 from logdir.formats.own.work_root_file import WorkRootKind
+from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
 from logdir.text import printable
@@ -59,8 +59,8 @@ def add_parser(commands: Any) -> None:
         metavar="SLUG",
         action="append",
         default=[],
-        choices=[WorkRootInsideError.code],
-        help=f"{WorkRootInsideError.code}: no broker will ever start on these log dirs",
+        choices=[Why.WORK_ROOT_INSIDE.value],
+        help=f"{Why.WORK_ROOT_INSIDE.value}: no broker will ever start on these log dirs",
     )
     parser.set_defaults(run=act, title="init")
 
@@ -71,7 +71,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         broker=request_of(arguments),
         kind=None if arguments.work_root == "auto" else WorkRootKind(arguments.work_root),
         is_any_fs=arguments.even_on_unsupported_fs,
-        is_without_stock_broker=WorkRootInsideError.code in arguments.even_if_found,
+        is_without_stock_broker=Why.WORK_ROOT_INSIDE.value in arguments.even_if_found,
     )
     try:
         shown = init.plan(asked)
@@ -99,8 +99,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _why(one: WorkRootItem) -> str:
-    return one.why + "".join(f"; not {place.kind.value}: {place.why}" for place in one.passed)
+def _detail(one: WorkRootItem) -> str:
+    return one.detail + "".join(f"; not {place.kind.value}: {place.detail}" for place in one.passed)
 
 
 _COLUMNS: tuple[Column[WorkRootItem], ...] = (
@@ -109,5 +109,5 @@ _COLUMNS: tuple[Column[WorkRootItem], ...] = (
     Column("kind", "kind"),
     Column("work root", "path"),
     Column("reserve", lambda one: render.size(one.reserve_bytes), is_number=True),
-    Column("why", _why),
+    Column("detail", _detail),
 )

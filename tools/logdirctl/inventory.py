@@ -80,7 +80,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     found = take(request, TerminalReporter(streams, arguments.title))
     status = Exit.DONE if found.is_sound else Exit.PROBLEMS
     if arguments.json:
-        empty = envelope(arguments.title, status, found.problems, {"disks": []})
+        empty = envelope(arguments.title, status, found.problems, {"items": []})
         head, tail = empty[: -len("]}}\n")], "]}}\n"
         streams.out.write(f"{head}{','.join(map(_disk_json, found.disks))}{tail}")
         return status

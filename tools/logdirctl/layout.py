@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.errors import LayoutFileMissingError
+from logdir.refusal_slug import Why
 from logdir.service import layout
 from logdir.service.layout import LayoutRequest
 from logdir.service.layout_status import StatusNext, status
@@ -38,7 +38,7 @@ _VERBS = (
         "Lift the start block for the broker that is named.",
     ),
 )
-_MISSING = LayoutFileMissingError.code
+_MISSING = Why.LAYOUT_FILE_MISSING.value
 
 
 def add_parser(commands: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from logdir.decide.layout.precondition import RELEASES
 from logdir.errors import Problem
 from logdir.service.layout_status import LayoutStatus, LogDirLayout
+from logdir.service.report.json_form import to_json
 from logdir.service.report.layout_result import LayoutResult, LayoutStep
 from logdir.service.report.result import ItemResult
 from logdir.text import printable, utf8
@@ -40,7 +41,7 @@ def print_status(arguments: argparse.Namespace, streams: Streams, found: LayoutS
     status = Exit.PROBLEMS if found.problems else Exit.DONE
     _print_problems(arguments, streams, found.problems)
     if arguments.json:
-        result = {"log_dirs": [_log_dir_json(one) for one in found.log_dirs]}
+        result = {"items": [_log_dir_json(one) for one in found.log_dirs]}
         streams.out.write(envelope(arguments.title, status, found.problems, result))
         return status
     headers = ["log dir", "layout", "change", "start block", "by name", "by id", "held"]
@@ -85,14 +86,15 @@ def _json(result: LayoutResult) -> dict[str, object]:
 
 def _step_json(step: LayoutStep) -> dict[str, object]:
     log_dir = None if step.log_dir is None else utf8(step.log_dir)
-    return {"what": step.what, "log_dir": log_dir, "replicas": step.replicas, "done": step.done}
+    return {"detail": step.what, "log_dir": log_dir, "replicas": step.replicas, "done": step.done}
 
 
 def _item_json(item: ItemResult) -> dict[str, object]:
     topic_id = None if item.topic_id is None else str(item.topic_id)
     replica = {"topic": item.topic, "topic_id": topic_id, "partition": item.partition}
-    place = {"log_dir": utf8(item.log_dir) or None, "path": utf8(item.path), "place": item.place}
-    return {**place, "state": item.state.value, **replica}
+    place = {"log_dir": utf8(item.log_dir) or None, "path": utf8(item.path), "new_path": item.new_path}
+    problem = None if item.problem is None else to_json(item.problem)
+    return {**place, "state": item.state.value, "problem": problem, **replica}
 
 
 def _log_dir_row(one: LogDirLayout) -> list[str]:

@@ -120,7 +120,7 @@ def _browse(arguments: argparse.Namespace, streams: Streams) -> int:
     problems = found.problems
     if arguments.json:
         items = (_node_or(one, problems) for one in nodes(found, arguments.path, arguments.lister))
-        return _put_json(arguments, streams.out, _listed(found.look, "nodes", items), lambda: _end(problems))
+        return _put_json(arguments, streams.out, _listed(found.look, items), lambda: _end(problems))
     for line in LISTERS[arguments.lister](Place(found.root), arguments.path):
         if isinstance(line, Missed):
             problems.append(line.problem)
@@ -156,7 +156,7 @@ def act_shell(arguments: argparse.Namespace, streams: Streams, source: TextIO | 
     found = _read(arguments)
     problems = found.problems
     if arguments.json:
-        lines = _listed(found.look, "lines", _session(Shell(found.root), source, problems))
+        lines = _listed(found.look, _session(Shell(found.root), source, problems))
         return _put_json(arguments, streams.out, lines, lambda: _end(problems))
     shell = Shell(found.root, width=lambda: terminal_width(streams.out))
     is_typed = source.isatty()
@@ -190,7 +190,7 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
         return worst, [problem for one in files for problem in one.problems]
 
     if arguments.json:
-        return _put_json(arguments, streams.out, _joined('"files":[', map(_file_json, files)), end)
+        return _put_json(arguments, streams.out, _joined('"items":[', map(_file_json, files)), end)
     is_shown = streams.out.isatty()
     for one in files:
         streams.out.write(f"Dumping {printable(one.name)}\n")
@@ -217,9 +217,9 @@ def _file_json(one: FileDump) -> Iterator[str]:
     yield f',"trailing_bytes":{compact(one.trailing_bytes)}}}'
 
 
-def _listed(look: Look, key: str, items: Iterable[str | None]) -> Iterator[str]:
+def _listed(look: Look, items: Iterable[str | None]) -> Iterator[str]:
     yield f'"log":{compact(to_json(MetadataLog.of(look)))},'
-    yield from _joined(f'"{key}":[', (one for one in items if one is not None))
+    yield from _joined('"items":[', (one for one in items if one is not None))
 
 
 def _joined(head: str, items: Iterable[str | Iterable[str]]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from logdir.service.report.reconcile_result import ReconcileResult
 from logdir.text import printable, utc
 from tools.cli.arguments import Exit, Streams, envelope, say
 from tools.cli.columns import Column, table
+from tools.cli.report import detail_of
 
 
 def report(
@@ -69,12 +70,12 @@ def _shown(evidence: Evidence | None) -> str:
 _COLUMNS: tuple[Column[ReconcileItem], ...] = (
     Column("log dir", "log_dir"),
     Column("path", "path"),
-    Column("do", lambda one: one.do or ""),
+    Column("action", lambda one: one.action or ""),
     Column("state", "state"),
     Column("reason", lambda one: one.reason or ""),
     Column("evidence", lambda one: _shown(one.evidence)),
     Column("undo until (UTC)", lambda one: utc(one.undo_until_ms)),
-    Column("takes from view", lambda one: one.loses or ""),
-    Column("what", "says"),
+    Column("impact", lambda one: one.impact or ""),
+    Column("detail", detail_of),
     Column("rule", lambda one: one.rule or ""),
 )

@@ -203,9 +203,9 @@ _COLUMNS: tuple[Column[StagedItem], ...] = (
     Column("reason", lambda one: one.reason or "?"),
     Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),
     Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
-    Column("class", "restore_class"),
+    Column("restore", "restore"),
     Column("undo until (UTC)", lambda one: utc(one.undo_until_ms) if one.state == COUNTING else one.state),
     Column("disk", "log_dir"),
     Column("name", "name"),
-    Column("why", "why_shown"),
+    Column("detail", "detail"),
 )

@@ -22,6 +22,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import StagedReplica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 
 class Code(IntEnum):
@@ -96,7 +97,13 @@ def admit(
             found = f"{document.api.value} of type {document.type.name}"
             return Rejected(
                 code=Code.STALE_CONTROLLER_EPOCH,
-                problem=Problem("refused", document.path, f"a FULL request while {FILE_NAME} is lost", found, fix),
+                problem=Problem(
+                    Why.FULL_REQUEST_NEEDED.value,
+                    document.path,
+                    f"a FULL request while {FILE_NAME} is lost",
+                    found,
+                    fix,
+                ),
             )
         fresh = begin(cluster_id, node_id)
         return _stale(document, staged) or Admitted(
@@ -116,7 +123,9 @@ def admit(
         found = f"epoch {mark.controller_epoch}, sequence {mark.sequence}"
         return Rejected(
             code=Code.STALE_CONTROLLER_EPOCH,
-            problem=Problem("refused", document.path, expected, found, "it was overtaken; nothing was done"),
+            problem=Problem(
+                Why.REQUEST_OVERTAKEN.value, document.path, expected, found, "it was overtaken; nothing was done"
+            ),
         )
     is_after_gap = not is_full and _may_lack_one(document, last_applied)
     return _stale(document, staged) or Admitted(
@@ -145,14 +154,16 @@ def _may_lack_one(document: RequestDocument, last_applied: ControllerFile) -> bo
 def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
     if not document.items:
         # An empty listing is an error, not an answer (design §2 law 1).
-        return Problem("refused", document.path, "at least one partition", "none", "nothing was done")
+        return Problem(
+            Why.REQUEST_EMPTY.value, document.path, "at least one partition", "no partition", "nothing was done"
+        )
     for item in document.items:
         if item.state is not None and node_id not in item.state.replicas:
             return Problem(
-                "refused",
+                Why.REQUEST_FOR_ANOTHER_BROKER.value,
                 document.path,
                 f"node {node_id} among the replicas of every partition",
-                f"{item.topic}-{item.partition} on {', '.join(map(str, item.state.replicas)) or 'none'}",
+                f"{item.topic}-{item.partition} on {', '.join(map(str, item.state.replicas)) or 'no node'}",
                 "it is meant for another broker; nothing was done",
             )
     return None
@@ -163,7 +174,7 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
     is_unsaid = document.broker_epoch < 0
     if known is None or document.broker_epoch == known or (is_unsaid and document.api is not Api.STOP_REPLICA):
         return None
-    found = "none" if is_unsaid else f"{document.broker_epoch}"
+    found = "no broker epoch" if is_unsaid else f"{document.broker_epoch}"
     if not is_unsaid and document.broker_epoch < known:
         expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
     elif document.api is Api.STOP_REPLICA:
@@ -171,7 +182,10 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
         expected, fix = f"broker epoch {known}", "it may be meant for another broker; a FULL request comes first"
     else:
         return None
-    return Rejected(code=Code.STALE_BROKER_EPOCH, problem=Problem("refused", document.path, expected, found, fix))
+    return Rejected(
+        code=Code.STALE_BROKER_EPOCH,
+        problem=Problem(Why.BROKER_EPOCH_DIFFERS.value, document.path, expected, found, fix),
+    )
 
 
 def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Rejected | None:
@@ -182,7 +196,7 @@ def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Reject
             return Rejected(
                 code=Code.STALE_CONTROLLER_EPOCH,
                 problem=Problem(
-                    "refused",
+                    Why.STALE_TOPIC_ID.value,
                     document.path,
                     "no topic id that was staged here as gone",
                     f"{gone}, of {one.place}",

@@ -16,6 +16,7 @@ from logdir.cluster.image import Image, Source
 from logdir.errors import Problem
 from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, MetadataMark, RequestMark, begin
 from logdir.ids import Uuid
+from logdir.refusal_slug import Why
 
 _GOES_ON = "logdirctl reconcile --from URI --even-if-older-metadata --apply goes on from it"
 """The only way on: no other command writes down how far the cluster is followed."""
@@ -91,7 +92,7 @@ def against_position(image: Image, last_applied: ControllerFile | None, *, has_w
         fix = f"compare the metadata with the cluster, then {_GOES_ON}"
         if not has_work_roots:
             found, fix = "a log dir without a work root", "logdirctl init makes them"
-        return Problem("refused", FILE_NAME, expected, found, fix)
+        return Problem(Why.LAST_APPLIED_UNKNOWN.value, FILE_NAME, expected, found, fix)
     if image.diverged is not None:
         return image.diverged._replace(fix=f"{image.diverged.fix}; if it is right, {_GOES_ON}")
     mark = mark_of(image)
@@ -99,7 +100,7 @@ def against_position(image: Image, last_applied: ControllerFile | None, *, has_w
         return None
     before = last_applied.metadata
     return Problem(
-        "refused",
+        Why.METADATA_OLDER.value,
         image.origin,
         f"an image at epoch {before.epoch}, offset {before.offset} or later, as applied before",
         f"epoch {mark.epoch}, offset {mark.offset}: older, or rolled back",

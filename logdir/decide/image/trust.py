@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 from logdir.cluster.image import Broker, Image, Source
 from logdir.decide.image.position import against_position
-from logdir.errors import NodeRunsElsewhereError, Problem
+from logdir.errors import Problem
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.ids import Uuid
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts
+from logdir.refusal_slug import Why
 
 SETTING = "reconcile.max.metadata.age"
 DEFAULT_MAX_AGE_MS = 10 * 60 * 1000
@@ -92,18 +93,36 @@ def _against_cluster(image: Image, facts: Sequence[LogDirFacts]) -> Problem | No
             return None
         beside = f"{image.origin.rpartition('/')[0]}/{META_PROPERTIES}"
         fix = f"copy {META_PROPERTIES} of the log dir that the metadata log was copied from to {beside}"
-        return Problem("refused", image.origin, "a metadata log that says of which cluster it is", f"no {beside}", fix)
+        return Problem(
+            Why.SOURCE_CLUSTER_UNKNOWN.value,
+            image.origin,
+            "a metadata log that says of which cluster it is",
+            f"no {beside}",
+            fix,
+        )
     if is_of_cluster(image, facts):
         return None
     found = f"{image.cluster_id}, while the log dirs are of {' and '.join(_clusters(facts))}"
-    return Problem("refused", image.origin, "an image of the cluster of the log dirs", found, "give the right one")
+    return Problem(
+        Why.SOURCE_FOREIGN.value,
+        image.origin,
+        "metadata of the cluster of the log dirs",
+        found,
+        "name metadata of this cluster with --from",
+    )
 
 
 def _against_node(image: Image) -> Problem | None:
     if image.source is Source.REQUESTS or image.names_node():
         return None  # each request names the node in every partition, or was refused whole (A27)
     expected = f"an image that names node {image.node_id}"
-    return Problem("refused", image.origin, expected, "neither a registration nor a replica", "is the node id right?")
+    return Problem(
+        Why.NODE_NOT_IN_SOURCE.value,
+        image.origin,
+        expected,
+        "neither a registration nor a replica of it",
+        "is the node id right?",
+    )
 
 
 def _against_age(image: Image, host_context: HostContext, now_ms: int) -> Problem | None:
@@ -114,7 +133,13 @@ def _against_age(image: Image, host_context: HostContext, now_ms: int) -> Proble
     if age_ms <= host_context.max_age_ms:
         return None
     expected = f"an image at most {host_context.max_age_ms} ms old ({SETTING})"
-    return Problem("refused", image.origin, expected, f"{age_ms} ms", "does the broker still follow the metadata log?")
+    return Problem(
+        Why.METADATA_TOO_OLD.value,
+        image.origin,
+        expected,
+        f"{age_ms} ms",
+        "does the broker still follow the metadata log?",
+    )
 
 
 def _against_twin(image: Image, host_context: HostContext) -> Problem | None:
@@ -125,7 +150,7 @@ def _against_twin(image: Image, host_context: HostContext) -> Problem | None:
         return None
     incarnation = Uuid(registered.incarnation)
     return Problem(
-        NodeRunsElsewhereError.code,
+        Why.NODE_RUNS_ELSEWHERE.value,
         image.origin,
         f"node {image.node_id} not running elsewhere while no broker runs here",
         f"registered and unfenced with incarnation {incarnation}, not the last one of this host",

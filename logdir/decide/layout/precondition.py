@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logdir.decide.layout.action import LayoutView
-from logdir.errors import ANOTHERS_DISK, ForBrokerMissingError, LayoutFileMissingError, RefusedError, in_words
+from logdir.errors import ANOTHERS_DISK, RefusedError, in_words
 from logdir.formats.own.layout_file import MAX_BROKER_CHARACTERS, LayoutFile, LayoutState
 from logdir.formats.own.plan_document import PlanDocument
+from logdir.refusal_slug import Why
 
 RELEASES = "2.8 to 4.3"
 """Of Kafka; none of them reads topic-id directories (design §8)."""
@@ -30,6 +31,7 @@ def require_one_broker(broker: Sequence[LayoutView]) -> None:
         if (seen.cluster_id, seen.node_id) != (first.cluster_id, first.node_id):
             raise RefusedError(
                 seen.log_dir,
+                why=Why.FOREIGN,
                 expected=f"{_broker(first)} as in {first.log_dir}",
                 found=_broker(seen),
                 fix=ANOTHERS_DISK,
@@ -37,6 +39,7 @@ def require_one_broker(broker: Sequence[LayoutView]) -> None:
         if file is not None and (file.cluster_id, file.node_id) != (seen.cluster_id, seen.node_id):
             raise RefusedError(
                 f"{seen.log_dir}/layout.json",
+                why=Why.FOREIGN,
                 expected=_broker(seen),
                 found=_broker(file),
                 fix=ANOTHERS_DISK,
@@ -51,9 +54,10 @@ def require_known(broker: Sequence[LayoutView], *, confirmed: bool) -> None:
     """Hold if replicas lie under ids and nothing says why (A21)."""
     for seen in broker:
         if seen.file is None and seen.is_under_ids and not confirmed:
-            code = LayoutFileMissingError.code
-            raise LayoutFileMissingError(
+            code = Why.LAYOUT_FILE_MISSING.value
+            raise RefusedError(
                 f"{seen.log_dir}/layout.json",
+                why=Why.LAYOUT_FILE_MISSING,
                 expected="the file, since replicas of this log dir lie under topic ids",
                 found="no such file",
                 fix=f"see logdirctl layout status; if the replicas are this broker's, say --even-if-found {code}",
@@ -71,6 +75,7 @@ def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
         if wanted != found:
             raise RefusedError(
                 f"plan of {header.cluster}, node {header.node_id}",
+                why=Why.FOREIGN_PLAN,
                 expected=f"{what} {in_words(found)}, this broker's",
                 found=wanted,
                 fix="take the document of this broker; all its log dirs must answer",
@@ -95,21 +100,23 @@ def require_states(broker: Sequence[LayoutView], allowed: set[LayoutState], sha2
             found = "no such file" if file is None else f"{file.state.value}, plan {file.plan_sha256}"
             raise RefusedError(
                 f"{seen.log_dir}/layout.json",
+                why=Why.LAYOUT_STATE_DIFFERS,
                 expected=" or ".join(state.value for state in LayoutState if state in allowed)
                 + ("" if sha256 is None else f", plan {sha256}"),
                 found=found,
-                fix=f"{first} first",
+                fix=f"logdirctl {first} first",
             )
         sha256 = file.plan_sha256
     return sha256 or ""
 
 
 def require_broker_named(for_broker: str) -> None:
-    """Return if a text can name a broker. Raises ``ForBrokerMissingError``."""
+    """Return if a text can name a broker. Raises ``RefusedError``."""
     if for_broker.strip() and for_broker.isprintable() and len(for_broker) <= MAX_BROKER_CHARACTERS:
         return
-    raise ForBrokerMissingError(
+    raise RefusedError(
         "--for-broker",
+        why=Why.FOR_BROKER_MISSING,
         expected=f"the broker that reads topic-id directories, in 1 to {MAX_BROKER_CHARACTERS} printable characters",
         found=for_broker or "no name",
         fix=f"no released Kafka ({RELEASES}) reads them: logdirctl layout rollback takes the replicas back to names",

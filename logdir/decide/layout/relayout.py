@@ -35,10 +35,11 @@ from logdir.decide.layout.precondition import (
     require_plan,
     require_states,
 )
-from logdir.errors import RefusedError, WorkRootInsideError
+from logdir.errors import RefusedError
 from logdir.formats.own.layout_file import LayoutState
 from logdir.formats.own.plan_document import IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
+from logdir.refusal_slug import Why
 
 _AGAIN = "take the inventory and plan again; the other steps are not held up"
 
@@ -80,17 +81,33 @@ class _Everywhere:
         """Return why a replica may not be touched, ``None`` if it may."""
         path = f"{log_dir}/{replica.path}"
         if replica.trouble:
-            return RefusedError(path, expected="a replica we may touch", found=replica.trouble, fix="held: look at it")
+            return RefusedError(
+                path,
+                why=Why.UNEXPECTED_ENTRY,
+                expected="a replica we may touch",
+                found=replica.trouble,
+                fix="held: look at it",
+            )
         if (replica.topic, replica.partition) in self.futures:
             return RefusedError(
-                path, expected="no -future of it on any disk", found="one", fix="finish or undo the move first"
+                path,
+                why=Why.FUTURE_REPLICA_EXISTS,
+                expected="no -future of it on any disk",
+                found="a -future directory",
+                fix="finish or undo the move first",
             )
         own = 1 if replica.topic_id == topic_id and topic_id is not None else 0
         others = self._with_id[topic_id, replica.partition] - own if topic_id is not None else 0
         if self._named[replica.topic, replica.partition] > 1 or others > 0:
             where = [place for place in self._places[topic_id, replica.partition] if place != path]
             found = f"another: {', '.join(where) or 'of the same name'}"
-            return RefusedError(path, expected="one live replica on this broker", found=found, fix="keep the whole one")
+            return RefusedError(
+                path,
+                why=Why.LIVE_REPLICA_EXISTS,
+                expected="one live replica on this broker",
+                found=found,
+                fix="keep the whole one",
+            )
         return None
 
 
@@ -121,6 +138,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
         if file.state in (LayoutState.FINALIZING, LayoutState.FINAL, LayoutState.ROLLING_BACK):
             raise RefusedError(
                 f"{log_dir}/layout.json",
+                why=Why.LAYOUT_STATE_DIFFERS,
                 expected="a log dir to apply to",
                 found=file.state.value,
                 fix="take it back with logdirctl layout rollback first",
@@ -128,6 +146,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
         if file.plan_sha256 != plan.sha256 and not all(other.state in over for other in files.values()):
             raise RefusedError(
                 f"{log_dir}/layout.json",
+                why=Why.LAYOUT_PLAN_DIFFERS,
                 expected=f"plan {plan.sha256}",
                 found=file.plan_sha256,
                 fix="an earlier plan is not finished: apply or roll back that one first",
@@ -159,6 +178,7 @@ def _without_step(plan: PlanDocument, broker: Sequence[LayoutView]) -> list[Refu
     return [
         RefusedError(
             f"{seen.log_dir}/{replica.path}",
+            why=Why.NO_PLAN_STEP,
             expected="a step of the plan for this live replica",
             found="no step",
             fix="it stays under its name; take the inventory and plan again",
@@ -204,13 +224,19 @@ def _is_done(step: Step, replica: Replica | None) -> bool:
 def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> RefusedError | None:
     path = f"{step.log_dir}/{step.name}"
     if replica is None:
-        return RefusedError(path, expected="the directory that was planned", found="no such directory", fix=_AGAIN)
+        return RefusedError(
+            path, why=Why.CHANGED, expected="the directory that was planned", found="no such directory", fix=_AGAIN
+        )
     refusal = everywhere.refusal(step.log_dir, replica, step.topic_id)
     if refusal is not None:
         return refusal
     if replica.topic_id != step.topic_id and (replica.topic_id is not None or step.id_from is IdFrom.OWN):
         return RefusedError(
-            path, expected=f"topic id {step.topic_id}", found=str(replica.topic_id or "none"), fix=_AGAIN
+            path,
+            why=Why.CHANGED,
+            expected=f"topic id {step.topic_id}",
+            found=str(replica.topic_id or "no topic id"),
+            fix=_AGAIN,
         )
     return None
 
@@ -243,7 +269,11 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
         refusal = everywhere.refusal(log_dir, replica, replica.topic_id)
         if refusal is None and not replica.is_under_id:
             refusal = RefusedError(
-                f"{log_dir}/{path}", expected="every replica under its topic id", found="its name", fix=_AGAIN
+                f"{log_dir}/{path}",
+                why=Why.LAYOUT_NOT_APPLIED,
+                expected="every replica under its topic id",
+                found="a replica under its name",
+                fix=_AGAIN,
             )
         if refusal is not None:
             refused.append(refusal)
@@ -251,7 +281,11 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
         if (step.log_dir, step.name) not in there and not _is_done(step, there.get((step.log_dir, step.place))):
             refused.append(
                 RefusedError(
-                    f"{step.log_dir}/{step.place}", expected=f"{step.name}, by its id", found="neither", fix=_AGAIN
+                    f"{step.log_dir}/{step.place}",
+                    why=Why.LAYOUT_NOT_APPLIED,
+                    expected=f"{step.name}, by its id",
+                    found="no directory of that name or id",
+                    fix=_AGAIN,
                 )
             )
     if refused:
@@ -272,7 +306,7 @@ def finalize(broker: Sequence[LayoutView], for_broker: str) -> Decision:
         for_broker: The broker that reads topic-id directories, in the operator's words.
 
     Raises:
-        ForBrokerMissingError: nothing names it.
+        RefusedError: nothing names it.
         RefusedError: a log dir is not verified.
 
     Spec: design §8; attacks A21, A51.
@@ -305,7 +339,7 @@ def rollback(broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decisi
         What to do. While anything is refused by name the start block stays.
 
     Raises:
-        LayoutFileMissingError: nothing says why replicas lie under ids.
+        RefusedError: nothing says why replicas lie under ids.
         RefusedError: the log dirs are of two brokers.
 
     Spec: design §8: from every state, *final* included.
@@ -332,11 +366,12 @@ def rollback(broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decisi
     return _decision((begin, barring, work, *(() if refused else end)), sha256, refused, is_blocked=bool(refused))
 
 
-def _inside(seen: LayoutView) -> WorkRootInsideError:
-    return WorkRootInsideError(
+def _inside(seen: LayoutView) -> RefusedError:
+    return RefusedError(
         f"{seen.log_dir}/{seen.inside[0]}",
+        why=Why.WORK_ROOT_INSIDE,
         expected="no part of a work root in a log dir on which a stock broker is to start",
-        found="one",
+        found="a part of a work root",
         fix="logdirctl uninstall takes it away, and lifts the start block after that",
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from logdir.decide.image.still_assigned import Assigned, ClusterState, StillAssigned, assignment_of
-from logdir.decide.refusal import Refusal, Why
+from logdir.decide.refusal import Refusal
 from logdir.decide.selector import parse, select
 from logdir.decide.staged.purge import may_go_early, overrides_for
 from logdir.decide.staged.purge_recheck import PurgeRecheck
@@ -20,6 +20,7 @@ from logdir.errors import ConfigError
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
+from logdir.refusal_slug import Why
 
 
 def selector_of(item: StagedReplica) -> str:

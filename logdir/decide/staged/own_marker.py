@@ -7,11 +7,12 @@ Spec: design §3.3; attacks A25.
 
 from __future__ import annotations
 
-from logdir.decide.refusal import Refusal, Why, refuse
+from logdir.decide.refusal import READ_ONLY, Refusal, refuse
 from logdir.errors import ANOTHERS_DISK
 from logdir.formats.own.replica_marker import BY_HAND, Intent, ReplicaMarker
 from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, StagedReplica
+from logdir.refusal_slug import Why
 
 
 def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker) -> Refusal | None:
@@ -31,16 +32,20 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
         # A log dir of before 3.7 had no directory id; it may be given one, it never loses or changes it.
         is_new = word == "directory id" and said is None
         if said != true and not is_new:
-            return refuse(*where, Why.FOREIGN, f"{word} {true}", f"{said}", ANOTHERS_DISK)
+            return refuse(*where, Why.FOREIGN_MARKER, f"a marker of {word} {true}", f"{word} {said}", ANOTHERS_DISK)
     if marker.birth_inode != item.inode:
         return refuse(
-            *where, Why.FOREIGN, f"a marker of inode {item.inode}", f"{marker.birth_inode}: it was copied", BY_HAND
+            *where,
+            Why.FOREIGN_MARKER,
+            f"a marker of inode {item.inode}",
+            f"{marker.birth_inode}: it was copied",
+            BY_HAND,
         )
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.HELD, "a staged or captured replica", "one on its way in")
+        return refuse(*where, Why.INCOMING, "a staged or captured replica", "a replica that is incoming")
     if marker.topic == METADATA_TOPIC:
-        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum: never touched")
+        return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
         found = f"a marker of {marker.topic_id}_{marker.partition}"
-        return refuse(*where, Why.FOREIGN, "a marker of the directory's name", found, BY_HAND)
+        return refuse(*where, Why.FOREIGN_MARKER, "a marker of the directory's name", found, BY_HAND)
     return None

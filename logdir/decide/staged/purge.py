@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from logdir.clock import Instant
 from logdir.decide.image.still_assigned import is_kept_for_last
-from logdir.decide.refusal import Refusal, Why, at, refuse, refuse_marker, refuse_quarantined
+from logdir.decide.refusal import Refusal, at, refuse, refuse_marker, refuse_quarantined
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
 from logdir.errors import Problem
@@ -31,6 +31,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 1024, 16 << 30, 20_000
 """What a quiet disk frees in about a second, however much it is asked to."""
@@ -162,14 +163,14 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
     if (quarantined := refuse_quarantined(*where, request.quarantined.get(item.log_dir))) is not None:
         return quarantined
     if item.kind is Kind.INCOMING:
-        return refuse(*where, Why.ON_ITS_WAY, "something staged", "a copy on its way in")
+        return refuse(*where, Why.INCOMING, "something staged", "a copy on its way in")
     if item.kind is Kind.PURGING:
         return Purge(log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=_loses(item))
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.ON_ITS_WAY, "something staged", "a copy on its way in")
+        return refuse(*where, Why.INCOMING, "something staged", "a copy on its way in")
 
     def purge(why: str) -> Purge | Refusal:
         # "Look again before the last step": its time alone is not enough.
@@ -192,18 +193,20 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
             fix = "wait" if words is None else f"wait, or say {words}"
             if not was_operator:
                 fix = "wait: only what an operator staged may go early"
-            return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "one to come", fix)
+            return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "a deadline to come", fix)
         case Held(why=why):
             if marker.delay_ms is None and request.is_early and request.includes_held:
                 return purge("it has no deadline: an operator says so")
             if marker.delay_ms is not None and request.is_early and was_operator:
                 return purge("before its time: an operator says so")
             if marker.delay_ms is not None:
-                return refuse(*where, Why.HELD, "a deadline that has passed", why, "logdirctl init writes it anew")
+                return refuse(
+                    *where, Why.DEADLINE_UNKNOWN, "a deadline that has passed", why, "logdirctl init writes it anew"
+                )
             words = _words(request, item, known, "--even-if-early --include-held")
             gate = against_purge(request.look, item, known) if words is None else None
             fix = f"{words}, if it is to go for good"
-            return gate or refuse(*where, Why.HELD, "a deadline that has passed", why, fix)
+            return gate or refuse(*where, Why.NO_DEADLINE, "a deadline that has passed", why, fix)
 
 
 def _words(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex, flags: str) -> str | None:

@@ -24,7 +24,7 @@ from logdir.cluster.image import Image, Source
 from logdir.decide.candidate import is_held_elsewhere, refuse_last_copy
 from logdir.decide.image.still_assigned import is_kept_for_last, other_in_sync
 from logdir.decide.image.trust import YOUNGER_BY_MS
-from logdir.decide.refusal import Refusal, Why, refuse, refuse_as
+from logdir.decide.refusal import Refusal, refuse
 from logdir.decide.staged.wanted import HAS_A_TWIN, has_live_copy, is_wanted
 from logdir.errors import Problem
 from logdir.evidence import Present, Proof, Removed, Unknown
@@ -33,6 +33,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.facts import ReplicaIndex, StagedReplica, identity_of
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from logdir.text import quoted
 
 MINUTE_MS = 60 * 1000
@@ -74,10 +75,10 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
     where = item.log_dir, f"deleting/{item.name}"
     marker = item.marker
     if look.held is not None:
-        return Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=look.held)
+        return Refusal(log_dir=item.log_dir, path=where[1], why=None, problem=look.held)
     if marker is None:
         blind = None if look.is_named else look.blind
-        return None if blind is None else Refusal(log_dir=item.log_dir, path=where[1], why=Why.HELD, problem=blind)
+        return None if blind is None else Refusal(log_dir=item.log_dir, path=where[1], why=None, problem=blind)
     if is_kept_for_last(marker):
         return None if look.is_even_if_last else _against_the_last(*where, item, known)
     if look.blind is not None and not look.is_named:
@@ -88,7 +89,11 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
     if any(is_wanted(image, item) is not None for image in (*images, *_beyond(images, look.latest))):
         if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, known):
             return refuse(
-                *where, Why.WANTED, "an id that nobody wants", "it is wanted again", "logdirctl staged restore"
+                *where,
+                Why.ASSIGNED_HERE,
+                "an id that is not wanted here",
+                "it is wanted again",
+                "logdirctl staged restore",
             )
     elif marker.reason not in HAS_A_TWIN:
         for image in (*images, *_beyond(images, look.latest)):
@@ -161,7 +166,7 @@ def _against_blind(
             fix += ", or, once it is due, name it with --even-if-early"
         else:
             fix += f", or name it with --even-if-early{' --include-held' if marker.delay_ms is None else ''}"
-    return Refusal(log_dir=where[0], path=where[1], why=Why.HELD, problem=blind._replace(fix=fix))
+    return Refusal(log_dir=where[0], path=where[1], why=None, problem=blind._replace(fix=fix))
 
 
 def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> Refusal:
@@ -172,7 +177,7 @@ def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> R
             f"metadata that does not show it, and is not {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
         )
         fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
-    return refuse_as(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
+    return refuse(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
 
 
 def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: ReplicaIndex) -> Refusal:
@@ -183,7 +188,7 @@ def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: Repli
     # Without both all of them would go: two disks may hold a copy of one name.
     which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
     fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
-    return refuse_as(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
+    return refuse(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
 
 
 def _against_assigned(
@@ -210,7 +215,7 @@ def _against_assigned(
             fix = "it goes once you say --even-if-assigned"
     elif not _was_assigned(marker):
         fix = "logdirctl staged restore takes it back; it goes once another broker is in the ISR"
-    return refuse_as(*where, Why.STILL_ASSIGNED, expected, found, fix)
+    return refuse(*where, Why.STILL_ASSIGNED, expected, found, fix)
 
 
 def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:

@@ -23,10 +23,8 @@ from logdir.decide.refusal import (
     CHOOSE,
     FINISH_MOVE,
     Refusal,
-    Why,
     at,
     refuse,
-    refuse_as,
     refuse_marker,
     refuse_quarantined,
 )
@@ -43,23 +41,24 @@ from logdir.names import (
     parse_partition_dir,
 )
 from logdir.observe.facts import Identity, LogDirFacts, ReplicaIndex, StagedReplica, identity_of
+from logdir.refusal_slug import Why
 
 
-class RestoreClass(Enum):
-    """What can become of something staged."""
+class RestoreKind(Enum):
+    """The ways back of something staged."""
 
-    RENAME_BACK = "a"
-    ADOPT = "b"
-    EXPORT = "c"
+    RENAME = "rename"
+    ADOPT = "adopt"
+    EXPORT = "export"
 
 
 _SAYS = {
-    RestoreClass.RENAME_BACK: "rename",
-    RestoreClass.ADOPT: (
+    RestoreKind.RENAME: "rename",
+    RestoreKind.ADOPT: (
         "adopt: create the topic again with as many partitions, stop every broker of its replicas, then type "
         "logdirctl staged adopt on each: a follower restored alone truncates to an empty leader at once"
     ),
-    RestoreClass.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",
+    RestoreKind.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",
 }
 A_BROKER_DOES = (
     "a broker of 3.7 or later renames it -stray at its start, one of 3.6 or earlier erases it within about a minute"
@@ -92,7 +91,7 @@ class Restore:
     path: str
     """Where it shall live, relative to the log dir."""
     drop_last_indexes: bool
-    restore_class: RestoreClass
+    kind: RestoreKind
     says: str
     """Its kind and on what that rests, in words; to be said before anything is done."""
 
@@ -111,15 +110,15 @@ class RestorePlan:
     refusals: tuple[Refusal, ...]
 
 
-def class_of(assigned: Assigned) -> RestoreClass:
+def restore_kind_of(assigned: Assigned) -> RestoreKind:
     """Return the best that can become of a staged replica; a rename is no promise where nothing is known."""
     match assigned:
         case Assigned.HERE | Assigned.UNKNOWN:
-            return RestoreClass.RENAME_BACK
+            return RestoreKind.RENAME
         case Assigned.GONE:
-            return RestoreClass.ADOPT
+            return RestoreKind.ADOPT
         case Assigned.NOT_HERE:
-            return RestoreClass.EXPORT
+            return RestoreKind.EXPORT
 
 
 def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> RestorePlan:
@@ -140,10 +139,10 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
     for log_dir, name in selected:
         found = by_place.get((log_dir, name))
         if found is None:
-            missing = "none there; look for it in the other log dirs"
+            missing = "no such directory; look for it in the other log dirs"
             where = _where(log_dir, name)
             decided: Restore | Refusal | None = _against_disks(facts, *where) or refuse(
-                *where, Why.NOT_THERE, "something staged", missing
+                *where, Why.NOT_FOUND, "something staged", missing
             )
         else:
             decided = _decide(request, facts, known, *found)
@@ -182,7 +181,7 @@ def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> 
             kept.append(action)
             continue
         found = f"also {' and '.join(sorted(rivals))}"
-        more.append(refuse(*_where(action.log_dir, action.name), Why.CHOICE, "one copy of it", found, CHOOSE))
+        more.append(refuse(*_where(action.log_dir, action.name), Why.AMBIGUOUS, "one copy of it", found, CHOOSE))
     return RestorePlan(actions=tuple(kept), refusals=(*refusals, *more))
 
 
@@ -220,7 +219,7 @@ def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Ref
             return refuse(
                 log_dir,
                 path,
-                Why.UNREADABLE_LOG_DIR,
+                Why.LOG_DIR_UNREADABLE,
                 "every configured log dir readable: one of them may hold it live",
                 f"{other.problem.path}: {other.problem.found}",
                 "mount or repair it first",
@@ -235,17 +234,17 @@ def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker
     if _may_be_cut(marker):
         found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
         fix = "logdirctl staged adopt gives it to a re-created topic, or logdirctl staged export copies it"
-        return refuse(*where, Why.NO_NAME, "the whole name of its topic", found, fix)
+        return refuse(*where, Why.TOPIC_NAME_UNKNOWN, "the whole name of its topic", found, fix)
     path = live_path(marker)
     if path is None:
         expected = "a path of its own topic and partition"
-        return refuse(*where, Why.FOREIGN, expected, marker.path, BY_HAND)
+        return refuse(*where, Why.FOREIGN_MARKER, expected, marker.path, BY_HAND)
     if one.layout != "empty" and ("topic-id" if "/" in path else "topic-name") != one.layout:
         found = f"a path of the other layout, {path}"
         fix = "it is restored once live replicas lie as it did: logdirctl layout rollback takes them to topic names"
         if "/" in path:
             fix = "logdirctl staged export copies it; it lay under its topic id, and is restored into that layout only"
-        return refuse(*where, Why.OTHER_LAYOUT, f"the layout of the log dir, {one.layout}", found, fix)
+        return refuse(*where, Why.LAYOUT_DIFFERS, f"the layout of the log dir, {one.layout}", found, fix)
     return None
 
 
@@ -297,15 +296,17 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
         found = " and ".join(f"{one.log_dir}/{one.path} ({_id_words(one.topic_id)})" for one in live)
         by_id = "" if marker.topic_id is None else f" or {marker.topic_id}_{marker.partition}"
         expected = f"no live {marker.topic}-{marker.partition}{by_id} on any disk"
-        return refuse(*where, Why.LIVE_TWIN, expected, found, "a broker stops over two; set the live one aside first")
+        return refuse(
+            *where, Why.LIVE_REPLICA_EXISTS, expected, found, "a broker stops over two; set the live one aside first"
+        )
     futures = known.replicas(identity, Kind.FUTURE)
     if futures:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in futures)
-        return refuse(*where, Why.FUTURE, "no -future of it on any disk", found, FINISH_MOVE)
+        return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", found, FINISH_MOVE)
     coming = known.staged(identity, Kind.INCOMING)
     if coming:
         found = " and ".join(one.place for one in coming)
-        return refuse(*where, Why.ON_ITS_WAY, "no copy of it on its way in", found, "finish or undo that move")
+        return refuse(*where, Why.INCOMING, "no copy of it on its way in", found, "finish or undo that move")
     return None
 
 
@@ -317,22 +318,22 @@ def _against_copies(request: RestoreRequest, known: ReplicaIndex, item: StagedRe
         return None
     found = " and ".join(one.place for one in copies)
     expected = "one staged copy of it, or the operator's choice"
-    return refuse(*_where(item.log_dir, item.name), Why.CHOICE, expected, f"also {found}", CHOOSE)
+    return refuse(*_where(item.log_dir, item.name), Why.AMBIGUOUS, expected, f"also {found}", CHOOSE)
 
 
 def _against_assignment(request: RestoreRequest, item: StagedReplica, found: StillAssigned) -> Refusal | None:
     where = _where(item.log_dir, item.name)
     expected = "a replica that is known to be still assigned here"
-    either = f"{_SAYS[RestoreClass.ADOPT]}; or {_SAYS[RestoreClass.EXPORT]}"
+    either = f"{_SAYS[RestoreKind.ADOPT]}; or {_SAYS[RestoreKind.EXPORT]}"
     match found.state:
         case Assigned.HERE:
             return None
         case Assigned.GONE:
             fix = f"{A_BROKER_DOES}; {either}"
-            return refuse_as(*where, Why.TOPIC_GONE, expected, f"its topic id is gone: {found.why}", fix)
+            return refuse(*where, Why.TOPIC_GONE, expected, f"its topic id is gone: {found.why}", fix)
         case Assigned.NOT_HERE:
-            fix = f"{A_BROKER_DOES}; {_SAYS[RestoreClass.EXPORT]}"
-            return refuse_as(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
+            fix = f"{A_BROKER_DOES}; {_SAYS[RestoreKind.EXPORT]}"
+            return refuse(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
         case Assigned.UNKNOWN:
             if request.is_even_if_unknown:
                 return None
@@ -341,14 +342,14 @@ def _against_assignment(request: RestoreRequest, item: StagedReplica, found: Sti
                 f"if its topic id is gone, {A_BROKER_DOES}; {source}, "
                 f"or rename it back all the same with --even-if-unknown"
             )
-            return refuse_as(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)
+            return refuse(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)
 
 
 def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assignment: StillAssigned) -> Restore:
     path = live_path(marker)
     if path is None:
         raise ValueError(f"refused before: {marker.path}")
-    says = f"{_SAYS[RestoreClass.RENAME_BACK]}: {assignment.why}"
+    says = f"{_SAYS[RestoreKind.RENAME]}: {assignment.why}"
     if assignment.state is not Assigned.HERE:
         says += f"; if its topic id is gone, {A_BROKER_DOES}"
     if marker.tiered:
@@ -360,6 +361,6 @@ def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assig
         path=path,
         # Without Kafka's clean marker a broker rebuilds the indexes itself; with it, it would trust zeros.
         drop_last_indexes=not marker.clean and one.has_clean_marker,
-        restore_class=RestoreClass.RENAME_BACK,
+        kind=RestoreKind.RENAME,
         says=says,
     )

@@ -15,11 +15,12 @@ from collections.abc import Collection, Iterable, Sequence
 from logdir.cluster.assignment import assignment_in
 from logdir.cluster.image import Image
 from logdir.decide.reconcile_action import HoldStaged
-from logdir.decide.refusal import UNTOUCHED, Refusal, Why, at, refuse
+from logdir.decide.refusal import UNTOUCHED, Refusal, at, refuse
 from logdir.evidence import Evidence, Present, Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED))
 """Staged while the id was wanted: with a live copy here, that is as it should be."""
@@ -89,14 +90,19 @@ def has_live_copy(item: StagedReplica, namesakes: Iterable[Replica]) -> bool:
     )
 
 
+_BEGUN = "logdirctl staged purge finishes its removal; its broker copies it again from another replica"
+
+
 def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
     where = item.log_dir, f"deleting/{item.name}"
     expected = "nothing staged that the cluster wants"
     if item.kind is Kind.PURGING:
-        return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun")
+        return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun", _BEGUN)
     marker = item.marker
     if marker is None or item.problem is not None:
-        return refuse(*where, Why.HELD, expected, "it is wanted again, and its marker is not to be used", "look at it")
+        return refuse(
+            *where, Why.MARKER_UNUSABLE, expected, "it is wanted again, and its marker is not to be used", "look at it"
+        )
     if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None
     if isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE:
@@ -107,5 +113,5 @@ def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica
         twin = namesakes[0]
         proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"
     if marker.delay_ms is None:
-        return refuse(*where, Why.WANTED, expected, "it is wanted again; it has no deadline", proposes)
+        return refuse(*where, Why.ASSIGNED_HERE, expected, "it is wanted again; it has no deadline", proposes)
     return HoldStaged(log_dir=item.log_dir, name=item.name, marker=marker, evidence=evidence, proposes=proposes)

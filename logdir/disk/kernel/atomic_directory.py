@@ -22,6 +22,7 @@ from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.errors import DiskError, RefusedError
 from logdir.observe.outside import require_outside
+from logdir.refusal_slug import Why
 
 PARTIAL = ".partial"
 _DIRECTORY_MODE = 0o700
@@ -185,7 +186,7 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
     path = os.path.normpath(destination)
     above, name = os.path.split(path)
     if not destination.startswith("/") or not name or name in (".", ".."):
-        raise RefusedError(destination, expected="an absolute path", found="another")
+        raise RefusedError(destination, why=Why.OUTPUT_INVALID, expected="an absolute path", found="a relative path")
     if os.path.lexists(path):
         raise _taken(destination)
     # Links above it are the operator's; what counts is where they lead.
@@ -194,7 +195,11 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
         Path(parent).stat()
     except OSError as error:
         raise RefusedError(
-            destination, expected="a parent directory", found=error.strerror or error, fix="make it first"
+            destination,
+            why=Why.OUTPUT_INVALID,
+            expected="a parent directory",
+            found=error.strerror or error,
+            fix="make it first",
         ) from error
     require_outside(destination, forbidden)
     return parent, name
@@ -202,7 +207,11 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
 
 def _taken(destination: str) -> RefusedError:
     return RefusedError(
-        destination, expected="a name that is free", found="something", fix="nothing is ever replaced; name another"
+        destination,
+        why=Why.OUTPUT_EXISTS,
+        expected="a name that is free",
+        found="an entry of that name",
+        fix="nothing is ever replaced; name another",
     )
 
 

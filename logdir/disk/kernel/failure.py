@@ -26,6 +26,7 @@ from logdir.errors import (
     ReadOnlyDiskError,
 )
 from logdir.observe.classify import RESERVE, SPARE, Type
+from logdir.refusal_slug import Why
 
 _T = TypeVar("_T")
 
@@ -262,7 +263,9 @@ def trouble(path: str, error: LogDirError | OSError) -> Problem:
         found = error.problem()
         return found._replace(fix=found.fix or _AS_IT_WAS)
     if isinstance(error, OSError) and not is_sick(error):
-        return Problem("refused", path, "something to recover", error.strerror or str(error), _AS_IT_WAS)
+        return Problem(
+            Why.RECOVERY_FAILED.value, path, "something to recover", error.strerror or str(error), _AS_IT_WAS
+        )
     raise error
 
 

@@ -13,6 +13,7 @@ import os
 
 from logdir.errors import RefusedError
 from logdir.observe import mounts
+from logdir.refusal_slug import Why
 
 SUPPORTED = ("ext4", "xfs", "btrfs", "tmpfs")
 
@@ -36,6 +37,7 @@ def require_supported_fs(path: str, fs_type: str | None, *, unsupported_fs: bool
     if fs_type not in SUPPORTED and not unsupported_fs:
         raise RefusedError(
             path,
+            why=Why.UNSUPPORTED_FILE_SYSTEM,
             expected=f"one of the file systems {', '.join(SUPPORTED)}",
             found=fs_type or "one that is not named",
             fix="it is read-only to us; --even-on-unsupported-fs changes that at your own risk",

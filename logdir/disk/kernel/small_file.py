@@ -15,6 +15,7 @@ from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.failure import calling, syncing, with_reserve
 from logdir.errors import RefusedError
 from logdir.observe.classify import Type
+from logdir.refusal_slug import Why
 
 TEMPORARY = ".tmp"
 KEPT = ".old"
@@ -34,7 +35,11 @@ def read_file(directory: Directory, name: str) -> bytes | None:
         return None
     if len(data) > MAX_BYTES:
         raise RefusedError(
-            f"{directory.path}/{name}", expected=f"at most {MAX_BYTES} bytes", found=f"{len(data)} or more"
+            f"{directory.path}/{name}",
+            why=Why.FILE_TOO_LARGE,
+            expected=f"at most {MAX_BYTES} bytes",
+            found=f"{len(data)} or more",
+            fix="it is no file of Kafka or logdird: look at it, and move it away",
         )
     return data
 
@@ -72,6 +77,7 @@ def replace_file(
         if found != before:
             raise RefusedError(
                 f"{directory.path}/{name}",
+                why=Why.CHANGED,
                 expected="the bytes the plan was made from",
                 found=_shown(found),
                 fix="plan again",
@@ -84,7 +90,12 @@ def replace_file(
         with syncing(directory):
             directory.sync_file(temporary)
         if read_file(directory, temporary) != data:
-            raise RefusedError(f"{directory.path}/{temporary}", expected="the bytes just written", found="others")
+            raise RefusedError(
+                f"{directory.path}/{temporary}",
+                why=Why.READ_BACK_DIFFERS,
+                expected="the bytes just written",
+                found="bytes that differ",
+            )
         if found is not None and keep:
             _clear(directory, name + KEPT)
             with_reserve(work, lambda: directory.link(name, directory, name + KEPT))
@@ -123,7 +134,9 @@ def _clear(directory: Directory, name: str) -> bool:
     except FileNotFoundError:
         return False
     if found.type is not Type.FILE:
-        raise RefusedError(f"{directory.path}/{name}", expected="a regular file", found=found.type.value)
+        raise RefusedError(
+            f"{directory.path}/{name}", why=Why.WRONG_FILE_TYPE, expected="a regular file", found=found.type.value
+        )
     directory.unlink(name)
     return True
 

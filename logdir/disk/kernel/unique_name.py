@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logdir.disk.kernel.calls import Directory
-from logdir.errors import NameTooLongError, RefusedError
+from logdir.errors import RefusedError
 from logdir.names import MAX_NAME, WorkDir, render_work_dir
+from logdir.refusal_slug import Why
 
 MARKS = frozenset(("", "purging", "ready"))
 """All that a name under ``deleting/`` or ``incoming/`` may end in."""
@@ -32,7 +33,7 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
         The name.
 
     Raises:
-        NameTooLongError: what is free is too long a name, in one of its marks.
+        RefusedError: what is free is too long a name, in one of its marks.
         RefusedError: thousands are taken.
         OSError: as ``claim``.
     """
@@ -42,8 +43,12 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
         taken_by = [render_work_dir(parts._replace(counter=counter, mark=mark)) for mark in others]
         longest = max(len(one) for one in (name, *taken_by))
         if longest > MAX_NAME:
-            raise NameTooLongError(
-                f"{directory.path}/{name}", expected=f"a name of at most {MAX_NAME} bytes", found=longest, fix=TOO_LONG
+            raise RefusedError(
+                f"{directory.path}/{name}",
+                why=Why.NAME_TOO_LONG,
+                expected=f"a name of at most {MAX_NAME} bytes",
+                found=longest,
+                fix=TOO_LONG,
             )
         if any(is_there(directory, other) for other in taken_by):
             continue
@@ -52,7 +57,13 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
         except FileExistsError:
             continue
         return name
-    raise RefusedError(directory.path, expected="a free name", found=f"{_COUNTERS} taken", fix="purge what is staged")
+    raise RefusedError(
+        directory.path,
+        why=Why.NO_FREE_NAME,
+        expected="a free name",
+        found=f"{_COUNTERS} taken",
+        fix="purge what is staged",
+    )
 
 
 def is_there(directory: Directory, name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from logdir.disk.kernel.calls import Directory
 from logdir.errors import RefusedError
+from logdir.refusal_slug import Why
 
 _D = TypeVar("_D", bound=Directory)
 _P = ParamSpec("_P")
@@ -59,4 +60,6 @@ def a_directory(path: str) -> RefusedError:
 
 def _refused(number: int, path: str) -> RefusedError:
     expected, found = _OTHER_KINDS[number]
-    return RefusedError(path, expected=expected, found=found, fix="look at what lies there, and move it away")
+    return RefusedError(
+        path, why=Why.WRONG_FILE_TYPE, expected=expected, found=found, fix="look at what lies there, and move it away"
+    )

@@ -18,6 +18,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, RefusedError, UnsupportedVersionError
 from logdir.formats.own import controller_file
 from logdir.formats.own.controller_file import FILE_NAME, ControllerFile
+from logdir.refusal_slug import Why
 
 
 def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[ControllerFile | None, ...]:
@@ -88,8 +89,15 @@ def begin(open_dir: OpenLogDir) -> None:
     """
     with recording(open_dir.work, FILE_NAME):
         if read_file(open_dir.work, FILE_NAME) is not None:
-            raise RefusedError(f"{open_dir.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
+            raise RefusedError(
+                f"{open_dir.work.path}/{FILE_NAME}",
+                why=Why.RECORD_EXISTS,
+                expected="a new work root",
+                found="a record of it",
+            )
         if open_dir.node_id is None:
-            raise RefusedError(open_dir.log_dir, expected="a node id in meta.properties", found="none")
+            raise RefusedError(
+                open_dir.log_dir, why=Why.NOT_FORMATTED, expected="a node id in meta.properties", found="no node id"
+            )
         data = controller_file.render(controller_file.begin(open_dir.cluster_id, open_dir.node_id))
         replace_file(open_dir.work, FILE_NAME, data, before=None, owner=open_dir.owner.for_file(), work=open_dir.work)

@@ -20,6 +20,7 @@ from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.errors import DiskError, RefusedError
 from logdir.formats.own import layout_file
 from logdir.formats.own.layout_file import FILE_NAME, LayoutFile, LayoutState
+from logdir.refusal_slug import Why
 
 
 @contextmanager
@@ -86,6 +87,7 @@ def require_no_prefixes(open_dir: OpenLogDir) -> None:
     if left := remove_empty_prefixes(open_dir):
         raise RefusedError(
             f"{open_dir.log_dir}/{left[0]}",
+            why=Why.PREFIX_NOT_EMPTY,
             expected="an empty prefix directory",
             found="something in it",
             fix="look at it and move it out of the log dir; the start block stays until then",

@@ -17,6 +17,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, RefusedError
 from logdir.formats.own import staging_limit_file
 from logdir.formats.own.staging_limit_file import FILE_NAME, Count
+from logdir.refusal_slug import Why
 
 
 def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[tuple[Count, ...] | None, ...]:
@@ -79,6 +80,11 @@ def begin(open_dir: OpenLogDir) -> None:
     """
     with recording(open_dir.work, FILE_NAME):
         if read_file(open_dir.work, FILE_NAME) is not None:
-            raise RefusedError(f"{open_dir.work.path}/{FILE_NAME}", expected="a new work root", found="a record of it")
+            raise RefusedError(
+                f"{open_dir.work.path}/{FILE_NAME}",
+                why=Why.RECORD_EXISTS,
+                expected="a new work root",
+                found="a record of it",
+            )
         data = staging_limit_file.render(())
         replace_file(open_dir.work, FILE_NAME, data, before=None, owner=open_dir.owner.for_file(), work=open_dir.work)

@@ -27,6 +27,7 @@ from logdir.formats.kafka import meta_properties
 from logdir.formats.own import start_block_file
 from logdir.formats.own.start_block_file import FILE_NAME, StartBlockFile
 from logdir.observe.classify import META_PROPERTIES
+from logdir.refusal_slug import Why
 
 TEXT_NAME = "logdird-start-block.txt"
 _NEW = FILE_NAME + TEMPORARY
@@ -167,7 +168,9 @@ def _change(open_dir: OpenLogDir, found: _Found) -> _Change | None:
         mtime_ns = open_dir.top.stat(META_PROPERTIES).mtime_ns
         has_file = read_file(open_dir.top, FILE_NAME) if found.has_file else None
     if mtime_ns < 0:
-        raise RefusedError(path, expected="a time of change since 1970", found=mtime_ns, fix="touch it")
+        raise RefusedError(
+            path, why=Why.FILE_TIME_INVALID, expected="a time of change since 1970", found=mtime_ns, fix="touch it"
+        )
     node_id = meta_properties.parse(found.data, path).node_id
     return _Change(start_block_file.blocked(found.data, path), StartBlockFile(found.data, mtime_ns, node_id), has_file)
 
@@ -256,7 +259,9 @@ def _put(open_dir: OpenLogDir, data: bytes, mtime_ns: int | None, *, before: byt
     """Give ``meta.properties`` other bytes: written beside it, read back and compared, then renamed over it."""
     top, path = open_dir.top, f"{open_dir.log_dir}/{META_PROPERTIES}"
     if read_file(top, META_PROPERTIES) != before:
-        raise RefusedError(path, expected="the bytes just read", found="others", fix="try again")
+        raise RefusedError(
+            path, why=Why.CHANGED, expected="the bytes just read", found="bytes that changed", fix="try again"
+        )
     owner = top.stat(META_PROPERTIES).owner
     _remove(top, _NEW)
 
@@ -271,7 +276,12 @@ def _put(open_dir: OpenLogDir, data: bytes, mtime_ns: int | None, *, before: byt
     with syncing(top):
         top.sync_file(_NEW)
     if read_file(top, _NEW) != data:
-        raise RefusedError(f"{open_dir.log_dir}/{_NEW}", expected="the bytes just written", found="others")
+        raise RefusedError(
+            f"{open_dir.log_dir}/{_NEW}",
+            why=Why.READ_BACK_DIFFERS,
+            expected="the bytes just written",
+            found="bytes that differ",
+        )
     top.replace(_NEW, META_PROPERTIES)
     with syncing(top):
         top.sync()

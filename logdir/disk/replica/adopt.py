@@ -50,6 +50,7 @@ from logdir.ids import TopicId
 from logdir.names import DirForm, WorkDir, name_for, parse_partition_dir, parse_work_dir, render_work_dir
 from logdir.observe.classify import METADATA_FILE, Type
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 MADE = (METADATA_FILE,)
 """What is no link in a directory that shall be live."""
@@ -134,12 +135,26 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
     where = open_dir.path_of(f"deleting/{item.name}")
     if item.marker.topic_id == item.topic_id:
         raise RefusedError(
-            where, expected="a topic with another id", found="its own", fix="logdirctl staged restore renames it back"
+            where,
+            why=Why.RESTORE_KIND_DIFFERS,
+            expected="a topic with another id",
+            found="the same id",
+            fix="logdirctl staged restore renames it back",
         )
     if item.present_marker.reason is not Reason.DUPLICATE or item.present_marker.topic_id != item.topic_id:
-        raise RefusedError(where, expected="a marker of the new replica, reason duplicate", found="another")
+        raise RefusedError(
+            where,
+            why=Why.CHANGED,
+            expected="a marker of the new replica, reason duplicate",
+            found="a marker with another reason or topic id",
+        )
     if item.marker.tiered:
-        raise RefusedError(where, expected="a log that is all local", found="one of which a part was in remote storage")
+        raise RefusedError(
+            where,
+            why=Why.RESTORE_KIND_DIFFERS,
+            expected="a log that is all local",
+            found="one of which a part was in remote storage",
+        )
     live = []
     for other in open_dirs:
         for name in other.top.names():
@@ -147,16 +162,30 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
             if parts is None or (parts.topic, parts.partition) != item.key:
                 continue
             if parts.form is DirForm.FUTURE:
-                raise RefusedError(f"{other.log_dir}/{name}", expected="no -future of it", found="one", fix=FINISH_MOVE)
+                raise RefusedError(
+                    f"{other.log_dir}/{name}",
+                    why=Why.FUTURE_REPLICA_EXISTS,
+                    expected="no -future of it",
+                    found="a -future directory",
+                    fix=FINISH_MOVE,
+                )
             if parts.form is DirForm.CURRENT:
                 live.append(other)
     if [other.log_dir for other in live] != [item.present.log_dir]:
-        found = " and ".join(other.log_dir for other in live) or "none"
+        found = " and ".join(other.log_dir for other in live) or "no live directory of that name"
         expected = f"{item.path} in {item.present.log_dir} alone"
-        raise RefusedError(where, expected=expected, found=found, fix="make the topic again, start its broker once")
+        raise RefusedError(
+            where,
+            why=Why.LIVE_REPLICA_MISSING,
+            expected=expected,
+            found=found,
+            fix="make the topic again, start its broker once",
+        )
     with item.present.top.open(item.path) as directory:
         if (found_id := _id_in(directory)) != item.topic_id:
-            raise RefusedError(directory.path, expected=f"id {item.topic_id}", found=found_id, fix="plan again")
+            raise RefusedError(
+                directory.path, why=Why.CHANGED, expected=f"id {item.topic_id}", found=found_id, fix="plan again"
+            )
     # A file that is not in its form must be found before anything is renamed.
     for other in {one.log_dir: one for one in (open_dir, item.present)}.values():
         read_entries(other, item.key)
@@ -172,7 +201,7 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
     (staged,) = stage(item.present, [StageItem(path=item.path, marker=marker)])
     if staged.place is None:
         withdraw(open_dir, ready)
-        raise staged.error or DiskError(open_dir.log_dir, expected="the new replica staged", found="not")
+        raise staged.error or DiskError(open_dir.log_dir, expected="the new replica staged", found="it is live")
     try:
         publish(open_dir, ready, item.key, item.marker.checkpoints, item.present)
     except (LogDirError, OSError) as error:
@@ -191,7 +220,11 @@ def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
         require_staged(found, rescued.path)
         if found != item.marker:
             raise RefusedError(
-                rescued.path, expected="the marker this was decided on", found="another", fix="plan again"
+                rescued.path,
+                why=Why.CHANGED,
+                expected="the marker this was decided on",
+                found="a marker that changed",
+                fix="plan again",
             )
         names = require_plain(rescued)
         # Never cleanly closed by the broker that will open it: it would trust zeros (kafka-behaviour §10.6).
@@ -268,7 +301,11 @@ def withdraw(open_dir: OpenLogDir, ready: str) -> None:
     with open_dir.incoming.open(ready) as directory:
         if last := only_names(directory, MADE):
             raise RefusedError(
-                f"{directory.path}/{last[0]}", expected="another name in deleting/", found="none", fix="look at it"
+                f"{directory.path}/{last[0]}",
+                why=Why.LAST_COPY,
+                expected="another name in deleting/",
+                found="no other name of the file",
+                fix="look at it",
             )
     begun = render_work_dir(parts._replace(mark=""))
     rename(open_dir, open_dir.incoming, ready, open_dir.incoming, begun)
@@ -327,7 +364,7 @@ def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirErr
         raise ReadOnlyDiskError(
             f"{present.log_dir}/{item.path}",
             expected="a way back",
-            found=outcome.error.found if outcome.error else "none",
+            found=outcome.error.found if outcome.error else "no staged replica to take back",
             fix="nothing more is written here; the next start finishes the adoption",
         ) from why
 

@@ -45,6 +45,7 @@ from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC, DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
 from logdir.observe.classify import METADATA_FILE, Type
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 
 _ROUNDS = 4
 """How often a directory that changes is looked at again before what there is of it is kept as partial."""
@@ -132,9 +133,14 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
     path = f"{open_dir.log_dir}/{item.name}"
     parts = parse_partition_dir(item.name)
     if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
-        raise RefusedError(path, expected="a -delete or -stray directory of a topic", found="another")
+        raise RefusedError(
+            path,
+            why=Why.CHANGED,
+            expected="a -delete or -stray directory of a topic",
+            found="a directory of another kind",
+        )
     if item.topic is not None and not _fits(item.topic, parts):
-        raise RefusedError(path, expected=f"a directory of topic {item.topic}", found=parts.topic)
+        raise RefusedError(path, why=Why.CHANGED, expected=f"a directory of topic {item.topic}", found=parts.topic)
     with open_dir.top.open(item.name) as source:
         seen = look(source)
         replica = _Replica(
@@ -153,7 +159,13 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
                 open_dir.incoming.sync()
             return done(item.name, found)
         if not any(name.endswith(".log") for name in seen):
-            raise RefusedError(path, expected="segments", found="none: it is empty, or all but removed by its broker")
+            raise RefusedError(
+                path,
+                why=Why.NO_SEGMENTS,
+                expected="segments",
+                found="no segment: it is empty, or all but removed by its broker",
+                fix="there is nothing to keep",
+            )
         name = found or make_marked(open_dir, replica.place, lambda inode: _marker(open_dir, replica, inode, now()))
         with open_dir.incoming.open(name) as target:
             try:
@@ -166,7 +178,13 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
                 if is_sick(error):
                     raise
                 return _give_up(open_dir, name, target, item, as_error(path, error))
-            why = RefusedError(path, expected="a replica that is whole", found=problem, fix=_PARTIAL.format(name))
+            why = RefusedError(
+                path,
+                why=Why.PARTIAL_CAPTURE,
+                expected="a replica that is whole",
+                found=problem,
+                fix=_PARTIAL.format(name),
+            )
             if not any(file.endswith(".log") for file in look(target)):
                 return _give_up(open_dir, name, target, item, why)
             _sync_files(target)
@@ -336,7 +354,12 @@ def _sync_files(target: Directory) -> None:
 def _commit(open_dir: OpenLogDir, name: str, target: Directory, replica: _Replica, now: Callable[[], Instant]) -> str:
     begun = read_marker(target)
     if begun is None:
-        raise RefusedError(f"{target.path}/{FILE_NAME}", expected="the marker of this capture", found="none")
+        raise RefusedError(
+            f"{target.path}/{FILE_NAME}",
+            why=Why.MARKER_UNUSABLE,
+            expected="the marker of this capture",
+            found="no such file",
+        )
     instant = now()
     delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None
     points = begun.checkpoints

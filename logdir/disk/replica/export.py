@@ -29,6 +29,7 @@ from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.names import parse_work_dir
 from logdir.observe.classify import DELETING, INCOMING
+from logdir.refusal_slug import Why
 
 MANIFEST = "SHA256SUMS"
 NOTE = "COPY-BY-HAND.txt"
@@ -68,13 +69,17 @@ def export(open_dir: OpenLogDir, place: str, destination: str, forbidden: Sequen
     folder, _, name = place.partition("/")
     parts = parse_work_dir(name)
     if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
-        raise RefusedError(open_dir.path_of(place), expected="a replica that was staged", found="another name")
+        raise RefusedError(
+            open_dir.path_of(place), why=Why.NOT_STAGED, expected="a replica that was staged", found="another name"
+        )
     parent = open_dir.deleting if folder == DELETING else open_dir.incoming
     try:
         with parent.open(name) as source:
             marker = require_marker(open_dir, source)
             if marker.intent is Intent.INCOMING or (folder == INCOMING and marker.intent is not Intent.CAPTURED):
-                raise RefusedError(source.path, expected="a replica that was staged", found=marker.intent.value)
+                raise RefusedError(
+                    source.path, why=Why.NOT_STAGED, expected="a replica that was staged", found=marker.intent.value
+                )
             if not isinstance(source, HostDirectory):
                 raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
             own = [open_dir.log_dir, open_dir.work.path, *forbidden]
@@ -108,7 +113,12 @@ def _export(
             size += copied
             lines.append(_line(name, digest))
         if require_plain(source) != names or _state(source, names) != before:
-            raise DiskError(source.path, expected="files that hold still", found="others by now", fix="export again")
+            raise DiskError(
+                source.path,
+                expected="files that hold still",
+                found="files that changed while they were copied",
+                fix="export again",
+            )
         note = note_of(marker, left_out).encode()
         target.write(NOTE, note)
         lines.append(_line(NOTE, hashlib.sha256(note).hexdigest()))

@@ -26,6 +26,7 @@ from logdir.errors import LogDirError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.ids import TopicId
 from logdir.observe.classify import METADATA_FILE
+from logdir.refusal_slug import Why
 
 _LOOK = "look at both: an id is never replaced"
 
@@ -71,7 +72,7 @@ def _give(open_dir: OpenLogDir, item: GiveItem) -> None:
         if parent is not open_dir.top or item.topic_id.is_zero:
             # By id its name says the id, and the file must say the topic's name, too.
             found = item.path if parent is not open_dir.top else str(item.topic_id)
-            raise RefusedError(directory.path, expected="a replica by name, and an id", found=found)
+            raise RefusedError(directory.path, why=Why.CHANGED, expected="a replica by name, and an id", found=found)
         require_plain(directory)
         if not _has_it(directory, item.topic_id):
             _put(open_dir, directory, plain(item.topic_id))
@@ -86,7 +87,7 @@ def _has_it(directory: Directory, topic_id: TopicId) -> bool:
     path = f"{directory.path}/{METADATA_FILE}"
     said = partition_metadata.parse(found.data, path).topic_id
     if said != topic_id:
-        raise RefusedError(path, expected=f"no id, or {topic_id}", found=str(said), fix=_LOOK)
+        raise RefusedError(path, why=Why.CHANGED, expected=f"no id, or {topic_id}", found=str(said), fix=_LOOK)
     return True
 
 
@@ -100,7 +101,12 @@ def _put(open_dir: OpenLogDir, directory: Directory, data: bytes) -> None:
             directory.sync_file(temporary)
         found = directory.read(temporary, len(data))
         if found != data:
-            raise RefusedError(f"{directory.path}/{temporary}", expected="the bytes just written", found=found)
+            raise RefusedError(
+                f"{directory.path}/{temporary}",
+                why=Why.READ_BACK_DIFFERS,
+                expected="the bytes just written",
+                found=found,
+            )
         with_reserve(open_dir.work, lambda: directory.rename(temporary, directory, METADATA_FILE))
     except (RefusedError, OSError) as error:
         if not (isinstance(error, OSError) and is_sick(error)):

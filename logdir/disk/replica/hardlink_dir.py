@@ -23,6 +23,7 @@ from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
 from logdir.names import WorkDir
 from logdir.observe.classify import Type
+from logdir.refusal_slug import Why
 
 _OWN = frozenset((FILE_NAME, NEW_MARKER))
 """What we make in such a directory ourselves, always."""
@@ -154,6 +155,8 @@ def drop(open_dir: OpenLogDir, name: str, own: Iterable[str] = ()) -> bool:
 def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
     found = directory.stat(name)
     if found.type is not Type.FILE:
-        raise RefusedError(f"{directory.path}/{name}", expected="a regular file", found=found.type.value)
+        raise RefusedError(
+            f"{directory.path}/{name}", why=Why.WRONG_FILE_TYPE, expected="a regular file", found=found.type.value
+        )
     # On btrfs this takes room, too.
     with_reserve(open_dir.work, lambda: directory.unlink(name))

@@ -37,6 +37,7 @@ from logdir.errors import DiskError, LogDirError, ReadOnlyDiskError, RefusedErro
 from logdir.formats.own import own_json
 from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker, render
 from logdir.names import parse_work_dir, render_work_dir
+from logdir.refusal_slug import Why
 
 STEP_BYTES = 8 << 20
 """What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
@@ -112,7 +113,11 @@ def _judged(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> tuple[str
             require_staged(found, directory.path)
             if found != marker:
                 raise RefusedError(
-                    directory.path, expected="the marker that was judged", found="another", fix="look again"
+                    directory.path,
+                    why=Why.CHANGED,
+                    expected="the marker that was judged",
+                    found="a marker that changed",
+                    fix="look again",
                 )
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)
 
@@ -311,7 +316,9 @@ def _noting(
     except LogDirError as error:
         outcomes[name] = undone(place, error, lies)
     except FileNotFoundError:
-        gone = RefusedError(path, expected="what was seen there", found="none: purged, or restored", fix="look again")
+        gone = RefusedError(
+            path, why=Why.CHANGED, expected="what was seen there", found="none: purged, or restored", fix="look again"
+        )
         outcomes[name] = undone(place, gone)
     except _UnreadableError as error:
         open_dir.deleting.own_stat()  # an XFS that has shut down says so here, too: then it is not one alone

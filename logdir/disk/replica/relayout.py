@@ -46,6 +46,7 @@ from logdir.formats.kafka import partition_metadata
 from logdir.formats.own.replica_marker import FILE_NAME
 from logdir.names import METADATA_TOPIC, is_prefix
 from logdir.observe.classify import METADATA_FILE, Type
+from logdir.refusal_slug import Why
 
 
 class _Item(Protocol):
@@ -160,11 +161,15 @@ def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
     """Write what is to be durable before anything is replaced; add to ``ours`` what has its topic already."""
     path = f"{open_dir.log_dir}/{item.path}"
     if item.topic == METADATA_TOPIC:
-        raise RefusedError(path, expected="a topic's replica", found="the metadata log", fix="it is only read")
+        raise RefusedError(
+            path, why=Why.METADATA_LOG, expected="a topic's replica", found="the metadata log", fix="it is only read"
+        )
     with open_dir.top.open(item.path) as directory:
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
-            raise RefusedError(path, expected=f"no {FILE_NAME}", found="one", fix="recover the log dir first")
+            raise RefusedError(
+                path, why=Why.CHANGED, expected=f"no {FILE_NAME}", found="a marker", fix="recover the log dir first"
+            )
         found = read_metadata(directory)
         require_id(found, path, item.topic_id, has_own=item.has_own_id)
         data = with_topic(item.topic_id, item.topic)
@@ -192,7 +197,11 @@ def _make_prefix(open_dir: OpenLogDir, prefix: str, made: set[str]) -> None:
         found = open_dir.top.stat(prefix)
         if found.type is not Type.DIRECTORY:
             raise RefusedError(
-                f"{open_dir.log_dir}/{prefix}", expected="a directory", found=found.type.value, fix="move it away"
+                f"{open_dir.log_dir}/{prefix}",
+                why=Why.WRONG_FILE_TYPE,
+                expected="a directory",
+                found=found.type.value,
+                fix="move it away",
             ) from None
         if found.owner != open_dir.owner:
             # Of a run that was killed before it had given it away.
@@ -299,11 +308,18 @@ def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
             return _Back(None, False, True) if has_leftovers else None
         require_plain(directory)
         if found.data is None:
-            raise RefusedError(path, expected="its topic in partition.metadata", found="no such file", fix="held")
+            raise RefusedError(
+                path,
+                why=Why.TOPIC_NAME_UNKNOWN,
+                expected="its topic in partition.metadata",
+                found="no such file",
+                fix="held",
+            )
         said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}")
         if said.topic_name != item.topic or item.topic_id not in (None, said.topic_id):
             raise RefusedError(
                 path,
+                why=Why.CHANGED,
                 expected=f"topic {item.topic} with id {item.topic_id}",
                 found=f"{said.topic_name} with {said.topic_id}",
                 fix="look at it, and try again",

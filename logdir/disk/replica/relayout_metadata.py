@@ -20,6 +20,7 @@ from logdir.formats.own import relayout_file
 from logdir.formats.own.relayout_file import Original, RelayoutFile
 from logdir.ids import TopicId
 from logdir.observe.classify import METADATA_FILE
+from logdir.refusal_slug import Why
 
 NEW_METADATA = "partition.metadata.new.json"
 """Where a ``partition.metadata`` is written before it gets its name."""
@@ -84,7 +85,9 @@ def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
     except FileNotFoundError:
         return None
     if len(data) > limit:
-        raise RefusedError(f"{directory.path}/{name}", expected=f"at most {limit} bytes", found="more")
+        raise RefusedError(
+            f"{directory.path}/{name}", why=Why.FILE_TOO_LARGE, expected=f"at most {limit} bytes", found="a larger file"
+        )
     return data
 
 
@@ -103,11 +106,13 @@ def require_id(found: Metadata, path: str, topic_id: TopicId, *, has_own: bool) 
     """
     if found.data is None:
         if has_own:
-            raise RefusedError(path, expected=f"topic id {topic_id}", found=f"no {METADATA_FILE}", fix=_AGAIN)
+            raise RefusedError(
+                path, why=Why.CHANGED, expected=f"topic id {topic_id}", found=f"no {METADATA_FILE}", fix=_AGAIN
+            )
         return
     said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}").topic_id
     if said != topic_id:
-        raise RefusedError(path, expected=f"topic id {topic_id}", found=str(said), fix=_AGAIN)
+        raise RefusedError(path, why=Why.CHANGED, expected=f"topic id {topic_id}", found=str(said), fix=_AGAIN)
 
 
 def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_kept: bool) -> RelayoutFile:
@@ -147,7 +152,10 @@ def mark(
     """
     if found.mtime_ns is not None and found.mtime_ns < 0:
         raise RefusedError(
-            f"{directory.path}/{METADATA_FILE}", expected="a time of change since 1970", found=found.mtime_ns
+            f"{directory.path}/{METADATA_FILE}",
+            why=Why.FILE_TIME_INVALID,
+            expected="a time of change since 1970",
+            found=found.mtime_ns,
         )
     owner = open_dir.owner.for_file()
     if leftovers:
@@ -180,7 +188,10 @@ def replace_metadata(directory: Directory, data: bytes) -> None:
     found = _read(directory, NEW_METADATA)
     if found != data:
         raise RefusedError(
-            f"{directory.path}/{NEW_METADATA}", expected="the bytes just written", found=found or "none or no bytes"
+            f"{directory.path}/{NEW_METADATA}",
+            why=Why.READ_BACK_DIFFERS,
+            expected="the bytes just written",
+            found=found or "none or no bytes",
         )
     directory.replace(NEW_METADATA, METADATA_FILE)
 

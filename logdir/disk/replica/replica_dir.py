@@ -19,6 +19,7 @@ from logdir.errors import FormatError, MalformedFileError, RefusedError
 from logdir.formats.own import own_json, replica_marker
 from logdir.formats.own.replica_marker import BY_HAND, FILE_NAME, ReplicaMarker
 from logdir.observe.classify import Type
+from logdir.refusal_slug import Why
 
 _SEGMENT = len("00000000000000000000.log")
 _INDEXES = (".index", ".timeindex", ".txnindex")
@@ -48,6 +49,7 @@ def require_file(directory: Directory, name: str, kind: Type) -> None:
     if kind is not Type.FILE:
         raise RefusedError(
             f"{directory.path}/{name}",
+            why=Why.UNEXPECTED_ENTRY,
             expected="only regular files in a partition directory",
             found=kind.value,
             fix="look at it and take it away; the replica is held until then",
@@ -67,7 +69,7 @@ def read_marker(directory: Directory) -> ReplicaMarker | None:
     except FileNotFoundError:
         return None
     if len(data) > own_json.MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {own_json.MAX_BYTES} bytes", found="more")
+        raise MalformedFileError(path, expected=f"at most {own_json.MAX_BYTES} bytes", found="a larger file")
     return replica_marker.parse(data, path)
 
 
@@ -82,12 +84,20 @@ def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
     try:
         marker = read_marker(directory)
     except FormatError as error:
-        raise RefusedError(path, expected=error.expected, found=error.found, fix=BY_HAND) from error
+        raise RefusedError(
+            path, why=Why.MARKER_UNUSABLE, expected=error.expected, found=error.found, fix=BY_HAND
+        ) from error
     if marker is None:
-        raise RefusedError(path, expected="a marker", found="none", fix=BY_HAND)
+        raise RefusedError(path, why=Why.MARKER_UNUSABLE, expected="a marker", found="no such file", fix=BY_HAND)
     inode = directory.own_stat().inode
     if marker.birth_inode != inode:
-        raise RefusedError(path, expected=f"a marker of inode {inode}", found=marker.birth_inode, fix="held: foreign")
+        raise RefusedError(
+            path,
+            why=Why.FOREIGN_MARKER,
+            expected=f"a marker of inode {inode}",
+            found=marker.birth_inode,
+            fix="held: foreign",
+        )
     for what, ours, said in (
         ("cluster", open_dir.cluster_id, marker.cluster_id),
         ("node", open_dir.node_id, marker.node_id),
@@ -95,7 +105,9 @@ def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
     ):
         # A release before 3.7 gives a log dir no id; it may have got one since.
         if ours != said and not (what == "directory" and said is None):
-            raise RefusedError(path, expected=f"a marker of {what} {ours}", found=said, fix="held: foreign")
+            raise RefusedError(
+                path, why=Why.FOREIGN_MARKER, expected=f"a marker of {what} {ours}", found=said, fix="held: foreign"
+            )
     return marker
 
 

@@ -38,6 +38,7 @@ from logdir.errors import DiskError, LogDirError, RefusedError
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
+from logdir.refusal_slug import Why
 
 AT_ONCE = 1024
 """Replicas of one sync, at most."""
@@ -147,7 +148,11 @@ def _mark(open_dir: OpenLogDir, item: StageItem, data: bytes) -> None:
         inode = directory.identity().inode
         if inode != item.marker.birth_inode:
             raise RefusedError(
-                directory.path, expected=f"inode {item.marker.birth_inode}", found=inode, fix="it changed: plan again"
+                directory.path,
+                why=Why.CHANGED,
+                expected=f"inode {item.marker.birth_inode}",
+                found=inode,
+                fix="it changed: plan again",
             )
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
@@ -222,7 +227,11 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
         require_staged(marker, directory.path)
         if marker != item.marker:
             raise RefusedError(
-                directory.path, expected="the marker this was decided on", found="another", fix="plan again"
+                directory.path,
+                why=Why.CHANGED,
+                expected="the marker this was decided on",
+                found="a marker that changed",
+                fix="plan again",
             )
         names = require_plain(directory)
         prefix, slash, name = item.path.rpartition("/")
@@ -231,7 +240,12 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
         with open_dir.parent_of(item.path) as (parent, _):
             # Before the entries: they would be those of what lives there.
             if is_there(parent, name):
-                raise RefusedError(f"{parent.path}/{name}", expected="nothing of that name", found="something")
+                raise RefusedError(
+                    f"{parent.path}/{name}",
+                    why=Why.NAME_TAKEN,
+                    expected="nothing of that name",
+                    found="an entry of that name",
+                )
             put_entries(open_dir, item.marker)
             if item.drop_last_indexes:
                 _drop(open_dir, directory, last_indexes(names))
@@ -256,12 +270,21 @@ def _drop(open_dir: OpenLogDir, directory: Directory, names: Sequence[str]) -> N
 def _require_unclaimed(open_dir: OpenLogDir, name: str) -> None:
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
-        raise RefusedError(f"{open_dir.deleting.path}/{name}", expected="the name of a staged replica", found="another")
+        raise RefusedError(
+            f"{open_dir.deleting.path}/{name}",
+            why=Why.NOT_STAGED,
+            expected="the name of a staged replica",
+            found="a name of another kind",
+        )
     claimed = render_work_dir(parts._replace(mark="purging"))
     if not is_there(open_dir.deleting, name):
         found = "one being purged" if is_there(open_dir.deleting, claimed) else "none: purged, or restored"
         raise RefusedError(
-            f"{open_dir.deleting.path}/{name}", expected="a staged replica", found=found, fix="look again"
+            f"{open_dir.deleting.path}/{name}",
+            why=Why.CHANGED,
+            expected="a staged replica",
+            found=found,
+            fix="look again",
         )
 
 
@@ -333,4 +356,4 @@ def require_staged(marker: ReplicaMarker, path: str) -> None:
         RefusedError: of something on its way in.
     """
     if marker.intent is Intent.INCOMING:
-        raise RefusedError(path, expected="a staged or captured replica", found=marker.intent.value)
+        raise RefusedError(path, why=Why.NOT_STAGED, expected="a staged or captured replica", found=marker.intent.value)

@@ -31,6 +31,7 @@ from logdir.formats.own import work_root_file
 from logdir.formats.own.work_root_file import WorkRootFile, WorkRootKind
 from logdir.names import HIDDEN_WORK_ROOT
 from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, PROBE, RESERVE, SPARE, WORK_ROOT_FILE, Type
+from logdir.refusal_slug import Why
 
 _NOT_HERE = probe.NOT_HERE | {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG}
 
@@ -74,7 +75,7 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
                 if number == len(plan.candidates):
                     raise unsuitable.error from unsuitable.__cause__
                 why = f"{unsuitable.error.found}, where {unsuitable.error.expected} is expected"
-                passed.append(candidate._replace(why=why))
+                passed.append(candidate._replace(detail=why))
                 continue
             with _map_os_errors(candidate.path, top):
                 _finish(plan, candidate.kind, open_dir, made_at_ms, reserve_bytes)
@@ -110,7 +111,7 @@ def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
         fix = f"make room on that disk, then do it again, which finishes what was begun at {path}; uninstall removes it"
         return DiskFullError(at, expected="room on its disk for a work root", found=found, fix=fix)
     fix = "do it again as the owner of the log dir"
-    return RefusedError(at, expected="a work root to be made", found=found, fix=fix)
+    return RefusedError(at, why=Why.WORK_ROOT_FAILED, expected="a work root to be made", found=found, fix=fix)
 
 
 def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> OpenLogDir:

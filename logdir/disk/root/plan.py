@@ -25,11 +25,12 @@ from logdir.disk.root.work_root import (
     read_belonging,
     require_accepted,
 )
-from logdir.errors import RefusedError, WorkRootConflictError, WorkRootInsideError
+from logdir.errors import RefusedError, WorkRootConflictError
 from logdir.formats.own import layout_file
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
 from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, Inside, Named, Place, Type, classify
+from logdir.refusal_slug import Why
 
 
 class Candidate(NamedTuple):
@@ -37,7 +38,7 @@ class Candidate(NamedTuple):
 
     kind: WorkRootKind
     path: str
-    why: str
+    detail: str
     """Why it is tried, or why it does not do."""
 
 
@@ -189,11 +190,15 @@ def plan_init(
         against = _against_beside(disk, log_dir, top)
         is_changing = read_file(top, layout_file.FILE_NAME) is not None
     candidates = _candidates(log_dir, requested, is_inside=layout == "topic-id" and not is_changing)
-    passed = tuple(c._replace(why=against) for c in candidates if against and c.kind is WorkRootKind.BESIDE)
+    passed = tuple(c._replace(detail=against) for c in candidates if against and c.kind is WorkRootKind.BESIDE)
     left = tuple(c for c in candidates if not against or c.kind is not WorkRootKind.BESIDE)
     if not left:
         raise RefusedError(
-            passed[0].path, expected="a place on the mount of its log dir", found=against, fix="work.root: in-place"
+            passed[0].path,
+            why=Why.MOUNTS_DIFFER,
+            expected="a place on the mount of its log dir",
+            found=against,
+            fix="work.root: in-place",
         )
     return InitPlan(log_dir, belongs, layout, left, passed, is_whole=False, unsupported_fs=unsupported_fs)
 
@@ -208,18 +213,19 @@ def require_no_stock_broker(plan: InitPlan) -> None:
     """Return unless a plan makes a work root inside a log dir on which a stock broker may start.
 
     Raises:
-        WorkRootInsideError: it does.
+        RefusedError: it does.
 
     Spec: design §3.2.
     """
     first = plan.candidates[0]
     if first.kind is WorkRootKind.INSIDE and not plan.is_whole and plan.layout != "topic-id":
-        raise WorkRootInsideError(
+        raise RefusedError(
             f"{plan.log_dir}/{DELETING}",
+            why=Why.WORK_ROOT_INSIDE,
             expected="the topic-id layout, in which no stock broker starts",
             found="an empty log dir" if plan.layout == "empty" else f"the {plan.layout} layout",
             fix="a stock broker stops over deleting/ in a log dir: leave --work-root out; where no broker will ever "
-            f"start on it, say --even-if-found {WorkRootInsideError.code}",
+            f"start on it, say --even-if-found {Why.WORK_ROOT_INSIDE.value}",
         )
 
 

@@ -24,6 +24,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, NoWorkRootError, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import PROBE, PROBE_IN_LOG_DIR
+from logdir.refusal_slug import Why
 
 _CROSSING = (errno.EXDEV,)
 _RIGHTS = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -103,7 +104,7 @@ def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool
     if not bring_home(kind, open_dir):
         path = f"{open_dir.work.path}/{PROBE}"
         raise NoWorkRootError(
-            path, expected="the directory to be renamed as a proof", found="none", fix="logdirctl init"
+            path, expected="the directory to be renamed as a proof", found="no such directory", fix="logdirctl init"
         )
     stops = _stops(kind, open_dir)
     for here, there in pairwise((*stops, stops[0])):
@@ -119,6 +120,7 @@ def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool
                 there.send(stops[0])
             raise RefusedError(
                 there.directory.path,
+                why=Why.UNSUPPORTED_FILE_SYSTEM,
                 expected="a directory in which names that differ in case are two, as topic ids are",
                 found="one that folds case",
                 fix="take one that does not; --even-on-unsupported-fs at init changes that at your own risk",
@@ -129,12 +131,19 @@ def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
     """Say why a proof failed, and what may be done."""
     path = str(error.filename or open_dir.work.path)
     if error.errno in _RIGHTS and error.errno != errno.EROFS:
-        return RefusedError(path, expected="the right to rename", found=error.strerror, fix="run as the owner of both")
+        return RefusedError(
+            path,
+            why=Why.NO_PERMISSION,
+            expected="the right to rename",
+            found=error.strerror,
+            fix="run as the owner of both",
+        )
     if is_sick(error):
         return read_only(open_dir.work, error, "a disk that can be written")
     if error.errno in _CROSSING:
         return RefusedError(
             path,
+            why=Why.MOUNTS_DIFFER,
             expected="log dir and work root on one mount, in one subvolume or quota tree",
             found=f"{error.strerror}: {_mounts(open_dir)}",
             fix="mount both through one mount point (systemd: one ReadWritePaths above both), or work.root: in-place",
@@ -142,11 +151,12 @@ def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
     if error.errno in _NO_FLAGS:
         return RefusedError(
             path,
+            why=Why.UNSUPPORTED_FILE_SYSTEM,
             expected="a file system that can rename without replacing (RENAME_NOREPLACE)",
             found=error.strerror,
             fix="use ext4, XFS or btrfs",
         )
-    return RefusedError(path, expected="a rename there and back", found=error.strerror or error)
+    return RefusedError(path, why=Why.RENAME_FAILED, expected="a rename there and back", found=error.strerror or error)
 
 
 def _mounts(open_dir: OpenLogDir) -> str:

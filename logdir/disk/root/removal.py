@@ -37,6 +37,7 @@ from logdir.observe.classify import (
     Type,
     classify,
 )
+from logdir.refusal_slug import Why
 
 _WITHOUT_WORTH = ("heartbeat.json", "staging-limit.json", "controller.json", "quarantine.json", RESERVE, OWNER_LOCK)
 """Files that mean nothing without the root. Any other says something is going on, or is somebody else's."""
@@ -127,6 +128,7 @@ def _map_os_errors(top: Directory) -> Iterator[None]:
             raise no_permission(failed_at(top.path, error), error, "the right to take a work root away") from error
         raise RefusedError(
             failed_at(top.path, error),
+            why=Why.WORK_ROOT_FAILED,
             expected="a work root to be taken away",
             found=error.strerror or error,
             fix="see what is there, then do it again",

@@ -16,6 +16,7 @@ from logdir.errors import NoWorkRootError, RefusedError
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import start_block_file, work_root_file
 from logdir.observe.classify import META_PROPERTIES
+from logdir.refusal_slug import Why
 
 
 def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = True) -> WorkRoot:
@@ -43,6 +44,7 @@ def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = T
         if not is_start_block_allowed:
             raise RefusedError(
                 log_dir,
+                why=Why.LAYOUT_CHANGE_UNDER_WAY,
                 expected="log dirs that are not blocked",
                 found="a start block: a change of layout is under way",
                 fix="logdirctl layout status",
@@ -50,7 +52,9 @@ def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = T
         belongs = work_root_file.belonging(meta_properties.parse(data, path))
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
-            raise NoWorkRootError(log_dir, expected="a work root", found="none", fix="is the right disk mounted?")
+            raise NoWorkRootError(
+                log_dir, expected="a work root", found="no work root", fix="is the right disk mounted?"
+            )
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
         open_dir = open_site(stack, disk, located.found, log_dir, top, belongs)
         word = located.file.unsupported_fs

@@ -48,6 +48,7 @@ from logdir.observe.classify import (
     WORK_ROOT_FILE,
 )
 from logdir.observe.outside import BESIDE
+from logdir.refusal_slug import Why
 
 DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)
 """What is made in a work root, in this order."""
@@ -109,6 +110,7 @@ def open_log_dir(disk: Disk, log_dir: str) -> Directory:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise RefusedError(
                 log_dir,
+                why=Why.WRONG_FILE_TYPE,
                 expected="a directory",
                 found="a link, or no directory",
                 fix="name the directory itself in log.dirs",
@@ -145,7 +147,7 @@ def read_belonging(top: Directory) -> Belonging:
         raise NotFormattedError(
             path,
             expected="a cluster id and a node id",
-            found="no such file" if data is None else "neither",
+            found="no such file" if data is None else "a file without them",
             fix="is the right disk mounted? kafka-storage format makes a new log dir",
         )
     return belongs
@@ -319,7 +321,7 @@ def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_i
         _require_host(top, belongs, cluster_id, node_id)
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
-            found = "one whose making was cut off" if located.unfinished else "none"
+            found = "one whose making was cut off" if located.unfinished else "no work root"
             raise NoWorkRootError(
                 log_dir, expected="a work root", found=found, fix="is the right disk mounted? then logdirctl init"
             )

@@ -40,7 +40,7 @@ def parse(data: bytes, path: str = "") -> QuorumState:
     try:
         value = json.loads(data.partition(b"\n")[0])
     except ValueError:
-        raise MalformedFileError(path, expected="one line of JSON", found="none") from None
+        raise MalformedFileError(path, expected="one line of JSON", found="an empty file") from None
     if not isinstance(value, dict):
         raise MalformedFileError(path, expected="a JSON object", found=value)
     leader, epoch = value.get("leaderId"), value.get("leaderEpoch")

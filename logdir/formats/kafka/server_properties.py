@@ -129,7 +129,7 @@ def _log_dirs(values: dict[str, str], path: str, problems: list[Problem]) -> tup
     # first.
     listed = tuple(dict.fromkeys(entry for entry in _COMMA.split(values.get(key, DEFAULT_LOG_DIR)) if entry))
     if not listed:
-        problems.append(Problem(_SLUG, path, f"at least one path in {key}", "none", "list the log dirs"))
+        problems.append(Problem(_SLUG, path, f"at least one path in {key}", "no path", "list the log dirs"))
     return listed
 
 

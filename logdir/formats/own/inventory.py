@@ -285,7 +285,7 @@ def _object(line: bytes, where: str, expected: str) -> dict[str, Any]:
 def _checked(value: dict[str, Any], table: dict[str, tuple[str, _Check]], where: str) -> dict[str, Any]:
     for key, (expected, check) in table.items():
         if key not in value:
-            raise MalformedFileError(where, expected=f"the key {key}", found="none")
+            raise MalformedFileError(where, expected=f"the key {key}", found="no such key")
         if not check(value[key]):
             raise MalformedFileError(where, expected=f"{key}: {expected}", found=value[key])
     return {key: tuple(value[key]) if isinstance(value[key], list) else value[key] for key in table}

@@ -1,6 +1,6 @@
 r"""Our own small files: one line of JSON with sorted keys, a version, and a digest over itself.
 
-The first key of such a file is its kind and holds its version: ``{"bar": 1, …, "sha256": …}`` (sorted, so it stands
+The first key of such a file is its kind and holds its version: ``{"layout": 1, …, "sha256": …}`` (sorted, so it stands
 where the alphabet puts it). The digest is taken over the line without that key. Keys we do not know are handed out with
 the rest, so that whoever writes the file again can keep them. A newer version is refused by name: it is never guessed.
 
@@ -8,8 +8,8 @@ Not here: what the keys mean (``replica_marker``, ``bar_file``, …), and where 
 
 Spec: design §3.3 (marker); style §5.5.
 
->>> render("bar", 1, {"node_id": 3})
-b'{"bar":1,"node_id":3,"sha256":"140e7e19281c3517495f83a7941421e583f64235036d19ab2695fce183f1306d"}\n'
+>>> render("layout", 1, {"node_id": 3})
+b'{"layout":1,"node_id":3,"sha256":"b76d819f16c958625cb72ae4856ca7697889e3c5303ed03fb6ccfb1820280860"}\n'
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def parse(data: bytes, path: str = "") -> StagedDocument:
         UnsupportedVersionError: it is of another format.
     """
     if len(data) > MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found="more")
+        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found="a larger file")
     try:
         value = own_json.parse_json(data)
     except (ValueError, RecursionError) as error:
@@ -127,7 +127,7 @@ def _replica(values: Values, path: str) -> ListedReplica:
         raise MalformedFileError(path, expected=error.expected, found=topic_id) from None
     return ListedReplica(
         log_dir=values.text("log_dir"),
-        name=values.text("name"),
+        name=values.text("path").rpartition("/")[2],
         state=values.one_of("state", ListedState),
         topic=topic,
         topic_id=known,

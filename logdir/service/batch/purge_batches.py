@@ -119,7 +119,7 @@ def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
     if outcome is None:
         return replace(row, state=ItemState.UNDONE)
     made = after(row, outcome)
-    return replace(made, place=None) if made.place == row.path else made  # claimed before: it stays where it was
+    return replace(made, new_path=None) if made.new_path == row.path else made  # claimed before: it stays where it was
 
 
 def _batch(

@@ -26,6 +26,7 @@ from logdir.disk.record import controller
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts, ReplicaIndex
+from logdir.refusal_slug import Why
 from logdir.service.cluster.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
 from logdir.service.cluster.image_source import Desired, against_blank
 from logdir.service.cluster.own_log import METADATA_DIR, own_log
@@ -96,7 +97,9 @@ class Rechecking:
         item = self._items.get((action.log_dir, action.name))
         if item is None:
             place = self._broker.path_of(action.log_dir, f"deleting/{action.name}")
-            return RefusedError(place, expected="what was decided on", found="nothing", fix="look again")
+            return RefusedError(
+                place, why=Why.CHANGED, expected="what was decided on", found="nothing", fix="look again"
+            )
         refusal = against_purge(self.look, item, self._known)
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
 
@@ -195,7 +198,9 @@ def look_again(
             return Looked(blank, has_source=False, cluster=left_behind)
         expected = "the broker's own metadata log, which says what is wanted again"
         fix = "mount its disk, or name another source with --from"
-        return blind(Problem("refused", own_log(named, facts) or METADATA_DIR, expected, "none", fix))
+        return blind(
+            Problem(Why.METADATA_LOG_UNREAD.value, own_log(named, facts) or METADATA_DIR, expected, "no such log", fix)
+        )
     now_ms = max(0, read_instant().wall_ms)
     desired = read_source(
         source,

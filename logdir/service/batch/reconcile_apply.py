@@ -29,6 +29,7 @@ from logdir.disk.replica.batches import Batches
 from logdir.disk.replica.give_id import GiveItem, give_id
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
+from logdir.refusal_slug import Why
 from logdir.service.cluster.image_source import Desired
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors, sick_disks
@@ -199,7 +200,9 @@ def _changed(action: Action, now: ReconcilePlan) -> ReconcileItem:
         if refusal.log_dir == action.log_dir and refusal.path in (place, ""):
             (row,) = refused_rows(replace(now, refusals=(refusal,)))
             return replace(row, path=place)
-    problem = Problem("refused", f"{action.log_dir}/{place}", "what was shown", "it changed", "look again")
+    problem = Problem(
+        Why.CHANGED.value, f"{action.log_dir}/{place}", "what was shown", "a replica that changed", "look again"
+    )
     return ReconcileItem.of(action, ItemState.UNDONE, problem=problem)
 
 
@@ -248,7 +251,7 @@ def _row(action: Action, outcome: Outcome | None) -> ReconcileItem:
         return ReconcileItem.of(action, ItemState.UNDONE)
     problem = None if outcome.error is None else outcome.error.problem()
     state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
-    return ReconcileItem.of(action, state, place=outcome.place, problem=problem)
+    return ReconcileItem.of(action, state, new_path=outcome.place, problem=problem)
 
 
 def _warn(reporter: Reporter, action: Action, outcome: Outcome | None) -> None:

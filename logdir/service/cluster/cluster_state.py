@@ -23,6 +23,7 @@ from logdir.disk.record import controller
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
+from logdir.refusal_slug import Why
 from logdir.service.cluster.image_source import Desired, against_blank, read_desired
 from logdir.service.cluster.own_log import METADATA_DIR, is_same, own_log, own_logs
 from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
@@ -160,7 +161,12 @@ def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp:
     """
     if stamp_of(broker, facts) != stamp:
         path = broker.ports.apart(metadata_path(broker.named, ""), own_log, broker.named, facts)
-        raise RefusedError(path or "", expected="the metadata log as it was read", found="it was written since")
+        raise RefusedError(
+            path or "",
+            why=Why.METADATA_LOG_CHANGED,
+            expected="the metadata log as it was read",
+            found="it was written since",
+        )
 
 
 def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
@@ -199,7 +205,7 @@ def read_cluster(
     require_source(source)
     if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         where = own_log(named, facts) or METADATA_DIR
-        return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "none"))
+        return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "no metadata log"))
     now_ms = max(0, read_instant().wall_ms)
     desired = read_source(source, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
     return usable(desired, facts, now_ms) if isinstance(desired, Desired) else ClusterState(blind=desired)

@@ -201,7 +201,7 @@ def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, st
     if not nodes and unread is not None:
         raise LogDirOfflineError(unread.path, expected=unread.expected, found=unread.found, fix=unread.fix)
     if len(nodes) != 1:
-        found = " and ".join(map(str, sorted(nodes))) or "none"
+        found = " and ".join(map(str, sorted(nodes))) or "no node id"
         raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix="a disk of another host?")
     if len(clusters) > 1:
         found = " and ".join(clusters)
@@ -328,7 +328,7 @@ def against_blank(image: Image) -> Problem | None:
         "config-error",
         image.origin,
         "a snapshot, or what the quorum says of how far the log is committed",
-        "neither",
+        "no snapshot, and no such options",
         "say --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them",
     )
 

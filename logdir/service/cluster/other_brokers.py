@@ -18,6 +18,7 @@ from logdir.decide.adopt import StagedFiles
 from logdir.errors import FormatError, RefusedError
 from logdir.formats.own import staged_document
 from logdir.formats.own.staged_document import ListedReplica, ListedState, StagedDocument
+from logdir.refusal_slug import Why
 from logdir.service.cluster.image_source import read_whole
 
 OPTION = "--with"
@@ -55,7 +56,9 @@ def read_listings(paths: Sequence[str], *, cluster_id: str | None, node_id: int)
         node = _node_of(document, cluster_id)
         if node == node_id or node in is_stopped:
             found = f"node {node}, {'this one' if node == node_id else 'as in another file'}"
-            raise RefusedError(path, expected="one listing for each other broker", found=found, fix=_AGAIN)
+            raise RefusedError(
+                path, why=Why.LISTING_UNUSABLE, expected="one listing for each other broker", found=found, fix=_AGAIN
+            )
         is_stopped[node] = document.is_broker_running is False
         staged += [_files(node, one) for one in document.replicas if one.state in _USABLE]
     return OtherBrokers(staged=tuple(staged), is_stopped=is_stopped)
@@ -73,12 +76,24 @@ def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
     if document.exit_status != 0:
         expected = "a listing of a broker whose log dirs can all be read, with exit status 0"
         fix = "type logdirctl staged ls on that broker: it says what is wrong there"
-        raise RefusedError(document.path, expected=expected, found=f"exit status {document.exit_status}", fix=fix)
+        raise RefusedError(
+            document.path,
+            why=Why.LISTING_UNUSABLE,
+            expected=expected,
+            found=f"exit status {document.exit_status}",
+            fix=fix,
+        )
     if document.cluster_id is None or document.cluster_id != cluster_id:
         expected, found = f"a listing of cluster {cluster_id}", document.cluster_id
-        raise RefusedError(document.path, expected=expected, found=found, fix=_AGAIN)
+        raise RefusedError(document.path, why=Why.LISTING_UNUSABLE, expected=expected, found=found, fix=_AGAIN)
     if document.node_id is None:
-        raise RefusedError(document.path, expected="a listing that names its node", found="none", fix=_AGAIN)
+        raise RefusedError(
+            document.path,
+            why=Why.LISTING_UNUSABLE,
+            expected="a listing that names its node",
+            found="no node id",
+            fix=_AGAIN,
+        )
     return document.node_id
 
 

@@ -113,7 +113,9 @@ def require_text(named: BrokerConfig) -> None:
         ConfigError: one has not; it can be looked at, and nothing of it can be changed.
     """
     problems = tuple(
-        Problem("config-error", path, "a log dir whose path is UTF-8", "bytes that are none", "rename it, or mount it")
+        Problem(
+            "config-error", path, "a log dir whose path is UTF-8", "bytes that are no UTF-8", "rename it, or mount it"
+        )
         for path in named.log_dirs
         if not _is_text(path)
     )

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from logdir import clock
 from logdir.disk.locks import BATCH_MS
 from logdir.errors import LogDirError, LogDirOfflineError, LogDirSuspectError, ReadOnlyDiskError, RefusedError
+from logdir.refusal_slug import Why
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.worker.port import Port
 from logdir.worker.remote import Overdue, gather, overdue
@@ -67,6 +68,7 @@ class HeldLocks:
 def _unanswered(where: str) -> RefusedError:
     return RefusedError(
         where,
+        why=Why.LOG_DIR_SUSPECT,
         expected="log dirs that answer while Kafka's locks are held",
         found="one that gave no sign of life; the locks of the others were released",
         fix="nothing was begun after that; run it again",
@@ -130,6 +132,7 @@ def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str])
         if identity in identities:
             failed = failed or RefusedError(
                 port.log_dir,
+                why=Why.DUPLICATE_LOG_DIR,
                 expected="log dirs that are different directories",
                 found=f"the same as {identities[identity]}",
                 fix="list it once",
@@ -141,8 +144,9 @@ def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str])
     if not taken:
         raise RefusedError(
             ", ".join(sorted(without)) or ", ".join(port.log_dir for port in ports),
+            why=Why.NO_LOG_DIR_ANSWERS,
             expected="at least one log dir that answers",
-            found="none",
+            found="no log dir that answers",
             fix="nothing says that no broker runs",
         )
     return tuple(taken)

@@ -34,6 +34,7 @@ from logdir.errors import (
     RefusedError,
 )
 from logdir.observe.facts import LogDirFacts
+from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
 from logdir.service.log_dirs.os_errors import map_os_errors_or_quarantine
@@ -252,12 +253,15 @@ class OpenBroker:
                 if is_lost:
                     path = f"{open_dir.work.path}/heartbeat.json"
                     fix = "nothing there is purged until logdirctl init writes it anew"
-                    self.notes.append(Problem("state-error", path, "a heartbeat", "none that can be read", fix))
+                    self.notes.append(
+                        Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)
+                    )
 
 
 def _edited(path: str, found: str) -> RefusedError:
     return RefusedError(
         path,
+        why=Why.CONFIGURATION_CHANGED,
         expected="log.dirs, node.id and metadata.log.dir as when the command began",
         found=found,
         fix="nothing more was changed; look at the file, then do it again",

@@ -27,6 +27,7 @@ from logdir.errors import (
     UnsupportedVersionError,
 )
 from logdir.formats.own import staging_limit_file
+from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.open_broker import OpenBroker
@@ -148,7 +149,13 @@ def _opened(
             missing.append(log_dir)
     if not rootless and all(root.open_dir.log_dir in ports.suspect for root in roots):
         where = ", ".join(sorted(without)) or ", ".join(missing)
-        raise RefusedError(where, expected="at least one log dir that answers", found="none")
+        raise RefusedError(
+            where,
+            why=Why.NO_LOG_DIR_ANSWERS,
+            expected="at least one log dir that answers",
+            found="no log dir that answers",
+            fix="mount one of them, or name one that answers",
+        )
     broker = OpenBroker(
         ports=ports,
         request=request,

@@ -80,7 +80,13 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
 def unlocked(log_dir: str) -> Problem:
     """Return what is wrong with one that is said to have failed, and of which Kafka's lock cannot be held."""
     expected = "a lock that can be held, to know that no broker runs"
-    return Problem("log-dir-offline", log_dir, expected, "none", "it is said to have failed: nothing is changed on it")
+    return Problem(
+        "log-dir-offline",
+        log_dir,
+        expected,
+        "a lock that cannot be held",
+        "it is said to have failed: nothing is changed on it",
+    )
 
 
 def require_none_quarantined(quarantined: Mapping[str, Problem]) -> None:

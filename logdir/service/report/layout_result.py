@@ -24,7 +24,8 @@ from logdir.decide.layout.action import (
     ToNames,
 )
 from logdir.disk.replica.outcome import Outcome
-from logdir.errors import Problem, RefusedError, WorkRootInsideError
+from logdir.errors import Problem, RefusedError
+from logdir.refusal_slug import Why
 from logdir.service.batch.layout_phases import LayoutReport
 from logdir.service.report.result import ItemResult, ItemState
 
@@ -180,7 +181,7 @@ def _next(
         case LayoutVerb.ROLLBACK:
             if is_waiting:
                 return LayoutNext.SAME
-            is_inside = any(isinstance(error, WorkRootInsideError) for error in decision.refused)
+            is_inside = any(error.slug == Why.WORK_ROOT_INSIDE.value for error in decision.refused)
             return LayoutNext.UNINSTALL if is_inside else LayoutNext.STATUS
         case LayoutVerb.CHECK | LayoutVerb.APPLY:
             if is_waiting or (is_cut_off and not decision.is_plan_stale):
@@ -214,7 +215,7 @@ def _steps(decision: Decision, report: LayoutReport | None) -> Iterator[LayoutSt
             case SetLayoutState():
                 yield LayoutStep(what=f"layout.json: {action.state.value}", log_dir=action.log_dir)
             case SetStartBlock():
-                yield LayoutStep(what="bar: no broker can start", log_dir=None)
+                yield LayoutStep(what="start block: no broker can start", log_dir=None)
             case MoveToTopicIds() | MoveToTopicNames():
                 way = "to topic ids" if isinstance(action, MoveToTopicIds) else "to topic names"
                 count = None if report is None else done[action.log_dir]
@@ -263,7 +264,7 @@ def _item(log_dir: str, item: ToIds | ToNames, outcome: Outcome | None, *, is_pl
         topic=item.topic,
         topic_id=item.topic_id,
         partition=item.partition,
-        place=item.place if state in (ItemState.PLANNED, ItemState.DONE) else item.path,
+        new_path=item.place if state in (ItemState.PLANNED, ItemState.DONE) else item.path,
         problem=None if error is None else error.problem(),
     )
 

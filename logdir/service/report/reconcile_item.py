@@ -19,35 +19,35 @@ from logdir.service.report.result import ItemResult, ItemState
 class ReconcileItem(ItemResult):
     """One action, or what is refused."""
 
-    do: str | None = None
+    action: str | None = None
     """``stage``, ``give-id`` or ``hold``; ``None`` of a refusal."""
     reason: str | None = None
     evidence: Evidence | None = None
     rule: str | None = None
-    loses: str | None = None
+    impact: str | None = None
     """What goes from view."""
 
     @classmethod
     def of(
-        cls, action: Action, state: ItemState, *, place: str | None = None, problem: Problem | None = None
+        cls, action: Action, state: ItemState, *, new_path: str | None = None, problem: Problem | None = None
     ) -> ReconcileItem:
         """Return the item of an action."""
-        do, topic, topic_id, partition, reason, says = _about(action)
+        kind, topic, topic_id, partition, reason, detail = _about(action)
         return cls(
-            do=do,
+            action=kind,
             log_dir=action.log_dir,
             path=place_of(action),
             state=state,
             topic=topic,
             topic_id=topic_id,
             partition=partition,
-            place=place,
+            new_path=new_path,
             reason=reason,
             evidence=action.evidence,
             rule=action.rule.value,
-            loses=action.loses or None,
+            impact=action.loses or None,
             undo_until_ms=action.undo_until_ms,
-            says=says,
+            detail=detail,
             problem=problem,
         )
 
@@ -56,8 +56,8 @@ def _about(action: Action) -> tuple[str, str | None, TopicId | None, int, str | 
     match action:
         case StageReplica():
             marker = action.stage.marker
-            says = "without a deadline" if marker.delay_ms is None else ""
-            return "stage", marker.topic, marker.topic_id, marker.partition, action.reason.value, says
+            detail = "without a deadline" if marker.delay_ms is None else ""
+            return "stage", marker.topic, marker.topic_id, marker.partition, action.reason.value, detail
         case GiveId():
             return "give-id", action.topic, action.topic_id, action.partition, None, f"topic id {action.topic_id}"
         case HoldStaged():
@@ -83,7 +83,6 @@ def refused_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:
             log_dir=one.log_dir,
             path=one.path,
             state=ItemState.REFUSED,
-            says=one.why.value,
             problem=one.problem,
         )
         for one in plan.refusals

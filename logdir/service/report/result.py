@@ -15,7 +15,7 @@ from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.ids import TopicId
-from logdir.service.report.json_form import HIDDEN
+from logdir.service.report.json_form import KEY
 
 
 class ItemState(Enum):
@@ -41,11 +41,13 @@ class ItemResult:
     topic: str | None = None
     topic_id: TopicId | None = None
     partition: int | None = None
-    place: str | None = None
+    new_path: str | None = None
     """Where it lies now, or will."""
     undo_until_ms: int | None = None
-    says: str = ""
-    problem: Problem | None = field(default=None, metadata=HIDDEN)
+    detail: str = ""
+    """For people."""
+    problem: Problem | None = None
+    """Why it is not done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class UninstallResult(ItemsResult):
 class AdoptingTopic:
     """The topic that adopts."""
 
-    name: str
+    name: str = field(metadata={KEY: "topic"})
     topic_id: TopicId
 
 
@@ -84,13 +86,13 @@ class AdoptingTopic:
 class AdoptResult(ItemsResult):
     """Of an adoption: the items are those of this broker."""
 
-    topic: AdoptingTopic | None
+    topic: AdoptingTopic | None = field(metadata={KEY: "new_topic"})
     """``None``: the cluster names none."""
     stop: tuple[int, ...]
     """Node ids of the brokers of all replicas that are adopted, in the order to stop them."""
     start: tuple[int, ...]
     """The same in the order to start them."""
-    replicas: tuple[Adopt, ...]
+    replicas: tuple[Adopt, ...] = field(metadata={KEY: "adoptions"})
     """Of all brokers."""
     warnings: tuple[str, ...]
     """What is to be known before it is done."""
@@ -99,8 +101,7 @@ class AdoptResult(ItemsResult):
 def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:
     """Return refusals as items."""
     return [
-        ItemResult(log_dir=one.log_dir, path=one.path, state=ItemState.REFUSED, says=one.why.value, problem=one.problem)
-        for one in refusals
+        ItemResult(log_dir=one.log_dir, path=one.path, state=ItemState.REFUSED, problem=one.problem) for one in refusals
     ]
 
 
@@ -108,4 +109,4 @@ def after(item: ItemResult, outcome: Outcome) -> ItemResult:
     """Return a planned item as it was carried out."""
     problem = None if outcome.error is None else outcome.error.problem()
     state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
-    return replace(item, state=state, place=outcome.place, problem=problem)
+    return replace(item, state=state, new_path=outcome.place, problem=problem)

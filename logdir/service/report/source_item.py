@@ -21,7 +21,8 @@ class SourceItem:
     origin: str
     cluster_id: str | None
     epoch: int
-    offset: int
+    offset: int = field(metadata={KEY: "end_offset"})
+    """Behind the last record."""
     as_of_ms: int
     certainty: Certainty
 

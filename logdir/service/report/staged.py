@@ -105,5 +105,5 @@ def item_of(staged: StagedReplica, state: ItemState, says: str, undo_until_ms: i
         topic_id=staged.topic_id,
         partition=staged.partition,
         undo_until_ms=undo_until_ms,
-        says=says,
+        detail=says,
     )

@@ -387,6 +387,7 @@ def test_of_another_log_nothing_is_taken_for_removed(log: LogDir, tmp_path: Path
     mark = MetadataMark(epoch=known.epoch, offset=known.offset)
     diverged = metadata_log.read(str(log.directory), node_id=1, cluster_id=CLUSTER, last_applied=mark).diverged
     assert diverged is not None
+    assert diverged.slug == "metadata-diverged"
     assert read(log, last_applied=MetadataMark(epoch=1, offset=3)).diverged is None
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from logdir.decide.adopt import AdoptPlan, AdoptRequest, StagedFiles, plan_adopt
 from logdir.decide.new_topic import NewTopic
-from logdir.decide.refusal import Why
 from logdir.ids import TopicId
+from logdir.refusal_slug import Why
 
 OLD = TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw")
 NEW = TopicId.parse("Sx1N2n2bQ6mQ1b8R3gXv7A")
@@ -50,7 +50,7 @@ def placed(plan: AdoptPlan) -> list[tuple[int, int]]:
     return [(action.partition, action.node_id) for action in plan.actions]
 
 
-def whys(plan: AdoptPlan) -> set[Why]:
+def whys(plan: AdoptPlan) -> set[Why | None]:
     return {refusal.why for refusal in plan.refusals}
 
 
@@ -74,20 +74,20 @@ def test_a16_a_replica_without_staged_files_refuses_the_partition_and_no_other()
     plan = planned(topic(p0=(1, 2), p1=(1,)), [staged(1), staged(1, 1)])
     assert placed(plan) == [(1, 1)]
     (refusal,) = plan.refusals
-    assert (refusal.why, refusal.path) == (Why.OTHER_CLASS, f"deleting/{OLD}_0")
+    assert (refusal.why, refusal.path) == (Why.STAGED_REPLICA_MISSING, f"deleting/{OLD}_0")
     assert "only replica of partition 0 on broker 1" in refusal.problem.fix
 
 
 def test_a16_a_broker_without_a_listing_is_named_with_what_to_type_there() -> None:
     plan = planned(topic(p0=(1, 2, 3)), [staged(1), staged(2)], {1: True, 2: True})
-    assert (plan.actions, whys(plan)) == ((), {Why.ASSIGNMENT_UNKNOWN})
+    assert (plan.actions, whys(plan)) == ((), {Why.LISTING_MISSING})
     assert plan.refusals[0].problem.found == "no listing of broker 3"
     assert f"stop broker 3, type there: logdirctl staged ls {OLD} --json" in plan.refusals[0].problem.fix
 
 
 def test_a16_a_broker_that_ran_when_it_was_listed_refuses() -> None:
     plan = planned(topic(p0=(1, 2)), [staged(1), staged(2)], {1: True, 2: False})
-    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.CONFLICT})
+    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.REPLICA_BROKER_RUNNING})
     assert plan.refusals[0].problem.found == "broker 2 ran when its listing was made"
 
 
@@ -105,7 +105,7 @@ def test_replicas_that_end_apart_are_refused_and_the_furthest_is_named(
     one: int | None, other: int | None, best: int
 ) -> None:
     plan = planned(topic(p0=(1, 2)), [staged(1, log_end=one), staged(2, log_end=other)])
-    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.CHOICE})
+    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.LOG_ENDS_DIFFER})
     assert f"on broker {best}, adopt there" in plan.refusals[0].problem.fix
     assert (plan.stop, plan.says) == ((), ())
 
@@ -113,12 +113,12 @@ def test_replicas_that_end_apart_are_refused_and_the_furthest_is_named(
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        pytest.param(staged(1, is_partial=True), Why.HELD, id="a17 partial"),
-        pytest.param(staged(1, is_tiered=True), Why.OTHER_CLASS, id="a33 tiered"),
-        pytest.param(staged(1, topic_id=NEW), Why.OTHER_CLASS, id="its own id"),
+        pytest.param(staged(1, is_partial=True), Why.PARTIAL_CAPTURE, id="a17 partial"),
+        pytest.param(staged(1, is_tiered=True), Why.RESTORE_KIND_DIFFERS, id="a33 tiered"),
+        pytest.param(staged(1, topic_id=NEW), Why.RESTORE_KIND_DIFFERS, id="its own id"),
         pytest.param(staged(1, topic="__cluster_metadata"), Why.METADATA_LOG, id="metadata"),
-        pytest.param(staged(1, 7), Why.NOT_THERE, id="no such partition"),
-        pytest.param(staged(2), Why.NOT_THERE, id="not on this broker"),
+        pytest.param(staged(1, 7), Why.NOT_IN_TOPIC, id="no such partition"),
+        pytest.param(staged(2), Why.NOT_IN_TOPIC, id="not on this broker"),
     ],
 )
 def test_what_cannot_be_adopted_is_refused_by_name(one: StagedFiles, why: Why) -> None:
@@ -130,8 +130,8 @@ def test_what_cannot_be_adopted_is_refused_by_name(one: StagedFiles, why: Why) -
 @pytest.mark.parametrize(
     ("new", "why"),
     [
-        (replace(topic(p0=(1,)), is_tiered=True), Why.OTHER_CLASS),
-        (replace(topic(p0=(1,)), reassigned=frozenset((0,))), Why.CONFLICT),
+        (replace(topic(p0=(1,)), is_tiered=True), Why.RESTORE_KIND_DIFFERS),
+        (replace(topic(p0=(1,)), reassigned=frozenset((0,))), Why.REASSIGNMENT_UNDER_WAY),
         (replace(topic(p0=(1,)), topic="__cluster_metadata"), Why.METADATA_LOG),
     ],
 )
@@ -143,18 +143,18 @@ def test_a_topic_that_cannot_adopt_refuses(new: NewTopic, why: Why) -> None:
 def test_what_another_broker_cannot_give_is_said_where_its_files_are_missed() -> None:
     plan = planned(topic(p0=(1, 2)), [staged(1), staged(2, is_partial=True)])
     found = {refusal.log_dir: refusal.problem.found for refusal in plan.refusals}
-    assert found["/d1"] == "none on 2; a part of one on broker 2"
+    assert found["/d1"] == "no staged files on 2; a part of one on broker 2"
 
 
 def test_two_directories_of_one_replica_are_a_choice() -> None:
     plan = planned(topic(p0=(1,)), [staged(1), staged(1, name=f"{OLD}_0.2")])
-    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.CHOICE})
+    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.AMBIGUOUS})
 
 
 def test_files_of_two_topics_are_a_choice() -> None:
     other = staged(1, 1, topic_id=TopicId.parse("7f0t7kV0TYqv8m3Jbq4pkA"))
     plan = planned(topic(p0=(1,), p1=(1,)), [staged(1), other])
-    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.CHOICE})
+    assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.AMBIGUOUS})
 
 
 def test_files_of_the_new_topic_beside_those_of_the_old_one_are_no_choice() -> None:

@@ -10,7 +10,6 @@ import pytest
 from logdir.cluster.image import Image, Partition, Source, Topic
 from logdir.decide.adopt_here import AdoptHerePlan, AdoptHereRequest, plan_adopt_here
 from logdir.decide.image.still_assigned import ClusterState
-from logdir.decide.refusal import Why
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
@@ -19,6 +18,7 @@ from logdir.formats.own.replica_marker import Intent
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import (
     CLUSTER,
     HOUR_MS,
@@ -90,7 +90,7 @@ def decided(
     return plan_adopt_here(replace(request, **changed), (first, facts(*live, log_dir="/d2"), *more))
 
 
-def refused(plan: AdoptHerePlan) -> tuple[Why, Problem]:
+def refused(plan: AdoptHerePlan) -> tuple[Why | None, Problem]:
     assert plan.actions == ()
     (one,) = plan.refusals
     assert one.log_dir == "/d1"
@@ -117,13 +117,14 @@ def test_the_delay_of_what_is_replaced_is_the_operators() -> None:
 
 def test_what_went_away_since_is_refused() -> None:
     why, _ = refused(decided(selected=(("/d1", f"deleting/{ID}_9"),)))
-    assert why is Why.NOT_THERE
+    assert why is Why.NOT_FOUND
 
 
 def test_a_disk_that_is_not_read_or_may_not_be_changed_refuses_all() -> None:
     problem = Problem("log-dir-offline", "/d3", "a disk", "none")
     why, said = refused(decided(more=(facts(log_dir="/d3", problem=problem),)))
-    assert (why, said.found) == (Why.NOT_THERE, "/d3: none")
+    assert (why, said.found) == (None, "/d3: none")
+    assert said.slug == "log-dir-unreadable"
     why, said = refused(decided(more=(facts(log_dir="/d3", quarantined=problem),)))
     assert said == problem
 
@@ -132,13 +133,13 @@ def test_a_disk_that_is_not_read_or_may_not_be_changed_refuses_all() -> None:
     ("staged", "why"),
     [
         pytest.param(staged_replicas(CAPTURED, kind=Kind.PURGING), Why.PURGING, id="being purged"),
-        pytest.param(staged_replicas(CAPTURED, kind=Kind.INCOMING), Why.HELD, id="a17 partial"),
-        pytest.param(replace(staged_replicas(CAPTURED), marker=None), Why.HELD, id="no marker"),
-        pytest.param(staged_replicas(replace(CAPTURED, node_id=2)), Why.FOREIGN, id="a25 another node"),
-        pytest.param(staged_replicas(replace(CAPTURED, cluster_id="c")), Why.FOREIGN, id="a25 another cluster"),
-        pytest.param(staged_replicas(CAPTURED, inode=5), Why.FOREIGN, id="a25 copied"),
-        pytest.param(staged_replicas(replace(CAPTURED, tiered=True)), Why.OTHER_CLASS, id="a33 tiered"),
-        pytest.param(staged_replicas(replace(CAPTURED, partition=4)), Why.NOT_THERE, id="no such partition"),
+        pytest.param(staged_replicas(CAPTURED, kind=Kind.INCOMING), Why.PARTIAL_CAPTURE, id="a17 partial"),
+        pytest.param(replace(staged_replicas(CAPTURED), marker=None), Why.MARKER_UNUSABLE, id="no marker"),
+        pytest.param(staged_replicas(replace(CAPTURED, node_id=2)), Why.FOREIGN_MARKER, id="a25 another node"),
+        pytest.param(staged_replicas(replace(CAPTURED, cluster_id="c")), Why.FOREIGN_MARKER, id="a25 another cluster"),
+        pytest.param(staged_replicas(CAPTURED, inode=5), Why.FOREIGN_MARKER, id="a25 copied"),
+        pytest.param(staged_replicas(replace(CAPTURED, tiered=True)), Why.RESTORE_KIND_DIFFERS, id="a33 tiered"),
+        pytest.param(staged_replicas(replace(CAPTURED, partition=4)), Why.NOT_IN_TOPIC, id="no such partition"),
     ],
 )
 def test_what_is_staged_but_cannot_be_adopted_is_refused(staged: StagedReplica, why: Why) -> None:
@@ -147,27 +148,31 @@ def test_what_is_staged_but_cannot_be_adopted_is_refused(staged: StagedReplica, 
 
 def test_a_topic_that_had_remote_storage_is_refused() -> None:
     plan = decided(cluster=known(image(new_topic(), tiered=frozenset(("orders",)))))
-    assert refused(plan)[0] is Why.OTHER_CLASS
+    assert refused(plan)[0] is Why.RESTORE_KIND_DIFFERS
 
 
 @pytest.mark.parametrize("layout", ["topic-id", "mixed"])
 def test_a_log_dir_in_another_layout_is_refused(layout: str) -> None:
     why, problem = refused(decided(one=facts(staged=(STAGED,), layout=layout)))
-    assert (why, problem.found) == (Why.OTHER_LAYOUT, layout)
+    assert (why, problem.found) == (Why.LAYOUT_DIFFERS, layout)
 
 
 @pytest.mark.parametrize(
     ("live", "why"),
     [
-        pytest.param((), Why.NOT_THERE, id="none"),
-        pytest.param((replace(LIVE, topic_id=None),), Why.NOT_THERE, id="without an id"),
-        pytest.param((LIVE, replica("orders-3", log_dir="/d2", topic_id=NEW)), Why.NOT_THERE, id="two"),
-        pytest.param((replica("orders-3", log_dir="/d2"),), Why.LIVE_TWIN, id="of the old id"),
-        pytest.param((LIVE, replica("other-3", log_dir="/d2", topic_id=ID)), Why.LIVE_TWIN, id="the old id elsewhere"),
-        pytest.param((LIVE, future("orders-3", topic_id=NEW)), Why.FUTURE, id="a13 its future"),
-        pytest.param((LIVE, future("other-3", topic_id=ID)), Why.FUTURE, id="a13 a future of the old id"),
-        pytest.param((replace(LIVE, problems=("symlink",)),), Why.NOT_OURS_TO_TOUCH, id="a44 a link"),
-        pytest.param((replace(LIVE, unexpected_entries=("sub",)),), Why.HELD, id="a sub-directory"),
+        pytest.param((), Why.LIVE_REPLICA_MISSING, id="none"),
+        pytest.param((replace(LIVE, topic_id=None),), Why.LIVE_REPLICA_MISSING, id="without an id"),
+        pytest.param((LIVE, replica("orders-3", log_dir="/d2", topic_id=NEW)), Why.LIVE_REPLICA_MISSING, id="two"),
+        pytest.param((replica("orders-3", log_dir="/d2"),), Why.LIVE_REPLICA_EXISTS, id="of the old id"),
+        pytest.param(
+            (LIVE, replica("other-3", log_dir="/d2", topic_id=ID)), Why.LIVE_REPLICA_EXISTS, id="the old id elsewhere"
+        ),
+        pytest.param((LIVE, future("orders-3", topic_id=NEW)), Why.FUTURE_REPLICA_EXISTS, id="a13 its future"),
+        pytest.param(
+            (LIVE, future("other-3", topic_id=ID)), Why.FUTURE_REPLICA_EXISTS, id="a13 a future of the old id"
+        ),
+        pytest.param((replace(LIVE, problems=("symlink",)),), Why.NOT_A_PLAIN_DIRECTORY, id="a44 a link"),
+        pytest.param((replace(LIVE, unexpected_entries=("sub",)),), Why.UNEXPECTED_ENTRY, id="a sub-directory"),
     ],
 )
 def test_what_lies_live_must_be_the_one_replica_of_the_new_topic(live: tuple[Replica, ...], why: Why) -> None:
@@ -195,14 +200,14 @@ def test_a47_a_new_id_that_is_gone_by_now_is_refused_whatever_is_said() -> None:
 def test_a_current_image_without_the_topic_counts_before_a_newer_one() -> None:
     cluster = replace(known(image()), latest=image(new_topic()))
     why, problem = refused(decided(cluster=cluster))
-    assert (why, problem.slug, problem.path) == (Why.NOT_THERE, "refused", "/m")
+    assert (why, problem.slug, problem.path) == (None, "topic-not-found", "/m")
     assert "kafka-topics --create" in problem.fix
 
 
 def test_a_source_that_cannot_be_read_says_so() -> None:
     blind = Problem("config-error", "/own", "a metadata log, or --from", "none", "mount it")
     why, problem = refused(decided(cluster=ClusterState(blind=blind)))
-    assert (why, problem.slug, problem.path, problem.fix) == (Why.NOT_THERE, "assignment-unknown", "/own", "mount it")
+    assert (why, problem.slug, problem.path, problem.fix) == (None, "assignment-unknown", "/own", "mount it")
 
 
 def test_an_old_id_that_lives_on_is_not_adopted() -> None:
@@ -221,4 +226,4 @@ def test_an_old_id_that_lives_on_is_not_adopted() -> None:
 
 def test_a_replica_of_other_brokers_is_refused() -> None:
     why, problem = refused(decided(cluster=known(image(new_topic((2,))))))
-    assert (why, problem.found) == (Why.NOT_THERE, "replicas on 2")
+    assert (why, problem.found) == (Why.NOT_IN_TOPIC, "replicas on 2")

@@ -9,7 +9,6 @@ import pytest
 
 from logdir.cluster.image import AbsenceMeaning, Broker, Image, Partition, Source, Topic
 from logdir.decide.image.still_assigned import Assigned, ClusterState, assignment_of
-from logdir.decide.refusal import Why
 from logdir.decide.stage import StagePlan, StageRequest, plan_stage
 from logdir.decide.staged.deadline import begin
 from logdir.decide.staged.purge import PurgePlan, PurgeRequest, plan_purge
@@ -21,6 +20,7 @@ from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.observe.facts import Replica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import (
     CLUSTER,
     HOUR_MS,
@@ -366,7 +366,7 @@ def test_a46_a_tail_that_is_not_committed_keeps_what_it_shows_to_be_the_last() -
     nobody = replace(elsewhere, brokers={}, offset=60)
     for marker in (MARKER, SHARED, replace(MARKER, reason=Reason.TOPIC_REMOVED)):
         assert refused_by(purge(marker, answers, is_live=False)) is None
-        assert refused_by(purge(marker, answers, is_live=False, latest=(nobody,))) == "refused"
+        assert refused_by(purge(marker, answers, is_live=False, latest=(nobody,))) == "last-copy"
 
 
 def test_a48_news_is_of_after_what_was_known_when_it_was_staged() -> None:
@@ -397,7 +397,7 @@ def test_a46_what_an_operator_staged_stays_while_none_of_the_others_answers() ->
         elsewhere, brokers={node: one._replace(is_fenced=node == 2) for node, one in found.brokers.items()}
     )
     assert refused_by(purge(SHARED, elsewhere, is_live=False)) is None
-    assert refused_by(purge(SHARED, fenced, is_live=False)) == "refused"
+    assert refused_by(purge(SHARED, fenced, is_live=False)) == "last-copy"
     assert refused_by(purge(SHARED, fenced, is_live=True)) is None
 
 
@@ -415,7 +415,7 @@ def refused_by(plan: PurgePlan) -> str | None:
         (SHARED, image_of((2,)), True, "still-assigned"),
         (SHARED, image_of((1, 2), minutes=10), True, "still-assigned"),
         (SHARED, image_of((1, 2), source=Source.ZNODES), True, "still-assigned"),
-        (REMOVED, nothing(source=Source.ZNODES, as_of_ms=WALL_MS + HOUR_MS).image, False, "refused"),
+        (REMOVED, nothing(source=Source.ZNODES, as_of_ms=WALL_MS + HOUR_MS).image, False, "no-evidence"),
         (SHARED, None, True, "still-assigned"),
         (MARKER, image_of((1, 2)), True, "still-assigned"),
         (MARKER, None, True, None),

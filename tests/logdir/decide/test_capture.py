@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from logdir.decide.capture import CaptureRequest, CaptureRoom, plan_capture
-from logdir.decide.refusal import Why
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import HOUR_MS, facts, replica
 
 DELETE = replica(f"orders-3.{'0' * 32}-delete", kind=Kind.DELETE)
@@ -24,7 +24,7 @@ DELAYS = DelayPolicy(default_ms=4 * HOUR_MS, patterns=(("ord*", 5 * HOUR_MS),))
 
 def decide(
     *there: Replica, room: CaptureRoom | None = ROOM, is_held: bool = False, one: LogDirFacts | None = None
-) -> tuple[list[tuple[str, int | None]], list[tuple[str, Why]]]:
+) -> tuple[list[tuple[str, int | None]], list[tuple[str, Why | None]]]:
     request = CaptureRequest(
         selected=tuple((item.log_dir, item.path) for item in there), delays=DELAYS, is_held=is_held
     )
@@ -68,17 +68,17 @@ def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Cap
     ("item", "one", "why"),
     [
         (replace(DELETE, topic="__cluster_metadata"), None, Why.METADATA_LOG),
-        (replace(DELETE, unexpected_entries=("sub",)), None, Why.HELD),
-        (replace(DELETE, problems=("symlink",)), None, Why.NOT_OURS_TO_TOUCH),
-        (DELETE, facts(DELETE, quarantined=Problem("suspect", "/d1", "a sync", "a failed one")), Why.CLOSED),
+        (replace(DELETE, unexpected_entries=("sub",)), None, Why.UNEXPECTED_ENTRY),
+        (replace(DELETE, problems=("symlink",)), None, Why.NOT_A_PLAIN_DIRECTORY),
+        (DELETE, facts(DELETE, quarantined=Problem("suspect", "/d1", "a sync", "a failed one")), None),
         (DELETE, facts(DELETE, cluster_id=None, node_id=None), Why.NOT_FORMATTED),
-        (DELETE, facts(), Why.NOT_THERE),
+        (DELETE, facts(), Why.NOT_FOUND),
     ],
     ids=["metadata log", "sub-directory", "link", "closed", "not formatted", "gone"],
 )
-def test_what_is_not_captured(item: Replica, one: LogDirFacts | None, why: Why) -> None:
+def test_what_is_not_captured(item: Replica, one: LogDirFacts | None, why: Why | None) -> None:
     assert decide(item, one=one) == ([], [(item.path, why)])
 
 
 def test_nothing_is_captured_without_a_work_root() -> None:
-    assert decide(DELETE, room=None) == ([], [(DELETE.path, Why.UNREADABLE_LOG_DIR)])
+    assert decide(DELETE, room=None) == ([], [(DELETE.path, Why.NO_WORK_ROOT)])

@@ -10,7 +10,7 @@ from logdir.clock import Instant
 from logdir.cluster.image import Broker, Image, Source
 from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.image.trust import HostContext, check_image
-from logdir.decide.refusal import Why, is_protected
+from logdir.decide.refusal import is_protected
 from logdir.decide.staged.deadline import DelayPolicy, NotYet, beat, begin, due, elapsed_ms
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
 from logdir.decide.staging_limit import LimitExceeded, StagingVolume, WithinLimit, judge, recent
@@ -18,6 +18,7 @@ from logdir.evidence import Proof, Removed
 from logdir.formats.own import controller_file
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.staging_limit_file import Count
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import CLUSTER, MARKER, NOW, WALL_MS, facts, staged_replicas
 
 MINUTE_MS = 60_000
@@ -206,4 +207,4 @@ def test_two_staged_copies_of_one_id_under_two_names_are_not_both_restored() -> 
             RestoreRequest(selected=both, cluster=ClusterState(), is_choice=is_choice, is_even_if_unknown=True), disks
         )
         assert plan.actions == ()
-        assert [one.why for one in plan.refusals] == [Why.CHOICE, Why.CHOICE]
+        assert [one.why for one in plan.refusals] == [Why.AMBIGUOUS, Why.AMBIGUOUS]

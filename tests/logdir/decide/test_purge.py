@@ -10,7 +10,7 @@ import pytest
 
 from logdir.clock import Instant
 from logdir.cluster.image import Broker, Image, Partition, Source, Topic
-from logdir.decide.refusal import Refusal, Why
+from logdir.decide.refusal import Refusal
 from logdir.decide.staged.deadline import begin
 from logdir.decide.staged.purge import (
     MOST_BYTES,
@@ -31,6 +31,7 @@ from logdir.formats.own import controller_file
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, staged_replicas
 
 LATER = NOW._replace(boottime_ms=NOW.boottime_ms + 4 * HOUR_MS, wall_ms=WALL_MS + 4 * HOUR_MS)
@@ -85,13 +86,14 @@ def test_what_has_no_deadline_waits_until_that_is_named_too(marker: ReplicaMarke
     for asked in ({}, {"now": LATER}, {"is_early": True}, {"includes_held": True}):
         refused = decide(marker, **asked)
         assert isinstance(refused, Refusal)
-        assert refused.why is Why.HELD
+        assert refused.why is Why.NO_DEADLINE
     assert isinstance(decide(marker, is_early=True, includes_held=True), Purge)
 
 
 def test_a_lost_heartbeat_holds_what_is_due() -> None:
     refused = decide(REMOVED, now=LATER, heartbeats={"/d1": None})
     assert isinstance(refused, Refusal)
+    assert refused.why is Why.DEADLINE_UNKNOWN
     assert "heartbeat" in refused.problem.found
     # What names the heartbeat is no word for what has no deadline, and the other way round.
     assert "logdirctl init" in refused.problem.fix
@@ -111,7 +113,7 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
     ]
     plan = plan_purge(request, items)
     assert plan.actions == ()
-    assert [one.why for one in plan.refusals] == [Why.HELD, Why.ON_ITS_WAY, Why.ON_ITS_WAY]
+    assert [one.why for one in plan.refusals] == [Why.MARKER_UNUSABLE, Why.INCOMING, Why.INCOMING]
 
 
 def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:
@@ -127,7 +129,8 @@ def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> 
     items = [staged_replicas(REMOVED), staged_replicas(HELD), staged_replicas(kind=Kind.PURGING)]
     plan = plan_purge(request, items)
     assert plan.actions == ()
-    assert [refusal.why for refusal in plan.refusals] == [Why.CLOSED] * 3
+    assert [refusal.why for refusal in plan.refusals] == [None] * 3
+    assert {refusal.problem.slug for refusal in plan.refusals} == {"returned"}
     assert len(plan_purge(replace(request, quarantined={"/d2": quarantined}), items).actions) == 3
 
 
@@ -172,7 +175,7 @@ def test_a43_what_is_wanted_again_is_never_removed_whoever_asks(asked: dict[str,
     assert isinstance(refused := decide(MARKER, now=LATER, look=replace(LOOK, image=None, aged=wanted)), Refusal)
     assert refused.why is Why.STILL_ASSIGNED  # an operator staged it, and may have meant to
     assert isinstance(refused := decide(REMOVED, now=LATER, look=replace(LOOK, image=wanted)), Refusal)
-    assert refused.why is Why.WANTED
+    assert refused.why is Why.ASSIGNED_HERE
 
 
 def test_a43_while_an_image_is_behind_nothing_is_removed() -> None:

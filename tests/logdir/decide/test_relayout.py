@@ -20,7 +20,7 @@ from logdir.decide.layout.action import (
     ToIds,
     ToNames,
 )
-from logdir.errors import ForBrokerMissingError, LayoutFileMissingError, RefusedError
+from logdir.errors import RefusedError
 from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from logdir.formats.own.plan_document import Header, IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
@@ -125,7 +125,7 @@ def test_what_is_done_is_no_action_any_more() -> None:
     [
         (None, (), "found no such directory; take the inventory and plan again"),
         (named("a", C, 0), (), f"expected topic id {A}, found {C}"),
-        (named("a", None, 0), (), f"expected topic id {A}, found none"),
+        (named("a", None, 0), (), f"expected topic id {A}, found no topic id"),
         (named("a", None, 0, "a symlink"), (), "found a symlink; held: look at it"),
         (named("a", None, 0, "something that cannot be read (x)"), (), "held"),
         (named("a", A, 0), (("a", 0),), "expected no -future of it on any disk"),
@@ -252,7 +252,12 @@ def test_verify_passes_only_when_all_came_about() -> None:
     left = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, named("new", None, 0))))
     broken = (applied[0], applied[1]._replace(replicas=(under_id(None, B, 0, "no topic"),)))
     twice = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, under_id("a", A, 0))))
-    for broker, why in ((gone, "found neither"), (left, "found its name"), (broken, "no topic"), (twice, "another")):
+    for broker, why in (
+        (gone, "found no directory"),
+        (left, "found a replica"),
+        (broken, "no topic"),
+        (twice, "another"),
+    ):
         decision = relayout.verify(PLAN, broker)
         assert (decision.phases, decision.is_blocked) == ((), True)
         assert why in refusals(decision)
@@ -304,7 +309,7 @@ def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 201, "two\nlines", "\x1b[31m"])
 def test_a51_no_layout_is_final_for_a_broker_without_a_name(text: str) -> None:
-    with pytest.raises(ForBrokerMissingError, match=r"no released Kafka \(2\.8 to 4\.3\) reads"):
+    with pytest.raises(RefusedError, match=r"^for-broker-missing: .*no released Kafka \(2\.8 to 4\.3\) reads"):
         relayout.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
 
 
@@ -312,7 +317,7 @@ def test_a51_no_layout_is_final_for_a_broker_without_a_name(text: str) -> None:
 def test_a51_no_state_is_without_a_way_back(one: LayoutState | None, two: LayoutState | None) -> None:
     broker = after(one, two)
     if None in (one, two):
-        with pytest.raises(LayoutFileMissingError, match="--even-if-found layout-file-missing"):
+        with pytest.raises(RefusedError, match=r"^layout-file-missing: .*--even-if-found layout-file-missing"):
             relayout.rollback(broker)
     decision = relayout.rollback(broker, confirmed=True)
     assert decision.phases[-2:] == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))

@@ -9,8 +9,7 @@ import pytest
 
 from logdir.cluster.image import Partition, Topic
 from logdir.decide.image.still_assigned import ClusterState
-from logdir.decide.refusal import Why
-from logdir.decide.staged.restore import RestoreClass, RestoreRequest, live_path, plan_restore
+from logdir.decide.staged.restore import RestoreKind, RestoreRequest, live_path, plan_restore
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
@@ -18,6 +17,7 @@ from logdir.formats.own.replica_marker import Intent
 from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import (
     ID,
     MARKER,
@@ -43,7 +43,7 @@ def request(*names: str, log_dir: str = "/d1", **changed: Any) -> RestoreRequest
     return replace(RestoreRequest(selected=selected, cluster=assigning(), is_even_if_unknown=True), **changed)
 
 
-def why(asked: RestoreRequest, *disks: LogDirFacts) -> Why:
+def why(asked: RestoreRequest, *disks: LogDirFacts) -> Why | None:
     plan = plan_restore(asked, disks)
     assert plan.actions == ()
     (refusal,) = plan.refusals
@@ -56,7 +56,7 @@ def test_it_goes_back_to_where_it_was_and_says_its_kind_first() -> None:
     assert (action.log_dir, action.name, action.path) == ("/d1", f"{ID}_3", "orders-3")
     assert action.marker == MARKER
     assert action.checkpoints == MARKER.checkpoints
-    assert action.restore_class is RestoreClass.RENAME_BACK
+    assert action.kind is RestoreKind.RENAME
     assert action.says.startswith("rename: it is assigned here at offset 100")
 
 
@@ -88,13 +88,13 @@ def test_a33_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
     ids=["same name here", "same name there", "same id there", "other layout", "a link"],
 )
 def test_a15_a_live_twin_on_any_disk_refuses(disks: tuple[LogDirFacts, ...]) -> None:  # A15
-    assert why(request(), *disks) is Why.LIVE_TWIN
+    assert why(request(), *disks) is Why.LIVE_REPLICA_EXISTS
 
 
 def test_a15_a_live_twin_is_found_by_the_id_in_the_marker_where_the_staged_name_has_none() -> None:
     item = staged_replicas(topic_id=None, name="orders-3")
     twin = facts(replica("new-3", log_dir="/d2", topic_id=ID), log_dir="/d2")
-    assert why(request(item.name), facts(staged=(item,)), twin) is Why.LIVE_TWIN
+    assert why(request(item.name), facts(staged=(item,)), twin) is Why.LIVE_REPLICA_EXISTS
 
 
 def test_a_live_neighbour_is_no_twin() -> None:
@@ -103,18 +103,18 @@ def test_a_live_neighbour_is_no_twin() -> None:
 
 
 def test_a15_a_log_dir_that_cannot_be_read_refuses() -> None:
-    assert why(request(), facts(staged=(STAGED,)), DEAD) is Why.UNREADABLE_LOG_DIR
-    assert why(request("nothing_0"), facts(), DEAD) is Why.UNREADABLE_LOG_DIR
+    assert why(request(), facts(staged=(STAGED,)), DEAD) is Why.LOG_DIR_UNREADABLE
+    assert why(request("nothing_0"), facts(), DEAD) is Why.LOG_DIR_UNREADABLE
 
 
 @pytest.mark.parametrize("there", [future("orders-3", topic_id=None), future("new-3", topic_id=ID)])
 def test_a13_a_future_on_any_disk_refuses(there: Any) -> None:  # A13
-    assert why(request(), facts(staged=(STAGED,)), facts(there, log_dir="/d2")) is Why.FUTURE
+    assert why(request(), facts(staged=(STAGED,)), facts(there, log_dir="/d2")) is Why.FUTURE_REPLICA_EXISTS
 
 
 def test_a_copy_on_its_way_in_refuses() -> None:
     coming = staged_replicas(log_dir="/d2", kind=Kind.INCOMING)
-    assert why(request(), facts(staged=(STAGED,)), facts(log_dir="/d2", staged=(coming,))) is Why.ON_ITS_WAY
+    assert why(request(), facts(staged=(STAGED,)), facts(log_dir="/d2", staged=(coming,))) is Why.INCOMING
 
 
 @pytest.mark.parametrize(
@@ -126,26 +126,26 @@ def test_one_of_the_other_layout_has_a_way_back_that_there_is(path: str, layout:
     disks = [facts(staged=(staged_replicas(replace(MARKER, path=path)),), layout=layout)]
     asked = RestoreRequest(selected=(("/d1", staged_replicas().name),), cluster=assigning(), is_even_if_unknown=True)
     (refusal,) = plan_restore(asked, disks).refusals
-    assert (refusal.why, command in refusal.problem.fix) == (Why.OTHER_LAYOUT, True)
+    assert (refusal.why, command in refusal.problem.fix) == (Why.LAYOUT_DIFFERS, True)
 
 
 @pytest.mark.parametrize(
     ("changed", "disk", "expected"),
     [
-        ({"cluster_id": "other"}, {}, Why.FOREIGN),
-        ({"node_id": 2}, {}, Why.FOREIGN),
-        ({"directory_id": "AAAAAAAAAAAAAAAAAAAAAA"}, {}, Why.FOREIGN),
-        ({}, {"directory_id": None}, Why.FOREIGN),
+        ({"cluster_id": "other"}, {}, Why.FOREIGN_MARKER),
+        ({"node_id": 2}, {}, Why.FOREIGN_MARKER),
+        ({"directory_id": "AAAAAAAAAAAAAAAAAAAAAA"}, {}, Why.FOREIGN_MARKER),
+        ({}, {"directory_id": None}, Why.FOREIGN_MARKER),
         ({"directory_id": None}, {}, None),
-        ({"path": "payments-3"}, {}, Why.FOREIGN),
-        ({"path": "orders-4"}, {}, Why.FOREIGN),
-        ({"path": "../orders-3"}, {}, Why.FOREIGN),
-        ({"path": render_id_dir(OTHER_ID, 3)}, {"layout": "topic-id"}, Why.FOREIGN),
+        ({"path": "payments-3"}, {}, Why.FOREIGN_MARKER),
+        ({"path": "orders-4"}, {}, Why.FOREIGN_MARKER),
+        ({"path": "../orders-3"}, {}, Why.FOREIGN_MARKER),
+        ({"path": render_id_dir(OTHER_ID, 3)}, {"layout": "topic-id"}, Why.FOREIGN_MARKER),
         ({"path": BY_ID}, {"layout": "topic-id"}, None),
-        ({"path": BY_ID}, {"layout": "topic-name"}, Why.OTHER_LAYOUT),
-        ({}, {"layout": "topic-id"}, Why.OTHER_LAYOUT),
-        ({}, {"layout": "mixed"}, Why.OTHER_LAYOUT),
-        ({"intent": Intent.INCOMING}, {}, Why.HELD),
+        ({"path": BY_ID}, {"layout": "topic-name"}, Why.LAYOUT_DIFFERS),
+        ({}, {"layout": "topic-id"}, Why.LAYOUT_DIFFERS),
+        ({}, {"layout": "mixed"}, Why.LAYOUT_DIFFERS),
+        ({"intent": Intent.INCOMING}, {}, Why.INCOMING),
         ({"topic": "__cluster_metadata", "path": "__cluster_metadata-3"}, {}, Why.METADATA_LOG),
     ],
     ids=str,
@@ -161,14 +161,14 @@ def test_a25_a_marker_must_be_of_this_host_log_dir_and_name(
 
 
 def test_a25_a_copied_directory_does_not_speak_for_itself() -> None:
-    assert why(request(), facts(staged=(staged_replicas(inode=78),))) is Why.FOREIGN
+    assert why(request(), facts(staged=(staged_replicas(inode=78),))) is Why.FOREIGN_MARKER
 
 
 def test_what_is_held_or_not_there_or_being_purged_is_refused() -> None:
-    held = staged_replicas(marker=MARKER, problem=Problem("refused", "/d1/x", "a marker", "a torn one"))
-    assert why(request(), facts(staged=(held,))) is Why.HELD
-    assert why(request(), facts(staged=(replace(held, marker=None),))) is Why.HELD
-    assert why(request("nothing_0"), facts(staged=(STAGED,))) is Why.NOT_THERE
+    held = staged_replicas(marker=MARKER, problem=Problem("marker-unusable", "/d1/x", "a marker", "a torn one"))
+    assert why(request(), facts(staged=(held,))) is Why.MARKER_UNUSABLE
+    assert why(request(), facts(staged=(replace(held, marker=None),))) is Why.MARKER_UNUSABLE
+    assert why(request("nothing_0"), facts(staged=(STAGED,))) is Why.NOT_FOUND
     purging = staged_replicas(kind=Kind.PURGING)
     assert why(request(purging.name), facts(staged=(purging,))) is Why.PURGING
 
@@ -176,12 +176,12 @@ def test_what_is_held_or_not_there_or_being_purged_is_refused() -> None:
 def test_of_two_staged_copies_the_operator_chooses() -> None:
     second = staged_replicas(replace(MARKER, birth_inode=78), log_dir="/d2", counter=2)
     disks = facts(staged=(STAGED,)), facts(log_dir="/d2", staged=(second,))
-    assert why(request(), *disks) is Why.CHOICE
+    assert why(request(), *disks) is Why.AMBIGUOUS
     assert len(plan_restore(request(is_choice=True), disks).actions) == 1
     both = (("/d1", STAGED.name), ("/d2", second.name))
     plan = plan_restore(request(selected=both, is_choice=True), disks)
     assert plan.actions == ()
-    assert [refusal.why for refusal in plan.refusals] == [Why.CHOICE, Why.CHOICE]
+    assert [refusal.why for refusal in plan.refusals] == [Why.AMBIGUOUS, Why.AMBIGUOUS]
 
 
 def test_two_of_one_name_with_different_ids_cannot_both_go_back() -> None:
@@ -189,7 +189,7 @@ def test_two_of_one_name_with_different_ids_cannot_both_go_back() -> None:
     disks = [facts(staged=(STAGED, other))]
     assert len(plan_restore(request(), disks).actions) == 1
     plan = plan_restore(request(STAGED.name, other.name, cluster=ClusterState()), disks)
-    assert [refusal.why for refusal in plan.refusals] == [Why.CHOICE, Why.CHOICE]
+    assert [refusal.why for refusal in plan.refusals] == [Why.AMBIGUOUS, Why.AMBIGUOUS]
 
 
 def test_a_captured_directory_lives_under_its_plain_name() -> None:
@@ -230,7 +230,7 @@ def test_a17_a_capture_of_which_nobody_knows_the_topic_never_gets_a_live_name() 
     marker = replace(MARKER, topic=LONG[:213], path=CUT, intent=Intent.CAPTURED, reason=Reason.CAPTURED, delay_ms=None)
     disks = [facts(staged=(staged_replicas(marker),))]
     for asked in (request(), request(cluster=ClusterState()), request(is_choice=True)):
-        assert why(asked, *disks) is Why.NO_NAME
+        assert why(asked, *disks) is Why.TOPIC_NAME_UNKNOWN
     told = replace(marker, topic=LONG)
     there = {bytes(ID): Topic(LONG, bytes(ID), {3: Partition((1,), (1,))})}
     known = assigning(topics=there, names={LONG: bytes(ID)}, as_of_ms=WALL_MS + 1)  # assigned again since
@@ -242,11 +242,11 @@ def test_a25_a_closed_disk_is_looked_at_and_nothing_of_it_taken_back() -> None:
     there = facts(staged=(STAGED,), quarantined=CLOSED)
     plan = plan_restore(request(is_choice=True), [there])
     assert plan.actions == ()
-    assert plan.refusals[0].why is Why.CLOSED
+    assert plan.refusals[0].why is None
     assert plan.refusals[0].problem == CLOSED._replace(path=STAGED.place)
     # What lives there keeps its name, and what another disk holds may come back.
     twin = facts(replica("orders-3", log_dir="/d2"), log_dir="/d2", quarantined=CLOSED)
-    assert why(request(), facts(staged=(STAGED,)), twin) is Why.LIVE_TWIN
+    assert why(request(), facts(staged=(STAGED,)), twin) is Why.LIVE_REPLICA_EXISTS
     other = facts(replica("t-1", log_dir="/d2"), log_dir="/d2", quarantined=CLOSED)
     assert plan_restore(request(), [facts(staged=(STAGED,)), other]).actions
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from logdir.decide.refusal import Why
 from logdir.decide.stage import StageRequest, plan_stage
 from logdir.decide.staged.deadline import DelayPolicy, begin
 from logdir.decide.staged.purge import PurgeRequest, plan_purge
@@ -19,6 +18,7 @@ from logdir.formats.own.replica_marker import Checkpoints
 from logdir.formats.own.staging_limit_file import Count
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import (
     HOUR_MS,
     ID,
@@ -51,11 +51,12 @@ def request(*paths: str, log_dir: str = "/d1", **changed: Any) -> StageRequest:
     return replace(made, **changed)
 
 
-def why(asked: StageRequest, *disks: LogDirFacts) -> Why:
+def why(asked: StageRequest, *disks: LogDirFacts) -> Why | None:
     plan = plan_stage(asked, disks)
     assert plan.actions == plan.waiting == ()
     (refusal,) = plan.refusals
-    assert refusal.problem.line().startswith("refused: /d")
+    assert refusal.why is not None
+    assert refusal.problem.line().startswith(f"{refusal.why.value}: /d")
     return refusal.why
 
 
@@ -79,16 +80,16 @@ def test_actions_come_by_log_dir_then_path_each_once() -> None:
     ("found", "disks", "expected"),
     [
         (replica("__cluster_metadata-0", kind=Kind.METADATA), (), Why.METADATA_LOG),
-        (replica("__consumer_offsets-0"), (), Why.PROTECTED),
-        (ORDERS, (facts(future("orders-3"), log_dir="/d2"),), Why.FUTURE),
-        (ORDERS, (facts(future("new-3", topic_id=ID), log_dir="/d2"),), Why.FUTURE),
-        (replica(problems=("symlink",), inode=None), (), Why.NOT_OURS_TO_TOUCH),
-        (replica(problems=("unreadable",), inode=None), (), Why.NOT_OURS_TO_TOUCH),
-        (replica(problems=("mount-point", "unreadable"), inode=None), (), Why.NOT_OURS_TO_TOUCH),
-        (replica(inode=None), (), Why.NOT_THERE),
-        (replica(unexpected_entries=("sub",)), (), Why.HELD),
-        (replica(kind=Kind.DELETE), (), Why.NOT_THERE),
-        (replica(topic=None), (), Why.NO_NAME),
+        (replica("__consumer_offsets-0"), (), Why.TOPIC_PROTECTED),
+        (ORDERS, (facts(future("orders-3"), log_dir="/d2"),), Why.FUTURE_REPLICA_EXISTS),
+        (ORDERS, (facts(future("new-3", topic_id=ID), log_dir="/d2"),), Why.FUTURE_REPLICA_EXISTS),
+        (replica(problems=("symlink",), inode=None), (), Why.NOT_A_PLAIN_DIRECTORY),
+        (replica(problems=("unreadable",), inode=None), (), Why.REPLICA_UNREADABLE),
+        (replica(problems=("mount-point", "unreadable"), inode=None), (), Why.NOT_A_PLAIN_DIRECTORY),
+        (replica(inode=None), (), Why.CHANGED),
+        (replica(unexpected_entries=("sub",)), (), Why.UNEXPECTED_ENTRY),
+        (replica(kind=Kind.DELETE), (), Why.NOT_LIVE),
+        (replica(topic=None), (), Why.TOPIC_NAME_UNKNOWN),
     ],
     ids=["metadata", "protected", "future", "future by id", "link", "unreadable", "mount", "not opened", "stranger",
          "not live", "no name"],
@@ -104,20 +105,20 @@ def test_a_future_of_another_partition_or_topic_is_none_of_ours() -> None:
 
 
 def test_what_is_not_there_is_refused() -> None:
-    assert why(request("gone-0"), facts(*OTHERS)) is Why.NOT_THERE
-    assert why(request("t-0", log_dir="/d9"), facts(*OTHERS)) is Why.NOT_THERE
+    assert why(request("gone-0"), facts(*OTHERS)) is Why.NOT_FOUND
+    assert why(request("t-0", log_dir="/d9"), facts(*OTHERS)) is Why.NOT_FOUND
 
 
 def test_a30_a_log_dir_whose_log_starts_cannot_be_kept_is_refused() -> None:
-    assert why(request("orders-3"), facts(ORDERS, checkpoint_problem=BROKEN)) is Why.CHECKPOINT
+    assert why(request("orders-3"), facts(ORDERS, checkpoint_problem=BROKEN)) is Why.CHECKPOINT_UNREADABLE
 
 
 @pytest.mark.parametrize(
     ("evidence", "is_held", "expected"),
     [
-        (Present(as_of_ms=1), True, Why.WANTED),
+        (Present(as_of_ms=1), True, Why.ASSIGNED_HERE),
         (Unknown(), True, Why.NO_EVIDENCE),
-        (Absent(as_of_ms=1), False, Why.NO_PROOF),
+        (Absent(as_of_ms=1), False, Why.REMOVAL_NOT_PROVEN),
         (Absent(as_of_ms=1), True, None),
         (OPERATOR, False, None),
     ],
@@ -159,7 +160,7 @@ def test_a04_three_partitions_of_a_reminted_id_pass_the_staging_limit_and_are_ne
     for early in (False, True):
         purge = plan_purge(PurgeRequest(now=late, heartbeats={"/d1": begin(NOW)}, is_early=early), items)
         assert purge.actions == ()
-        assert {refusal.why for refusal in purge.refusals} == {Why.HELD}
+        assert {refusal.why for refusal in purge.refusals} == {Why.NO_DEADLINE}
 
 
 @pytest.mark.parametrize("length", [239, 240, 249])
@@ -182,9 +183,7 @@ def test_a25_nothing_of_a_closed_disk_is_staged() -> None:
     asked = request(selected=(("/d1", "orders-3"), ("/d2", "t-30")), is_held=True, is_confirmed=True)
     plan = plan_stage(asked, [d1, d2])
     assert [action.path for action in plan.actions] == ["t-30"]
-    assert [(one.why, one.problem) for one in plan.refusals] == [
-        (Why.CLOSED, quarantined._replace(path="/d1/orders-3"))
-    ]
+    assert [(one.why, one.problem) for one in plan.refusals] == [(None, quarantined._replace(path="/d1/orders-3"))]
 
 
 def test_each_topic_has_its_delay() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from logdir.decide.image.still_assigned import ClusterState
-from logdir.decide.refusal import Why
 from logdir.decide.stage import StageRequest, plan_stage
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
 from logdir.decide.staging_limit import highest
@@ -26,6 +25,7 @@ from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests import trees
 from tests.logdir.decide.builders import NOW
 
@@ -71,7 +71,9 @@ def test_staged_and_at_once_restored_is_what_it_was(tmp_path: Path, name: str) -
         )
         plan = plan_stage(asked, facts)
         # One tree was killed while its broker moved replicas between its disks.
-        assert {refusal.why for refusal in plan.refusals} == ({Why.FUTURE} if name == "4.3.1-kill9" else set())
+        assert {refusal.why for refusal in plan.refusals} == (
+            {Why.FUTURE_REPLICA_EXISTS} if name == "4.3.1-kill9" else set()
+        )
         assert len(plan.actions) == len(live) - len(plan.refusals) > 0
         assert plan.record is not None
         staging_limit.write_record(list(open_dirs.values()), plan.record)

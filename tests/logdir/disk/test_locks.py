@@ -231,7 +231,7 @@ def test_a_lock_replaced_again_and_again_is_refused(top: HostDirectory, monkeypa
 
     monkeypatch.setattr(HostDirectory, "open_lock", open_then_unlink)
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(RefusedError, match="replaced again and again"):
+    with pytest.raises(RefusedError, match=r"^lock-file-replaced: .*replaced again and again"):
         KafkaLock.take(top)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -392,7 +392,10 @@ def test_a23_without_any_log_dir_nothing_says_that_no_broker_runs(tmp_path: Path
 
 def test_two_paths_to_one_log_dir_are_refused(dirs: list[str]) -> None:
     other = f"{Path(dirs[0]).parent}/../{Path(dirs[0]).parent.name}/d1"
-    with pytest.raises(RefusedError, match="list it once"), hold_all(HostDisk(), [*dirs, other], now_boottime_ms=0):
+    with (
+        pytest.raises(RefusedError, match=r"^duplicate-log-dir: .*list it once"),
+        hold_all(HostDisk(), [*dirs, other], now_boottime_ms=0),
+    ):
         pytest.fail("held")
 
 

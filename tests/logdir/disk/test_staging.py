@@ -15,7 +15,7 @@ from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
-from logdir.errors import MalformedFileError, NameTooLongError, ReadOnlyDiskError, RefusedError
+from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, render
@@ -150,7 +150,8 @@ def test_an_error_of_one_rename_leaves_its_replica_without_a_marker(d1: Path) ->
         # no-id.{249}_0.purging is longer than a name may be.
         (found,) = stage(open_dir, [item])
     assert found.result is Result.UNDONE
-    assert isinstance(found.error, NameTooLongError)
+    assert isinstance(found.error, RefusedError)
+    assert found.error.slug == "name-too-long"
     assert not (d1 / "a-0" / FILE_NAME).exists()
 
 
@@ -161,8 +162,8 @@ def test_a_long_name_without_id_that_is_taken_is_refused_where_the_next_does_not
         assert make_staged(open_dir, f"{topic}-0", topic, None).place == f"deleting/no-id.{topic}_0"
         partition(made / f"{topic}-0")
         found = make_staged(open_dir, f"{topic}-0", topic, None)
-        assert isinstance(found.error, NameTooLongError)
-        assert found.error.code == "name-too-long"
+        assert isinstance(found.error, RefusedError)
+        assert found.error.slug == "name-too-long"
     assert os.listdir(deleting(made)) == [f"no-id.{topic}_0"]
     assert FILE_NAME not in os.listdir(made / f"{topic}-0")
 
@@ -247,6 +248,7 @@ def test_restore_refuses_a_name_that_is_taken_and_changes_nothing(d1: Path) -> N
         before = seen(d1.parent, markers=True)
         found = take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=True)
     assert isinstance(found.error, RefusedError)
+    assert found.error.slug == "name-taken"
     assert seen(d1.parent, markers=True) == before
 
 

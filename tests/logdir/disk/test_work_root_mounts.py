@@ -64,7 +64,7 @@ def test_a05_a_log_dir_that_is_a_mount_root_gets_its_root_in_place(d1: Path, bin
     bind(d1)
     done = made(d1)
     assert (done.kind, done.path) == (IN_PLACE, f"{d1}/{HIDDEN}")
-    assert [(c.kind, "mount point" in c.why) for c in done.passed] == [(BESIDE, True)]
+    assert [(c.kind, "mount point" in c.detail) for c in done.passed] == [(BESIDE, True)]
     assert listing(d1.parent) == ["d1"]
     with open_root(HostDisk(), str(d1)) as root:
         root.prove()

@@ -73,7 +73,7 @@ def test_a05_a_log_dir_that_is_a_disk_of_its_own_gets_its_root_in_place() -> Non
     before = paths(host)
     done = made(host, "/d/kafka")
     assert (done.kind, done.path) == (IN_PLACE, f"/d/kafka/{HIDDEN}")
-    assert [(one.kind, "mount point of its own" in one.why) for one in done.passed] == [(BESIDE, True)]
+    assert [(one.kind, "mount point of its own" in one.detail) for one in done.passed] == [(BESIDE, True)]
     assert {path for path in paths(host) - before if not path.startswith(f"/d/kafka/{HIDDEN}")} == set()
     with open_root(host, "/d/kafka") as root:
         root.prove()
@@ -94,7 +94,9 @@ def test_a06_a_root_to_which_no_rename_goes_any_more_is_refused_and_says_where(d
     root = Path(made(HostDisk(), str(d1)).path)
     before = sorted(map(str, d1.parent.rglob("*")))
     with open_root(Crossing(f"{d1}.logdird", str(d1)), str(d1)) as opened:
-        with pytest.raises(RefusedError, match=r"one mount.*ReadWritePaths above both.*in-place") as raised:
+        with pytest.raises(
+            RefusedError, match=r"^mounts-differ: .*one mount.*ReadWritePaths above both.*in-place"
+        ) as raised:
             opened.prove()
         assert f"{root}/probe -> {d1}/" in str(raised.value)
     assert sorted(map(str, d1.parent.rglob("*"))) == before
@@ -104,7 +106,7 @@ def test_a06_a_root_to_which_no_rename_goes_any_more_is_refused_and_says_where(d
 def test_a07_a_file_system_that_cannot_rename_without_replacing_is_refused(d1: Path, number: int) -> None:
     root = Path(made(HostDisk(), str(d1)).path)
     with open_root(Crossing("", number=number), str(d1)) as opened:
-        with pytest.raises(RefusedError, match="RENAME_NOREPLACE"):
+        with pytest.raises(RefusedError, match=r"^unsupported-file-system: .*RENAME_NOREPLACE"):
             opened.prove()
         assert (root / "probe").is_dir()
 
@@ -113,7 +115,9 @@ def test_a07_a_disk_that_folds_case_is_refused_and_left_as_it_was() -> None:
     """Two topic ids that differ in case alone would be one directory."""
     host = model("/d", log_dir="/d/kafka", folds_case=True)
     before = host.world().digest()
-    with pytest.raises(RefusedError, match=r"differ in case.*folds case.*--even-on-unsupported-fs"):
+    with pytest.raises(
+        RefusedError, match=r"^unsupported-file-system: .*differ in case.*folds case.*--even-on-unsupported-fs"
+    ):
         made(host, "/d/kafka")
     assert host.world().digest() == before
 

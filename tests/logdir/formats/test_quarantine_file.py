@@ -46,7 +46,7 @@ def test_what_does_not_say_what_it_must_is_malformed(values: dict[str, object]) 
 
 
 def test_a_newer_version_is_refused_by_name_and_a_huge_file_not_read() -> None:
-    with pytest.raises(UnsupportedVersionError, match="suspect version 1"):
+    with pytest.raises(UnsupportedVersionError, match="quarantine version 1"):
         quarantine_file.parse(own_json.render("quarantine", 2, {"x": 1}))
     with pytest.raises(MalformedFileError, match="65536"):
         quarantine_file.parse(b"x" * (quarantine_file.MAX_BYTES + 1))

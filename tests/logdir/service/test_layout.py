@@ -12,7 +12,7 @@ import pytest
 from logdir.decide.layout import relayout
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.host import HostDisk
-from logdir.errors import LayoutFileMissingError, LockHeldError, Problem, RefusedError
+from logdir.errors import LockHeldError, Problem, RefusedError
 from logdir.service import layout
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.layout import LayoutRequest, read_plan
@@ -111,7 +111,7 @@ def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
     request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)), skipped=(str(away),))
     try:
         with opened(request, changes=False, is_start_block_allowed=True) as found:
-            whole = "expected every log dir, to change them all or none, found no answer"
+            whole = r"^log-dirs-incomplete: .*expected every log dir, to change them all or none, found no answer"
             with pytest.raises(RefusedError, match=whole):
                 layout.plan(found, LayoutRequest(verb=verb, document=document, for_broker="kafka 9"))
             assert layout.plan(found, LayoutRequest(verb=LayoutVerb.ROLLBACK)).result.left_out == (str(away),)
@@ -147,7 +147,7 @@ def test_a21_nothing_is_planned_without_the_operators_word_where_a_layout_json_i
         asked = LayoutRequest(verb=LayoutVerb.APPLY, document=read_plan(str(broker.plan)))
         assert layout.apply(found, layout.plan(found, asked), SILENT).is_finished
         (broker.log_dirs[0] / "layout.json").unlink()
-        with pytest.raises(LayoutFileMissingError):
+        with pytest.raises(RefusedError, match=r"^layout-file-missing: "):
             layout.plan(found, back)
         assert layout.plan(found, replace(back, is_even_if_file_missing=True)).result.is_waiting
 

@@ -159,7 +159,7 @@ def test_a_missing_library_is_one_line_that_says_what_to_install(codec: Codec, m
     with pytest.raises(CodecMissingError) as caught:
         decompress(codec, b"x")
     assert str(caught.value) == (
-        f"codec-missing: codec {codec.name.lower()}: expected the library cramjam, found none; "
+        f"codec-missing: codec {codec.name.lower()}: expected the library cramjam, found no such library; "
         "pip install 'logdird[compression]'"
     )
     assert decompress(Codec.GZIP, _gzip(TEXT)) == TEXT

@@ -10,7 +10,7 @@ Spec: design §2 laws 4, 6, §3.2; attacks A19, A23, A25, A26, A31.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from logdir.disk import heartbeat
 from logdir.disk.locks import OwnerLock, no_owner_lock
@@ -34,7 +34,7 @@ from logdir.service.one_broker import require_one_broker
 from logdir.service.os_errors import told
 from logdir.service.ports import BrokerPorts, connected
 from logdir.service.quarantine import closed_of, failed_of, keep_in_mind
-from logdir.worker.open_log_dir import failed_syncs, take_owner_lock
+from logdir.worker.open_log_dir import take_owner_lock
 
 
 @contextmanager
@@ -164,16 +164,7 @@ def _opened(
         yield broker
     finally:
         if changes:
-            keep_in_mind(_failed_syncs(ports), broker.sites, broker.closed)
-
-
-def _failed_syncs(ports: BrokerPorts) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for port in ports.ports:
-        if not port.is_suspect:
-            with suppress(LogDirError, OSError):
-                found.update(port.run_opened(failed_syncs))
-    return found
+            keep_in_mind(ports.failed_syncs(), broker.sites, broker.closed)
 
 
 def _lockless(site: Site) -> list[Problem]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
@@ -27,6 +27,7 @@ from logdir.observe.mounts import identity_at
 from logdir.service.broker_request import BrokerRequest, skipped_of
 from logdir.service.config import BrokerConfig, require_distinct
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep
+from logdir.worker.open_log_dir import failed_syncs
 from logdir.worker.port import Pending, Port
 from logdir.worker.remote import gather
 from logdir.worker.start import close_all, run_apart, start
@@ -173,6 +174,15 @@ class BrokerPorts:
         for one in self.each(lambda port: port.begin(births, port.log_dir, tuple(paths.get(port.log_dir, ())))):
             if not isinstance(one, LogDirSuspectError):
                 found.update(one)
+        return found
+
+    def failed_syncs(self) -> Mapping[int, str]:
+        """Return on which devices a sync failed, and what was found at the first, of log dirs that answer."""
+        found: dict[int, str] = {}
+        for port in self.ports:
+            if not port.is_suspect:
+                with suppress(LogDirError, OSError):
+                    found.update(port.run_opened(failed_syncs))
         return found
 
     def log_end(self, log_dir: str, top: str, path: str) -> int | None:

@@ -50,6 +50,9 @@ CALLS: Final = frozenset(
         "logdir.service.own_log:own_log",
         "logdir.service.purge_recheck:look_again",
         "logdir.worker.look:look_deep",
+        "logdir.worker.work_root:make_root",
+        "logdir.worker.work_root:plan_root",
+        "logdir.worker.work_root:put_back",
         *(
             f"logdir.worker.open_log_dir:{name}"
             for name in (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import NamedTuple
 
-from logdir.disk.calls import Owner
+from logdir.disk.calls import Directory, Owner
 from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
 from logdir.disk.site import Site
@@ -107,10 +107,19 @@ class OpenedLogDir:
             self._owner = OwnerLock.take(work)
         return self._owner
 
-    def lock(self, log_dir: str) -> KafkaLock:
-        """Take Kafka's lock. Raises as ``locks.take_kafka_lock_of``."""
+    def lock(self, log_dir: str, work: Directory | None = None) -> KafkaLock:
+        """Take Kafka's lock, or return it.
+
+        Args:
+            log_dir: Absolute path as configured.
+            work: Its work root, where that is not whole and so not open here.
+
+        Raises:
+            LogDirError: as ``locks.take_kafka_lock_of``.
+        """
         if self._kafka is None:
-            self._kafka = take_kafka_lock_of(self.disk, log_dir, None if self.root is None else self.root.site.work)
+            root = work if self.root is None else self.root.site.work
+            self._kafka = take_kafka_lock_of(self.disk, log_dir, root)
         return self._kafka
 
     def unlock(self) -> None:

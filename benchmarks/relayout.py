@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from benchmarks.measure import ROUNDS, Row, show
-from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
+from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, ports_of, timed
 from logdir import clock
 from logdir.decide import relayout
 from logdir.disk.io import HostDisk
-from logdir.disk.locks import Batch, hold_all
 from logdir.disk.site import Site
 from logdir.formats import plan_document
 from logdir.formats.plan_document import PlanDocument
+from logdir.service.kafka_locks import HeldLocks, hold_all
 from logdir.service.layout_phases import LayoutReport, carry_out, look_all
 
 _SHARE = 0.5
@@ -55,8 +55,10 @@ def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, pr
         with opened(HostDisk(), log_dirs) as sites:
             plan = plan_of(sites)
 
-        def locked() -> AbstractContextManager[Batch]:
-            return hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms())
+        ports = ports_of(log_dirs)
+
+        def locked() -> AbstractContextManager[HeldLocks]:
+            return hold_all(ports, without=(), now_boottime_ms=clock.boottime_ms())
 
         def once(disk: HostDisk) -> float:
             with opened(disk, log_dirs) as sites:

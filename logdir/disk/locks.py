@@ -5,8 +5,8 @@ this process opens and closes the file. ``flock`` is never used: Kafka does not 
 ``.lock`` when it stops, so that a lock may be held on a file that no longer has the name: the inodes of name and
 descriptor are compared after taking it, and again before each batch.
 
-Not here: whether anything may be changed while a broker runs (``decide``), how long a batch may go on (its caller asks
-``Batch.expired``).
+Not here: whether anything may be changed while a broker runs (``decide``); the locks of all log dirs of a broker, and
+how long they are held (``service.kafka_locks``).
 
 Spec: design §2 law 4; kafka-behaviour §2.4, §10.2; reliability §5 "Locks"; attacks A19, A22, A23, A31, A32.
 """
@@ -17,8 +17,6 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -230,29 +228,6 @@ class OwnerLock(HeldLock):
         raise WorkRootOwnedError(path, expected="nobody to hold it", found=who, fix=fix)
 
 
-class Batch:
-    """Kafka's locks of all log dirs of a broker that answer, held from an instant on."""
-
-    def __init__(self, locks: tuple[KafkaLock, ...], log_dirs: tuple[str, ...], began_boottime_ms: int) -> None:
-        self.locks = locks
-        self.log_dirs = log_dirs
-        """Where a lock is held, sorted; what is not among them must not be changed."""
-        self.began_boottime_ms = began_boottime_ms
-
-    def expired(self, now_boottime_ms: int) -> bool:
-        """Whether the locks were held for as long as they may be: finish the step, and let go."""
-        return now_boottime_ms - self.began_boottime_ms >= BATCH_MS
-
-    def require_held(self) -> None:
-        """Return if every lock is still the one of its log dir; ask before each group of changes.
-
-        Raises:
-            LogDirReplacedError: one is not.
-        """
-        for lock in self.locks:
-            lock.require_held()
-
-
 def _opened(disk: HostDisk, path: str) -> HostDirectory:
     try:
         return disk.open_top(path)
@@ -272,67 +247,6 @@ def _offline(path: str, error: OSError) -> LogDirOfflineError | ReadOnlyDiskErro
         found=error.strerror or str(error),
         fix="mend it, or name it with --skip-log-dir if it has failed",
     )
-
-
-@contextmanager
-def hold_all(
-    disk: HostDisk,
-    log_dirs: Iterable[str],
-    *,
-    without: Collection[str] = (),
-    works: Mapping[str, Directory] | None = None,
-    now_boottime_ms: int,
-) -> Iterator[Batch]:
-    """Hold Kafka's lock of every log dir of a broker that answers.
-
-    Taken in the order of the paths, without waiting, released in reverse; the files stay. All or none.
-
-    Args:
-        disk: The file systems of this host.
-        log_dirs: All absolute paths configured for the broker.
-        without: Those of them that are said to have failed. One that answers is locked all the same.
-        works: The work roots of those that have one: where the disk is full, a lock file is made out of its reserve.
-        now_boottime_ms: The boot-time clock now, milliseconds; the batch counts from here.
-
-    Yields:
-        The batch.
-
-    Raises:
-        LockHeldError: somebody holds one; the message names the log dir and the process.
-        LogDirOfflineError: one cannot be opened, or its lock not be asked for, and it is not in ``without``.
-        ReadOnlyDiskError: one takes no lock file, and it is not in ``without``.
-        RefusedError: none is left to lock, or two paths lead to one directory.
-    """
-    seen: dict[tuple[int, int], str] = {}
-    locks: list[KafkaLock] = []
-    held: list[str] = []
-    with ExitStack() as stack:
-        for path in sorted(set(log_dirs)):
-            try:
-                directory = stack.enter_context(_opened(disk, path))
-                identity = directory.identity()[:2]
-                if identity in seen:
-                    raise RefusedError(
-                        path,
-                        expected="log dirs that are different directories",
-                        found=f"the same as {seen[identity]}",
-                        fix="list it once",
-                    )
-                seen[identity] = path
-                locks.append(stack.enter_context(_locked(directory, (works or {}).get(path))))
-            except (LogDirOfflineError, ReadOnlyDiskError):
-                if path not in without:
-                    raise
-            else:
-                held.append(path)
-        if not locks:
-            raise RefusedError(
-                ", ".join(sorted(without)),
-                expected="at least one log dir that answers",
-                found="none",
-                fix="nothing says that no broker runs",
-            )
-        yield Batch(tuple(locks), tuple(held), now_boottime_ms)
 
 
 def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> KafkaLock:

@@ -28,8 +28,8 @@ class Handle(NamedTuple):
 class OpenedLogDir:
     """What a worker has open; all of it is closed with ``close``."""
 
-    def __init__(self) -> None:
-        self.disk = HostDisk()
+    def __init__(self, disk: HostDisk | None = None) -> None:
+        self.disk = disk or HostDisk()
         self.root: WorkRoot | None = None
         self.progress = 0
         """How far the present call is, in whatever it counts."""

@@ -105,9 +105,9 @@ class LocalPort:
     is_suspect = False
     is_idle = True
 
-    def __init__(self, log_dir: str) -> None:
+    def __init__(self, log_dir: str, disk: HostDisk | None = None) -> None:
         self.log_dir = log_dir
-        self._opened = OpenedLogDir()
+        self._opened = OpenedLogDir(disk)
 
     @property
     def disk(self) -> HostDisk:

@@ -27,7 +27,6 @@ from logdir.disk.capture import CaptureItem, capture
 from logdir.disk.checkpoint import read_entries, set_entries
 from logdir.disk.in_use import in_use
 from logdir.disk.io import HostDisk
-from logdir.disk.locks import Batch, hold_all
 from logdir.disk.outcome import Outcome, Result
 from logdir.disk.purge import claim, remove
 from logdir.disk.replica_dir import read_marker
@@ -42,8 +41,10 @@ from logdir.formats.replica_marker import FILE_NAME, Checkpoints, Intent, Replic
 from logdir.ids import TopicId
 from logdir.names import DirForm
 from logdir.reasons import Reason
+from logdir.service.kafka_locks import HeldLocks, hold_all
 from tests.crash.soak.progress import IDLE, Progress
 from tests.crash.soak.seen import Aside, Live, Seen, look, plan_of, said_of, token_of
+from tests.local_ports import ports_here
 from tests.logdir.disk import layout_rig
 
 PLAN = "plan.jsonl"
@@ -78,9 +79,10 @@ class Tasks:
         """Return the open log dirs."""
         return [root.site for root in self.roots]
 
-    def locked(self) -> AbstractContextManager[Batch]:
+    def locked(self) -> AbstractContextManager[HeldLocks]:
         """Hold every lock of the broker."""
-        return hold_all(self.disk, [site.log_dir for site in self.sites], now_boottime_ms=self.now.boottime_ms)
+        ports = ports_here((site.log_dir for site in self.sites), self.disk)
+        return hold_all(ports, without=(), now_boottime_ms=self.now.boottime_ms)
 
     def look(self) -> Seen:
         """List everything."""

@@ -33,6 +33,8 @@ class OpenedLogDir:
         self.root: WorkRoot | None = None
         self.progress = 0
         """How far the present call is, in whatever it counts."""
+        self.kept: object = None
+        """What one call keeps for those that follow."""
         self.received: list[int] = []
         """Descriptors that came with a call, in its order."""
         self._handles: dict[int, HostDirectory] = {}

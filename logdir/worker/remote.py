@@ -17,6 +17,7 @@ import os
 import select
 import signal
 import socket
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
@@ -28,7 +29,7 @@ from logdir.disk.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
 from logdir.worker import codec, open_log_dir
 from logdir.worker.calls import Signature, name_of
-from logdir.worker.channel import Inbox, frame
+from logdir.worker.channel import ENOUGH, Inbox, frame
 from logdir.worker.directory import RemoteDirectory, RemoteDisk
 from logdir.worker.open_log_dir import OpenedLogDir, RootView
 from logdir.worker.port import Pending, Port
@@ -40,6 +41,8 @@ DEFAULT_PATIENCE_MS: Final = 10 * 1000
 """How long a log dir may give no sign of life: ``--disk-timeout``."""
 _SILENT_MS: Final = 450
 """A worker that is at work says so twice in this time."""
+_ENOUGH_MS: Final = 1000
+"""How long a call of which no more is wanted may give no sign of life."""
 _END_MS: Final = 100
 """How long a killed worker is waited for; one that hangs in the kernel ends later."""
 
@@ -73,8 +76,12 @@ class Waiting:
                     one.port.give_up("it was interrupted")
             raise
 
+    def next_part(self, sent: _Sent[Any]) -> None:
+        """Wait until a call that yields has sent a part, or is over."""
+        self._gather([sent])
+
     def _gather(self, sent: Sequence[_Sent[Any]]) -> None:
-        while waiting := [one for one in sent if not one.is_over]:
+        while waiting := [one for one in sent if not one.is_ready]:
             overdue = self.overdue
             limits = [one.port.patient_until_ms for one in waiting]
             if overdue is not None:
@@ -106,6 +113,8 @@ class _Sent(Generic[R]):
         self.port = port
         self.what = what
         self._decode = decode
+        self.parts: deque[Any] = deque()
+        """What it yielded and was not taken yet."""
         self._answer: tuple[str, Any] | None = None
         self._error: BaseException | None = None
 
@@ -113,6 +122,11 @@ class _Sent(Generic[R]):
     def is_over(self) -> bool:
         """Whether it was answered or given up."""
         return self._answer is not None or self._error is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is over, or has yielded something."""
+        return bool(self.parts) or self.is_over
 
     def take(self, kind: str, value: Any) -> None:
         """Take the answer."""
@@ -190,12 +204,47 @@ class RemotePort:
         """As ``Port.begin_opened``."""
         return self._send(call, args, kwargs)
 
+    def stream_opened(
+        self, call: Callable[Concatenate[OpenedLogDir, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[R]:
+        """As ``Port.stream_opened``."""
+        sent = self._send(call, args, kwargs, is_stream=True)
+        decode = Signature.of(call).decode_result
+        try:
+            while not sent.is_over or sent.parts:
+                while sent.parts:
+                    yield from decode(sent.parts.popleft())
+                if not sent.is_over:
+                    self.waiting.next_part(sent)
+            sent.result()
+        finally:
+            if not sent.is_over:
+                self._end_stream(sent)
+
+    def _end_stream(self, sent: _Sent[Any]) -> None:
+        """End a call of which no more is wanted; a worker that does not end it soon is killed."""
+        patience_ms, self._patience_ms = self._patience_ms, min(self._patience_ms, _ENOUGH_MS)
+        try:
+            self.connection.sendall(frame(ENOUGH))
+            while not sent.is_over:
+                sent.parts.clear()
+                self.waiting.next_part(sent)
+        except OSError as error:
+            self.give_up(f"its worker ended: {error.strerror or error}")
+        except BaseException:
+            self.give_up("it was interrupted")
+            raise
+        finally:
+            self._patience_ms = patience_ms
+
     def _send(
         self,
         call: Callable[..., object],
         args: tuple[object, ...],
         kwargs: Mapping[str, object],
         then: Callable[[Any], Any] | None = None,
+        *,
+        is_stream: bool = False,
     ) -> _Sent[Any]:
         """Ask for a call.
 
@@ -204,10 +253,13 @@ class RemotePort:
             args: Its arguments.
             kwargs: Its arguments.
             then: Makes something of its result.
+            is_stream: What it yields comes in parts; it has no other result.
         """
         signature = Signature.of(call)
 
         def decode(value: object) -> Any:
+            if is_stream:
+                return None
             result = signature.decode_result(value)
             return result if then is None else then(result)
 
@@ -255,6 +307,8 @@ class RemotePort:
         for kind, value in values:
             if kind == "alive":
                 self.progress = value
+            elif kind == "part" and self._asked is not None:
+                self._asked.parts.append(value)
             elif self._asked is not None:
                 asked, self._asked = self._asked, None
                 asked.take(kind, value)

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -46,6 +46,8 @@ _MANY = {tuple: tuple, list: list, frozenset: frozenset, set: set, Sequence: tup
 def kinds_of(call: Any) -> dict[str, object]:
     """Return the types of what is sent and what is answered."""
     hints = get_type_hints(call)
+    if get_origin(hints["return"]) is Iterator:
+        hints["return"] = list[get_args(hints["return"])[0]]  # type: ignore[misc]  # a part of what it yields
     return {name: hints[name] for name in (*Signature.of(call).parameters, "return")}
 
 

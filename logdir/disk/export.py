@@ -29,6 +29,7 @@ from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.replica_marker import Intent, ReplicaMarker
 from logdir.names import parse_work_dir
 from logdir.observe.classify import DELETING, INCOMING
+from logdir.observe.outside import KeptFree, kept_free
 
 MANIFEST = "SHA256SUMS"
 NOTE = "COPY-BY-HAND.txt"
@@ -48,14 +49,14 @@ class Exported:
     """Not so of a capture that stayed *partial*."""
 
 
-def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -> Exported:
+def export(site: Site, place: str, destination: str, places: tuple[KeptFree, ...] = ()) -> Exported:
     """Copy a replica that was set aside to a new directory; the owner lock is held.
 
     Args:
         site: Its log dir, on this host.
         place: ``deleting/{name}``, or ``incoming/{name}`` of a partial capture.
         destination: Absolute path; must not exist, its parent must.
-        forbidden: Every log dir and work root of this host: nothing is put into one.
+        places: The other log dirs and work roots of the broker: nothing is put into one, and none is looked at.
 
     Returns:
         What was copied.
@@ -77,7 +78,7 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
                 raise RefusedError(source.path, expected="a replica that was set aside", found=marker.intent.value)
             if not isinstance(source, HostDirectory):
                 raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
-            own = [site.log_dir, site.work.path, *forbidden]
+            own = (*kept_free(site.log_dir), *places)
             return _export(source, marker, destination, own, is_whole=folder == DELETING)
     except OSError as error:
         path = failed_at(site.path_of(place), error)
@@ -94,7 +95,7 @@ def export(site: Site, place: str, destination: str, forbidden: Sequence[str]) -
 
 
 def _export(
-    source: HostDirectory, marker: ReplicaMarker, destination: str, forbidden: Sequence[str], *, is_whole: bool
+    source: HostDirectory, marker: ReplicaMarker, destination: str, places: tuple[KeptFree, ...], *, is_whole: bool
 ) -> Exported:
     names = require_plain(source)
     before = _state(source, names)
@@ -102,7 +103,7 @@ def _export(
     taken = [name for name in names if name not in left_out]
     size = 0
     lines = []
-    with new_directory(destination, forbidden) as target:
+    with new_directory(destination, places) as target:
         for name in taken:
             copied, digest = _copy(source, name, target)
             size += copied

@@ -21,6 +21,7 @@ from logdir.disk.elsewhere import PARTIAL
 from logdir.disk.export import MANIFEST, NOTE, export
 from logdir.disk.io import Call
 from logdir.disk.probe import NOT_HERE
+from logdir.observe.outside import kept_free
 from tests.crash import operations as small
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import ModelHost
@@ -212,7 +213,7 @@ FACTORIES: dict[str, Callable[[str], KernelOperation]] = {
 def _exported(host: ModelHost, acks: Acks) -> None:
     roots = [system.root for system in cast(KernelHost, host).systems]
     with Sites(host) as sites:
-        export(sites.of(A), f"deleting/{A.place}", f"{roots[1]}/{_COPY}", [f"{roots[0]}/kafka"])
+        export(sites.of(A), f"deleting/{A.place}", f"{roots[1]}/{_COPY}", kept_free(f"{roots[0]}/kafka"))
     acks.ack("done")
 
 

@@ -78,4 +78,5 @@ def request_of(arguments: argparse.Namespace) -> BrokerRequest:
         accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),
         named_disk=arguments.disk if isinstance(getattr(arguments, "disk", None), str) else None,
         disk_timeout_ms=timeout_ms(arguments),
+        source=getattr(arguments, "source", None),
     )

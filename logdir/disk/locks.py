@@ -24,7 +24,16 @@ from logdir import clock
 from logdir.disk.calls import Directory
 from logdir.disk.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
 from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
-from logdir.disk.lock_holder import KAFKA_LOCK, OUTSIDE, holder, is_ending, named, whole_file
+from logdir.disk.lock_holder import (
+    KAFKA_LOCK,
+    OUTSIDE,
+    hanging_holder,
+    holder,
+    is_ending,
+    named,
+    suspect_held,
+    whole_file,
+)
 from logdir.disk.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
     LockHeldError,
@@ -157,6 +166,7 @@ class KafkaLock(HeldLock):
 
         Raises:
             LockHeldError: somebody holds it.
+            LogDirSuspectError: a process holds it that was killed and hangs.
             RefusedError: the file is replaced again and again.
             OSError: the log dir does not answer, or takes no file.
         """
@@ -164,6 +174,8 @@ class KafkaLock(HeldLock):
         if is_locked:
             return cls(log_dir, descriptor)
         try:
+            if (hanging := hanging_holder(descriptor)) is not None:
+                raise suspect_held(log_dir.path, hanging)
             who = holder(descriptor) or "a process that just let go"
         finally:
             os.close(descriptor)
@@ -205,6 +217,7 @@ class OwnerLock(HeldLock):
 
         Raises:
             WorkRootOwnedError: another process of ours holds it.
+            LogDirSuspectError: one that was killed and hangs; it names the work root.
             NoWorkRootError: there is no such file.
             RefusedError: the file is replaced again and again.
             OSError: the work root does not answer.
@@ -218,6 +231,8 @@ class OwnerLock(HeldLock):
             if is_locked:
                 _note_pid(descriptor)
                 return cls(work_root, descriptor)
+            if (hanging := hanging_holder(descriptor)) is not None:
+                raise suspect_held(work_root.path, hanging)
             written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
             who = named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
         except BaseException:
@@ -262,6 +277,7 @@ def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> 
 
     Raises:
         LockHeldError: another process holds it.
+        LogDirSuspectError: one holds it that was killed and hangs.
         LogDirOfflineError: the log dir cannot be opened, or its lock not be asked for.
         ReadOnlyDiskError: it takes no lock file.
         RefusedError: the file is replaced again and again.

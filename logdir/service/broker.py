@@ -211,7 +211,7 @@ class OpenBroker:
         """Finish or undo what an interruption left, and prove that replicas can be renamed, in one batch.
 
         Raises:
-            LogDirError: as ``batch``, ``prove`` and the recoveries.
+            LogDirError: as ``batch``, ``prove``, the recoveries and ``BrokerPorts.require_answering``.
         """
         with self.batch():
             for root in self.roots:
@@ -226,6 +226,7 @@ class OpenBroker:
             self.notes.extend(
                 recover_broker(self.changeable, is_whole=is_whole, told=self._told, run_at=self.run_at).troubled
             )
+        self.ports.require_answering()
 
     def refill(self) -> None:
         """Put back what a full disk made us give up; what cannot be is noted."""

@@ -15,6 +15,7 @@ from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
 from logdir.disk.site import Site
 from logdir.disk.true_root import open_true_root
 from logdir.disk.work_root import WorkRoot
+from logdir.errors import LogDirSuspectError
 from logdir.formats.work_root_file import Belonging, WorkRootKind
 
 
@@ -106,7 +107,11 @@ class OpenedLogDir:
             work = self.site.work
             if not isinstance(work, HostDirectory):
                 raise TypeError(f"no directory of this host: {work!r}")
-            self._owner = OwnerLock.take(work)
+            try:
+                self._owner = OwnerLock.take(work)
+            except LogDirSuspectError as error:
+                log_dir = self.site.log_dir
+                raise LogDirSuspectError(log_dir, expected=error.expected, found=error.found, fix=error.fix) from error
         return self._owner
 
     def lock(self, log_dir: str, work: Directory | None = None) -> KafkaLock:

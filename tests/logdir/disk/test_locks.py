@@ -20,8 +20,10 @@ from logdir.disk.io import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock
 from logdir.disk.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
+    DiskError,
     LockHeldError,
     LogDirReplacedError,
+    LogDirSuspectError,
     NoWorkRootError,
     RefusedError,
     WorkRootOwnedError,
@@ -301,3 +303,45 @@ def test_the_owner_lock_is_never_made(tmp_path: Path) -> None:
     with HostDisk().open_top(str(tmp_path / "w")) as root, pytest.raises(NoWorkRootError, match="logdirctl init"):
         OwnerLock.take(root)
     assert list((tmp_path / "w").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "is_killed", "is_hanging"), [("D", True, True), ("D", False, False), ("S", True, False)]
+)
+def test_a_lock_of_a_killed_process_that_hangs_is_no_brokers(
+    top: HostDirectory, state: str, is_killed: bool, is_hanging: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was given up holds its locks until its disk answers (design §2 law 6)."""
+    (Path(top.path) / "owner.lock").write_bytes(OWNER_LOCK_TEXT)
+    with held_by_child("ofd", Path(top.path, ".lock")) as pid, held_by_child("ofd", Path(top.path, "owner.lock")):
+        # No test can let a process sleep in the kernel without rights; tests/hung does.
+        monkeypatch.setattr(lock_holder, "_state", lambda pid: (state, 0, is_killed))
+        monkeypatch.setattr(locks, "_ENDING_MS", 0)
+        for take in (KafkaLock.take, OwnerLock.take):
+            with pytest.raises(DiskError) as raised:
+                take(top)
+            assert isinstance(raised.value, LogDirSuspectError) == is_hanging
+            if is_hanging:
+                assert raised.value.path == top.path
+                assert "killed" in str(raised.value.found)
+        if is_hanging:
+            with pytest.raises(LogDirSuspectError, match=f"pid {pid} "):
+                lock_holder.is_locked(top.path)
+        else:
+            assert lock_holder.is_locked(top.path) is True
+
+
+def test_a_holder_that_cannot_be_looked_at_is_not_called_hanging(
+    top: HostDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(pid: int) -> tuple[str, int, bool]:
+        raise ProcessLookupError(errno.ESRCH, "gone")
+
+    path = Path(top.path, ".lock")
+    path.touch()
+    with path.open("rb") as file:
+        assert lock_holder.hanging_holder(file.fileno()) is None  # nobody holds it
+        with held_by_child("ofd", path):
+            assert lock_holder.hanging_holder(file.fileno()) is None
+            monkeypatch.setattr(lock_holder, "_state", gone)
+            assert lock_holder.hanging_holder(file.fileno()) is None

@@ -12,8 +12,10 @@ import fcntl
 import os
 import signal
 import struct
+import time
 from pathlib import Path
 
+from logdir import clock
 from logdir.errors import LogDirSuspectError, Problem
 
 KAFKA_LOCK = ".lock"
@@ -22,6 +24,8 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _EXITING = 0x4
 """``PF_EXITING``, of the flags in ``/proc/PID/stat``."""
 _CLOSING_MS = 100
+ENDING_MS, PAUSE_S = 1000, 0.002
+"""How long a process that was killed may hold its lock on, amid a sync for one, and the pause between two looks."""
 _FLOCK = struct.Struct("hhqqi4x")
 
 
@@ -79,7 +83,7 @@ def is_ending(descriptor: int, waited_ms: int) -> bool:
         state, flags, is_killed = _state(pid)
     except (OSError, ValueError, IndexError):
         return True
-    return state in "ZX" or bool(flags & _EXITING) or (is_killed and state != "D")
+    return state in "ZX" or bool(flags & _EXITING) or is_killed
 
 
 def hanging_holder(descriptor: int) -> str | None:
@@ -143,8 +147,11 @@ def is_locked(log_dir: str) -> bool | Problem | None:
     except OSError:
         return None
     try:
-        if (who := hanging_holder(descriptor)) is not None:
-            raise suspect_held(log_dir, who)
+        began_ms = clock.monotonic_ms()
+        while (who := hanging_holder(descriptor)) is not None:
+            if clock.monotonic_ms() - began_ms >= ENDING_MS:
+                raise suspect_held(log_dir, who)
+            time.sleep(PAUSE_S)
         return holder(descriptor) is not None
     finally:
         os.close(descriptor)

@@ -25,8 +25,10 @@ from logdir.disk.calls import Directory
 from logdir.disk.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
 from logdir.disk.io import HostDirectory, HostDisk, note_in_lock
 from logdir.disk.lock_holder import (
+    ENDING_MS,
     KAFKA_LOCK,
     OUTSIDE,
+    PAUSE_S,
     hanging_holder,
     holder,
     is_ending,
@@ -50,8 +52,6 @@ BATCH_MS = 2 * 1000
 """How long Kafka's locks are held at most: a broker that starts meanwhile fails (attacks A22)."""
 
 _NO_SUCH_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
-_ENDING_MS, _PAUSE_S = 1000, 0.002
-"""How long a process that was killed may hold its lock on, and the pause between two tries."""
 _TRIES = 16
 """A broker that stops takes its file away once; more than a few times is something else."""
 
@@ -134,15 +134,17 @@ def _try_lock(descriptor: int, path: str) -> bool:
 def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool]:
     """Open and lock; return the descriptor and whether it is locked. Raises ``OSError``, ``RefusedError``."""
     owner = directory.own_stat().owner.for_file() if make else None
-    began_ms = clock.monotonic_ms()
+    began_ms = killed_ms = clock.monotonic_ms()
     for _ in range(_TRIES):
         descriptor = directory.open_lock(name, owner)
         try:
             is_locked = _try_lock(descriptor, f"{directory.path}/{name}")
-            while not is_locked and (waited_ms := clock.monotonic_ms() - began_ms) < _ENDING_MS:
-                if not is_ending(descriptor, waited_ms):
+            while not is_locked and (now_ms := clock.monotonic_ms()) - began_ms < ENDING_MS:
+                if hanging_holder(descriptor) is not None:
+                    killed_ms = now_ms  # amid a sync, most likely; closing its files comes after that
+                if not is_ending(descriptor, now_ms - killed_ms):
                     break
-                time.sleep(_PAUSE_S)
+                time.sleep(PAUSE_S)
                 is_locked = _try_lock(descriptor, f"{directory.path}/{name}")
             if not is_locked or _has_name(directory, name, descriptor):
                 return descriptor, is_locked

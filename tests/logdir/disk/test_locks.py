@@ -6,9 +6,11 @@ import errno
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -316,7 +318,8 @@ def test_a_lock_of_a_killed_process_that_hangs_is_no_brokers(
     with held_by_child("ofd", Path(top.path, ".lock")) as pid, held_by_child("ofd", Path(top.path, "owner.lock")):
         # No test can let a process sleep in the kernel without rights; tests/hung does.
         monkeypatch.setattr(lock_holder, "_state", lambda pid: (state, 0, is_killed))
-        monkeypatch.setattr(locks, "_ENDING_MS", 0)
+        for module in (locks, lock_holder):
+            monkeypatch.setattr(module, "ENDING_MS", 0)
         for take in (KafkaLock.take, OwnerLock.take):
             with pytest.raises(DiskError) as raised:
                 take(top)
@@ -345,3 +348,14 @@ def test_a_holder_that_cannot_be_looked_at_is_not_called_hanging(
             assert lock_holder.hanging_holder(file.fileno()) is None
             monkeypatch.setattr(lock_holder, "_state", gone)
             assert lock_holder.hanging_holder(file.fileno()) is None
+
+
+def test_a_killed_process_amid_a_sync_is_waited_for(top: HostDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sleeps in the kernel as one that hangs does, and ends a moment later."""
+    with held_by_child("ofd", Path(top.path, ".lock")) as pid:
+        monkeypatch.setattr(lock_holder, "_state", lambda pid: ("D", 0, True))
+        threading.Timer(0.2, os.kill, (pid, signal.SIGKILL)).start()
+        assert lock_holder.is_locked(top.path) is False
+    with held_by_child("ofd", Path(top.path, ".lock")) as pid:
+        threading.Timer(0.2, os.kill, (pid, signal.SIGKILL)).start()
+        KafkaLock.take(top).release()

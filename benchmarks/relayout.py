@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from benchmarks.measure import ROUNDS, Row, show
-from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
+from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, ports_of, timed
 from logdir import clock
 from logdir.decide.layout import relayout
 from logdir.disk.kernel.host import HostDisk
-from logdir.disk.locks import Batch, hold_all
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
 from logdir.service.batch.layout_phases import LayoutReport, carry_out, look_all
+from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
 
 _SHARE = 0.5
 
@@ -55,8 +55,10 @@ def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, pr
         with opened(HostDisk(), log_dirs) as open_dirs:
             plan = plan_of(open_dirs)
 
-        def locked() -> AbstractContextManager[Batch]:
-            return hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms())
+        ports = ports_of(log_dirs)
+
+        def locked() -> AbstractContextManager[HeldLocks]:
+            return hold_all(ports, without=(), now_boottime_ms=clock.boottime_ms())
 
         def once(disk: HostDisk) -> float:
             with opened(disk, log_dirs) as open_dirs:

@@ -14,10 +14,9 @@ import pstats
 from collections.abc import Sequence
 
 from benchmarks.measure import ROUNDS, Row, show
-from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, timed
+from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, ports_of, timed
 from logdir import clock
 from logdir.disk.kernel.host import HostDisk
-from logdir.disk.locks import hold_all
 from logdir.disk.replica import staging
 from logdir.disk.replica.outcome import Outcome
 from logdir.disk.replica.staging import StageItem
@@ -26,6 +25,7 @@ from logdir.evidence import Proof, Removed
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.reasons import Reason
+from logdir.service.log_dirs.kafka_locks import hold_all
 
 _SHARE = 0.6
 
@@ -65,10 +65,11 @@ def _stage(log_dirs: Sequence[str], work: Sequence[tuple[OpenLogDir, list[StageI
     """Staged, as the command does: in batches of one sync, and the locks let go of every two seconds."""
     moved: list[tuple[str, str]] = []
     batches = staging.batches()
+    ports = ports_of(log_dirs)
     for open_dir, items in work:
         left: Sequence[StageItem] = items
         while left:
-            with hold_all(HostDisk(), log_dirs, now_boottime_ms=clock.boottime_ms()) as held:
+            with hold_all(ports, without=(), now_boottime_ms=clock.boottime_ms()) as held:
                 for part in batches.of(left):
                     moved += [_moved(open_dir, *done) for done in zip(part, staging.stage(open_dir, part), strict=True)]
                     left = left[len(part) :]

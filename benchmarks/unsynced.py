@@ -19,6 +19,10 @@ from logdir.disk.root.init import init
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
+from logdir.service.log_dirs.config import BrokerConfig
+from logdir.service.log_dirs.ports import BrokerPorts
+from logdir.worker.port import LocalPort
+from logdir.worker.remote import DEFAULT_PATIENCE_MS
 
 PARTITIONS = 10_000
 LOG_DIRS = 2
@@ -48,6 +52,12 @@ class _Unsynced(HostDirectory):
 def _unsynced(directory: HostDirectory) -> HostDirectory:
     directory.__class__ = _Unsynced
     return directory
+
+
+def ports_of(log_dirs: Sequence[str]) -> BrokerPorts:
+    """Return ports that make the calls of log dirs in this process, for Kafka's locks."""
+    ports = tuple(map(LocalPort, log_dirs))
+    return BrokerPorts(named=BrokerConfig(tuple(log_dirs), None), ports=ports, patience_ms=DEFAULT_PATIENCE_MS)
 
 
 class UnsyncedDisk(HostDisk):

@@ -12,9 +12,11 @@ import fcntl
 import os
 import signal
 import struct
+import time
 from pathlib import Path
 
-from logdir.errors import Problem
+from logdir import clock
+from logdir.errors import LogDirSuspectError, Problem
 
 KAFKA_LOCK = ".lock"
 OUTSIDE = "a process outside this container"
@@ -22,6 +24,8 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _EXITING = 0x4
 """``PF_EXITING``, of the flags in ``/proc/PID/stat``."""
 _CLOSING_MS = 100
+ENDING_MS, PAUSE_S = 1000, 0.002
+"""How long a process that was killed may hold its lock on, amid a sync for one, and the pause between two looks."""
 _FLOCK = struct.Struct("hhqqi4x")
 
 
@@ -76,12 +80,42 @@ def is_ending(descriptor: int, waited_ms: int) -> bool:
     if pid is None or pid == 0:
         return pid is None or waited_ms < _CLOSING_MS
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        pending = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "Pnd:" in line]
+        state, flags, is_killed = _state(pid)
     except (OSError, ValueError, IndexError):
         return True
-    is_killed = any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
-    return fields[0] in "ZX" or bool(int(fields[6]) & _EXITING) or (is_killed and fields[0] != "D")
+    return state in "ZX" or bool(flags & _EXITING) or is_killed
+
+
+def hanging_holder(descriptor: int) -> str | None:
+    """Return the process that holds a lock although it was killed: it sleeps in a call that its disk does not answer.
+
+    A worker of ours that was given up is one. ``None``: no process does, or one that is alive.
+    """
+    try:
+        pid = holder_pid(descriptor)
+        if not pid:
+            return None
+        state, _, is_killed = _state(pid)
+    except (OSError, ValueError, IndexError):
+        return None
+    return named(pid) if is_killed and state == "D" else None
+
+
+def _state(pid: int) -> tuple[str, int, bool]:
+    """Return state and flags of a process, and whether SIGKILL is on its way. Raises ``OSError``: it has ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    pending = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "Pnd:" in line]
+    return fields[0], int(fields[6]), any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
+
+
+def suspect_held(log_dir: str, who: str) -> LogDirSuspectError:
+    """Return that a log dir is suspect: a process that was given up over it still holds its lock."""
+    return LogDirSuspectError(
+        log_dir,
+        expected="a lock that no killed process holds",
+        found=f"{who}, which was killed and sleeps until the disk answers",
+        fix="SUSPECT: look at the kernel's log; a broker cannot start on this disk until it answers",
+    )
 
 
 def holder_pid(descriptor: int) -> int | None:
@@ -101,6 +135,9 @@ def is_locked(log_dir: str) -> bool | Problem | None:
 
     Returns:
         ``None`` where there is no lock file, or the log dir cannot be read; a problem where it may not be read.
+
+    Raises:
+        LogDirSuspectError: a process holds it that was killed and hangs: that is no broker.
     """
     path = f"{log_dir}/{KAFKA_LOCK}"
     try:
@@ -110,6 +147,11 @@ def is_locked(log_dir: str) -> bool | Problem | None:
     except OSError:
         return None
     try:
+        began_ms = clock.monotonic_ms()
+        while (who := hanging_holder(descriptor)) is not None:
+            if clock.monotonic_ms() - began_ms >= ENDING_MS:
+                raise suspect_held(log_dir, who)
+            time.sleep(PAUSE_S)
         return holder(descriptor) is not None
     finally:
         os.close(descriptor)

@@ -5,8 +5,8 @@ this process opens and closes the file. ``flock`` is never used: Kafka does not 
 ``.lock`` when it stops, so that a lock may be held on a file that no longer has the name: the inodes of name and
 descriptor are compared after taking it, and again before each batch.
 
-Not here: whether anything may be changed while a broker runs (``decide``), how long a batch may go on (its caller asks
-``Batch.expired``).
+Not here: whether anything may be changed while a broker runs (``decide``); the locks of all log dirs of a broker, and
+how long they are held (``service.kafka_locks``).
 
 Spec: design §2 law 4; kafka-behaviour §2.4, §10.2; reliability §5 "Locks"; attacks A19, A22, A23, A31, A32.
 """
@@ -17,8 +17,6 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -26,7 +24,18 @@ from logdir import clock
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import is_denied, is_full, is_read_only, mounted_read_only, no_permission, with_reserve
 from logdir.disk.kernel.host import HostDirectory, HostDisk, note_in_lock
-from logdir.disk.lock_holder import KAFKA_LOCK, OUTSIDE, holder, is_ending, named, whole_file
+from logdir.disk.lock_holder import (
+    ENDING_MS,
+    KAFKA_LOCK,
+    OUTSIDE,
+    PAUSE_S,
+    hanging_holder,
+    holder,
+    is_ending,
+    named,
+    suspect_held,
+    whole_file,
+)
 from logdir.disk.root.work_root import OWNER_LOCK_TEXT
 from logdir.errors import (
     LockHeldError,
@@ -44,8 +53,6 @@ BATCH_MS = 2 * 1000
 """How long Kafka's locks are held at most: a broker that starts meanwhile fails (attacks A22)."""
 
 _NO_SUCH_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
-_ENDING_MS, _PAUSE_S = 1000, 0.002
-"""How long a process that was killed may hold its lock on, and the pause between two tries."""
 _TRIES = 16
 """A broker that stops takes its file away once; more than a few times is something else."""
 
@@ -129,15 +136,17 @@ def _try_lock(descriptor: int, path: str) -> bool:
 def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool]:
     """Open and lock; return the descriptor and whether it is locked. Raises ``OSError``, ``RefusedError``."""
     owner = directory.own_stat().owner.for_file() if make else None
-    began_ms = clock.monotonic_ms()
+    began_ms = killed_ms = clock.monotonic_ms()
     for _ in range(_TRIES):
         descriptor = directory.open_lock(name, owner)
         try:
             is_locked = _try_lock(descriptor, f"{directory.path}/{name}")
-            while not is_locked and (waited_ms := clock.monotonic_ms() - began_ms) < _ENDING_MS:
-                if not is_ending(descriptor, waited_ms):
+            while not is_locked and (now_ms := clock.monotonic_ms()) - began_ms < ENDING_MS:
+                if hanging_holder(descriptor) is not None:
+                    killed_ms = now_ms  # amid a sync, most likely; closing its files comes after that
+                if not is_ending(descriptor, now_ms - killed_ms):
                     break
-                time.sleep(_PAUSE_S)
+                time.sleep(PAUSE_S)
                 is_locked = _try_lock(descriptor, f"{directory.path}/{name}")
             if not is_locked or _has_name(directory, name, descriptor):
                 return descriptor, is_locked
@@ -165,6 +174,7 @@ class KafkaLock(HeldLock):
 
         Raises:
             LockHeldError: somebody holds it.
+            LogDirSuspectError: a process holds it that was killed and hangs.
             RefusedError: the file is replaced again and again.
             OSError: the log dir does not answer, or takes no file.
         """
@@ -172,6 +182,8 @@ class KafkaLock(HeldLock):
         if is_locked:
             return cls(log_dir, descriptor)
         try:
+            if (hanging := hanging_holder(descriptor)) is not None:
+                raise suspect_held(log_dir.path, hanging)
             who = holder(descriptor) or "a process that just let go"
         finally:
             os.close(descriptor)
@@ -213,6 +225,7 @@ class OwnerLock(HeldLock):
 
         Raises:
             WorkRootOwnedError: another process of ours holds it.
+            LogDirSuspectError: one that was killed and hangs; it names the work root.
             NoWorkRootError: there is no such file.
             RefusedError: the file is replaced again and again.
             OSError: the work root does not answer.
@@ -226,6 +239,8 @@ class OwnerLock(HeldLock):
             if is_locked:
                 _note_pid(descriptor)
                 return cls(work_root, descriptor)
+            if (hanging := hanging_holder(descriptor)) is not None:
+                raise suspect_held(work_root.path, hanging)
             written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
             who = named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
         except BaseException:
@@ -234,29 +249,6 @@ class OwnerLock(HeldLock):
         os.close(descriptor)
         fix = "wait until it has ended, or stop it"
         raise WorkRootOwnedError(path, expected="nobody to hold it", found=who, fix=fix)
-
-
-class Batch:
-    """Kafka's locks of all log dirs of a broker that answer, held from an instant on."""
-
-    def __init__(self, locks: tuple[KafkaLock, ...], log_dirs: tuple[str, ...], began_boottime_ms: int) -> None:
-        self.locks = locks
-        self.log_dirs = log_dirs
-        """Where a lock is held, sorted; what is not among them must not be changed."""
-        self.began_boottime_ms = began_boottime_ms
-
-    def expired(self, now_boottime_ms: int) -> bool:
-        """Whether the locks were held for as long as they may be: finish the step, and let go."""
-        return now_boottime_ms - self.began_boottime_ms >= BATCH_MS
-
-    def require_held(self) -> None:
-        """Return if every lock is still the one of its log dir; ask before each group of changes.
-
-        Raises:
-            LogDirReplacedError: one is not.
-        """
-        for lock in self.locks:
-            lock.require_held()
 
 
 def _opened(disk: HostDisk, path: str) -> HostDirectory:
@@ -280,69 +272,6 @@ def _offline(path: str, error: OSError) -> LogDirOfflineError | ReadOnlyDiskErro
     )
 
 
-@contextmanager
-def hold_all(
-    disk: HostDisk,
-    log_dirs: Iterable[str],
-    *,
-    without: Collection[str] = (),
-    works: Mapping[str, Directory] | None = None,
-    now_boottime_ms: int,
-) -> Iterator[Batch]:
-    """Hold Kafka's lock of every log dir of a broker that answers.
-
-    Taken in the order of the paths, without waiting, released in reverse; the files stay. All or none.
-
-    Args:
-        disk: The file systems of this host.
-        log_dirs: All absolute paths configured for the broker.
-        without: Those of them that are said to have failed. One that answers is locked all the same.
-        works: The work roots of those that have one: where the disk is full, a lock file is made out of its reserve.
-        now_boottime_ms: The boot-time clock now, milliseconds; the batch counts from here.
-
-    Yields:
-        The batch.
-
-    Raises:
-        LockHeldError: somebody holds one; the message names the log dir and the process.
-        LogDirOfflineError: one cannot be opened, or its lock not be asked for, and it is not in ``without``.
-        ReadOnlyDiskError: one takes no lock file, and it is not in ``without``.
-        RefusedError: none is left to lock, or two paths lead to one directory.
-    """
-    seen: dict[tuple[int, int], str] = {}
-    locks: list[KafkaLock] = []
-    held: list[str] = []
-    with ExitStack() as stack:
-        for path in sorted(set(log_dirs)):
-            try:
-                directory = stack.enter_context(_opened(disk, path))
-                identity = directory.identity()[:2]
-                if identity in seen:
-                    raise RefusedError(
-                        path,
-                        why=Why.DUPLICATE_LOG_DIR,
-                        expected="log dirs that are different directories",
-                        found=f"the same as {seen[identity]}",
-                        fix="list it once",
-                    )
-                seen[identity] = path
-                locks.append(stack.enter_context(_locked(directory, (works or {}).get(path))))
-            except (LogDirOfflineError, ReadOnlyDiskError):
-                if path not in without:
-                    raise
-            else:
-                held.append(path)
-        if not locks:
-            raise RefusedError(
-                ", ".join(sorted(without)),
-                why=Why.NO_LOG_DIR_ANSWERS,
-                expected="at least one log dir that answers",
-                found="no log dir that answers",
-                fix="nothing says that no broker runs",
-            )
-        yield Batch(tuple(locks), tuple(held), now_boottime_ms)
-
-
 def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> KafkaLock:
     """Take Kafka's lock of one log dir, without waiting.
 
@@ -356,6 +285,7 @@ def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> 
 
     Raises:
         LockHeldError: another process holds it.
+        LogDirSuspectError: one holds it that was killed and hangs.
         LogDirOfflineError: the log dir cannot be opened, or its lock not be asked for.
         ReadOnlyDiskError: it takes no lock file.
         RefusedError: the file is replaced again and again.

@@ -18,14 +18,16 @@ from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import BY_HAND
 from logdir.observe.facts import StagedReplica
+from logdir.observe.outside import KeptFree
 from logdir.refusal_slug import Why
 from logdir.service.batch.unlocked import each
 from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.ports import kept_free_places
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, refused
 from logdir.service.report.staged import Selection, item_of, nothing_staged, selected
 from logdir.worker.look import NOTHING
-from logdir.worker.operations import export_copy, place_problem
+from logdir.worker.operations import export_copy, place_problems
 from logdir.worker.port import Port
 
 _UNDONE = "no copy was made"
@@ -56,6 +58,8 @@ class ExportPlanned:
     staged: tuple[StagedReplica, ...]
     """Of the items that would be copied."""
     into: str
+    places: tuple[KeptFree, ...] = ()
+    """Log dirs and work roots, into which no copy is put."""
     is_empty: bool = False
     """Nothing was selected."""
 
@@ -65,6 +69,7 @@ def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
 
     Raises:
         ConfigError: the selector is not named right.
+        LogDirSuspectError: the disk of the place for the copies does not answer.
     """
     into = os.path.abspath(asked.output)
     facts = broker.look(NOTHING)
@@ -75,9 +80,12 @@ def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
         problems = nothing_staged(facts, asked.selection.text)
         return ExportPlanned(items=(), problems=problems, staged=(), into=into, is_empty=True)
     staged, refusals = _sorted_out(found)
-    items = [_placed(broker, into, item, _item(into, item)) for item in staged]
+    places = kept_free_places(broker.ports)
+    wanted = tuple(_destination(into, item) for item in staged)
+    found_there = broker.ports.apart(into, place_problems, wanted, places)
+    items = [_placed(_item(into, item), problem) for item, problem in zip(staged, found_there, strict=True)]
     unread = tuple(one.problem for one in facts if one.problem is not None)
-    return ExportPlanned(items=(*items, *refusals), problems=unread, staged=tuple(staged), into=into)
+    return ExportPlanned(items=(*items, *refusals), problems=unread, staged=tuple(staged), into=into, places=places)
 
 
 def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
@@ -91,7 +99,7 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
     Returns:
         One item per replica, and what is wrong with disks.
     """
-    calls = [(_item(shown.into, item), _exporting(broker, shown.into, item)) for item in shown.staged]
+    calls = [(_item(shown.into, item), _exporting(shown, item)) for item in shown.staged]
     rows, problems = each(broker, calls, reporter)
     rows = [row if row.state is ItemState.DONE else replace(row, detail=_UNDONE) for row in rows]
     pairs = zip(rows, shown.items, strict=False)
@@ -127,18 +135,11 @@ def _destination(into: str, item: StagedReplica) -> str:
     return os.path.join(into, f"{item.topic}-{item.partition}")
 
 
-def _forbidden(broker: OpenBroker) -> tuple[str, ...]:
-    named = broker.named
-    own_log = () if named.metadata_log_dir is None else (named.metadata_log_dir,)
-    return (*named.log_dirs, *own_log, *(one.work.path for one in broker.open_dirs))
-
-
-def _placed(broker: OpenBroker, into: str, item: StagedReplica, row: ItemResult) -> ItemResult:
+def _placed(row: ItemResult, problem: Problem | None) -> ItemResult:
     """Return a planned row, refused where no copy can be made at its place."""
-    problem = place_problem(_destination(into, item), _forbidden(broker))
     return row if problem is None else replace(row, state=ItemState.REFUSED, detail=_UNDONE, problem=problem)
 
 
-def _exporting(broker: OpenBroker, into: str, item: StagedReplica) -> Callable[[Port], Outcome]:
-    destination, forbidden = _destination(into, item), _forbidden(broker)
-    return lambda port: port.run_at(export_copy, item.path, destination, forbidden)
+def _exporting(shown: ExportPlanned, item: StagedReplica) -> Callable[[Port], Outcome]:
+    destination = _destination(shown.into, item)
+    return lambda port: port.run_at(export_copy, item.path, destination, shown.places)

@@ -1,7 +1,7 @@
 """Make the work root of every log dir of one broker where it can be, or mend it.
 
-All log dirs are looked at first; if one of them cannot have a work root none is made. Doing it again changes nothing
-but what is missing: after an interruption, or where a heartbeat was lost.
+All log dirs are looked at first; if one of them cannot have a work root, or does not answer, none is made. Doing it
+again changes nothing but what is missing: after an interruption, or where a heartbeat was lost.
 
 Not here: where one can be, making one (``logdir.disk``).
 
@@ -10,35 +10,32 @@ Spec: design §3.2, §5 "A use case", §6; attacks A5, A6, A7, A19.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from logdir import clock
-from logdir.disk.kernel.file_system import fs_type_at
-from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.kernel.small_file import read_file
-from logdir.disk.locks import OwnerLock, hold_all
 from logdir.disk.record import controller, heartbeat, staging_limit
-from logdir.disk.root import init
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.disk.root.plan import Candidate, InitPlan, plan_init, require_no_stock_broker
+from logdir.disk.root.plan import Candidate, InitPlan, require_no_stock_broker
 from logdir.disk.root.reserve import RESERVE_BYTES
-from logdir.disk.root.work_root import open_log_dir, open_root, open_work_root
-from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, Problem
+from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, LogDirSuspectError, Problem
 from logdir.formats.own import controller_file, heartbeat_file, staging_limit_file
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import OWNER_LOCK
-from logdir.observe.mounts import identity_at
-from logdir.service.log_dirs.config import require_distinct, require_text
+from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.os_errors import map_os_errors, map_os_errors_or_quarantine
+from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.service.log_dirs.quarantine import keep_in_mind, quarantine_of, require_none_quarantined
 from logdir.service.log_dirs.refill import refill
-from logdir.service.log_dirs.request import BrokerRequest, accepted_of, skipped_of
+from logdir.service.log_dirs.request import BrokerRequest, accepted_of
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.result import ItemState
+from logdir.worker.remote import gather
+from logdir.worker.state import release_kafka_lock, take_owner_lock
+from logdir.worker.work_root import make_root, plan_root, put_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,32 +129,31 @@ class SeveralError(Exception):
         self.errors = tuple(errors)
 
 
-def plan(asked: InitRequest) -> InitPlanned:
-    """Look at every log dir and decide; changes nothing.
+def plan(ports: BrokerPorts, asked: InitRequest) -> InitPlanned:
+    """Look at every log dir, side by side, and decide; changes nothing.
+
+    Args:
+        ports: Of the broker that is asked about; a log dir that does not answer ends the command.
+        asked: What is asked.
 
     Raises:
-        ConfigError: the broker is not named right, or no log dir is left.
-        SeveralError: one log dir or more cannot have a work root.
+        ConfigError: a path is no UTF-8, or no log dir is left.
+        SeveralError: one log dir or more cannot have a work root, or does not answer.
     """
-    named = asked.broker.config()
+    named, without = ports.named, ports.skipped
     require_text(named)
-    found = {path: identity for path in named.log_dirs if (identity := identity_at(path)) is not None}
-    require_distinct(found, asked.broker.server_properties or "--log-dirs")
-    without, accepted = skipped_of(asked.broker, named), accepted_of(asked.broker, named)
-    disk = HostDisk()
+    accepted = accepted_of(asked.broker, named)
+    begun = [
+        port.begin_opened(plan_root, port.log_dir, asked.kind, unsupported_fs=asked.is_any_fs) for port in ports.ports
+    ]
+    gather(begun)
     plans: list[InitPlan] = []
     problems: list[Problem] = []
     errors: list[LogDirError] = []
-    for log_dir in named.log_dirs:
+    for log_dir, pending in zip(named.log_dirs, begun, strict=True):
         try:
             with map_os_errors(log_dir):
-                one = plan_init(
-                    disk,
-                    log_dir,
-                    requested=asked.kind,
-                    fs_type=fs_type_at(log_dir),
-                    unsupported_fs=asked.is_any_fs,
-                )
+                one = pending.result()
             if not asked.is_without_stock_broker:
                 require_no_stock_broker(one)
             require_one_broker(named, plans[0].belongs if plans else None, one.belongs, log_dir)
@@ -178,10 +174,11 @@ def plan(asked: InitRequest) -> InitPlanned:
     return InitPlanned(plans=tuple(plans), problems=tuple(problems), without=without, accepted=accepted)
 
 
-def apply(shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, ...]]:
+def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, ...]]:
     """Make what was shown, but for log dirs that are said to have failed and do not take it.
 
     Args:
+        ports: As of ``plan``.
         shown: Of ``plan``.
 
     Returns:
@@ -189,54 +186,65 @@ def apply(shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, 
 
     Raises:
         LockHeldError: a broker runs, where an ``owner.lock`` is to be put back.
-        LogDirError: a log dir does not take it, and none was made by then.
+        LogDirError: a log dir does not take it, or does not answer, and none was made by then.
     """
     owned: dict[str, OpenLogDir] = {}
     quarantined: dict[str, Problem] = {}
     spent: list[Problem] = []
     lockless: dict[str, OpenLogDir] = {}
-    disk = HostDisk()
 
     def close_returned() -> None:
         with map_os_errors(shown.plans[0].log_dir):
-            found = quarantine_of(tuple((lockless | owned).values()), shown.accepted)
+            found = ports.on_all(lockless | owned, lambda open_dirs: quarantine_of(open_dirs, shown.accepted))
         require_none_quarantined({log_dir: why for log_dir, why in found.items() if log_dir not in shown.without})
         quarantined.update(found)
 
-    with ExitStack() as stack:
+    for one in shown.plans:
+        with _map_os_errors(shown, quarantined, one.log_dir):
+            if one.is_whole and not one.lacks:  # somebody may be working there
+                owned[one.log_dir] = _own(ports, one.log_dir)
+            elif one.lacks == (OWNER_LOCK,):  # nothing is put back on a disk whose sync failed
+                lockless[one.log_dir] = _opened(ports, one.log_dir)
+    close_returned()
+    for one in shown.plans:
+        if one.lacks and one.log_dir not in quarantined:
+            with _map_os_errors(shown, quarantined, one.log_dir):
+                owned[one.log_dir] = _put_back(ports, one)
+            close_returned()
+    made: dict[str, WorkRootItem] = {}
+    try:
         for one in shown.plans:
-            with map_os_errors_or_quarantine(one.log_dir, shown.without, quarantined.__setitem__):
-                if one.is_whole and not one.lacks:  # somebody may be working there
-                    owned[one.log_dir] = _own(stack, disk, one.log_dir)
-                elif one.lacks == (OWNER_LOCK,):  # nothing is put back on a disk whose sync failed
-                    lockless[one.log_dir] = stack.enter_context(open_root(disk, one.log_dir)).open_dir
-        close_returned()
-        for one in shown.plans:
-            if one.lacks and one.log_dir not in quarantined:
-                with map_os_errors_or_quarantine(one.log_dir, shown.without, quarantined.__setitem__):
-                    owned[one.log_dir] = _put_back(stack, disk, one)
-                close_returned()
-        made: dict[str, WorkRootItem] = {}
-        try:
-            for one in shown.plans:
-                if one.log_dir not in quarantined:
-                    with map_os_errors_or_quarantine(one.log_dir, shown.without, quarantined.__setitem__):
-                        made[one.log_dir] = _make(stack, disk, one, owned)
-            refill([open_dir for log_dir, open_dir in owned.items() if log_dir not in quarantined], spent)
-        except LogDirError as error:
-            if all(one.is_whole for one in made.values()):
-                raise
-            spent.append(error.problem())  # beside it stands what was made by then
-        finally:
-            keep_in_mind(disk.failed, tuple(owned.values()), quarantined)
+            if one.log_dir not in quarantined:
+                with _map_os_errors(shown, quarantined, one.log_dir):
+                    made[one.log_dir] = _make(ports, one, owned)
+        refill([open_dir for log_dir, open_dir in owned.items() if log_dir not in quarantined], spent)
+    except LogDirError as error:
+        if all(one.is_whole for one in made.values()):
+            raise
+        spent.append(error.problem())  # beside it stands what was made by then
+    finally:
+        answering = tuple(open_dir for log_dir, open_dir in owned.items() if log_dir not in ports.suspect)
+        keep_in_mind(ports.failed_syncs(), answering, quarantined)
     work_roots = tuple(made.get(one.log_dir) or _planned(one, ItemState.UNDONE) for one in shown.plans)
     return work_roots, (*shown.problems, *quarantined.values(), *spent)
 
 
-def _make(stack: ExitStack, disk: HostDisk, plan: InitPlan, owned: dict[str, OpenLogDir]) -> WorkRootItem:
-    done = init.init(disk, plan, made_at_ms=max(0, read_instant().wall_ms))
+@contextmanager
+def _map_os_errors(shown: InitPlanned, quarantined: dict[str, Problem], log_dir: str) -> Iterator[None]:
+    """As ``map_os_errors_or_quarantine``; one that is said to have failed is closed where it stops answering, too."""
+    try:
+        with map_os_errors_or_quarantine(log_dir, shown.without, quarantined.__setitem__):
+            yield
+    except LogDirSuspectError as error:
+        if log_dir not in shown.without:
+            raise
+        quarantined[log_dir] = error.problem()
+
+
+def _make(ports: BrokerPorts, plan: InitPlan, owned: dict[str, OpenLogDir]) -> WorkRootItem:
+    done = ports.port(plan.log_dir).run_opened(make_root, plan, max(0, read_instant().wall_ms))
     if plan.log_dir not in owned:
-        owned[plan.log_dir] = _own(stack, disk, plan.log_dir)
+        owned[plan.log_dir] = _own(ports, plan.log_dir)
     _begin(owned[plan.log_dir])
     return WorkRootItem.of(plan, ItemState.DONE, done.kind, done.path, done.passed)
 
@@ -246,15 +254,18 @@ def _planned(plan: InitPlan, state: ItemState) -> WorkRootItem:
     return WorkRootItem.of(plan, state, first.kind, first.path, plan.passed)
 
 
-def _own(stack: ExitStack, disk: HostDisk, log_dir: str) -> OpenLogDir:
-    open_dir = stack.enter_context(open_root(disk, log_dir)).open_dir
-    if not isinstance(open_dir.work, HostDirectory):
-        raise TypeError(f"no directory of this host: {open_dir.work!r}")
-    stack.enter_context(OwnerLock.take(open_dir.work))
+def _opened(ports: BrokerPorts, log_dir: str) -> OpenLogDir:
+    # A start block does not hinder: a work root may have been lost behind one.
+    return ports.port(log_dir).begin_root(is_start_block_allowed=True).result().open_dir
+
+
+def _own(ports: BrokerPorts, log_dir: str) -> OpenLogDir:
+    open_dir = _opened(ports, log_dir)
+    ports.port(log_dir).run_opened(take_owner_lock)
     return open_dir
 
 
-def _put_back(stack: ExitStack, disk: HostDisk, plan: InitPlan) -> OpenLogDir:
+def _put_back(ports: BrokerPorts, plan: InitPlan) -> OpenLogDir:
     """Put back what a whole work root lacks, and own it.
 
     A process of ours may still hold an ``owner.lock`` that was removed. It changes nothing any more once its batch is
@@ -262,16 +273,16 @@ def _put_back(stack: ExitStack, disk: HostDisk, plan: InitPlan) -> OpenLogDir:
 
     Raises:
         LockHeldError: a broker runs, or another process of ours is in a batch.
-        DiskError: as ``put_back_missing`` and ``hold_all``.
+        LogDirError: as ``put_back`` and ``take_owner_lock``.
     """
-    with ExitStack() as held:
-        top = held.enter_context(open_log_dir(disk, plan.log_dir))
-        work = held.enter_context(open_work_root(disk, plan.candidates[0].kind, plan.log_dir, top))
-        works = {plan.log_dir: work}
-        held.enter_context(hold_all(disk, [plan.log_dir], works=works, now_boottime_ms=clock.boottime_ms()))
-        with map_os_errors(work.path):
-            init.put_back_missing(work, top.own_stat().owner)
-        return _own(stack, disk, plan.log_dir)
+    port = ports.port(plan.log_dir)
+    try:
+        port.run_opened(put_back, plan)
+        return _own(ports, plan.log_dir)
+    finally:
+        if port.is_idle:
+            with suppress(LogDirError, OSError):
+                port.run_opened(release_kafka_lock)
 
 
 def _begin(open_dir: OpenLogDir) -> None:

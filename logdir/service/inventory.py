@@ -16,9 +16,9 @@ from typing import Final
 
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Disk
-from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen, require_outside_of
+from logdir.observe.outside import require_outside_of
 from logdir.service.inventory_files import InventoryFiles, opened_files
-from logdir.service.log_dirs.ports import BrokerPorts, connected
+from logdir.service.log_dirs.ports import BrokerPorts, connected, kept_free_places
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.reporter import Reporter
@@ -143,17 +143,7 @@ def require_place(ports: BrokerPorts, output: str) -> None:
         RefusedError: it lies in one.
         LogDirSuspectError: its own disk does not answer.
     """
-    places: list[KeptFree] = []
-    for port, found in zip(ports.ports, ports.each(lambda port: port.begin(kept_free, port.log_dir)), strict=True):
-        places += kept_free_unseen(port.log_dir) if isinstance(found, LogDirSuspectError) else found
-    metadata = ports.named.metadata_log_dir
-    if metadata is not None and metadata not in ports.named.log_dirs:
-        try:
-            places += ports.apart(metadata, kept_free, metadata)
-        except LogDirSuspectError as error:
-            ports.note(error)
-            places += kept_free_unseen(metadata)
-    run_apart(output, ports.patience_ms, require_outside_of, output, tuple(places))
+    run_apart(output, ports.patience_ms, require_outside_of, output, kept_free_places(ports))
 
 
 def _scanned(ports: BrokerPorts, scans: Sequence[Scan], files: InventoryFiles, reporter: Reporter) -> Sequence[Summary]:

@@ -1,24 +1,25 @@
 """Read the metadata log of a KRaft node as a tree, and describe its nodes. Reads only.
 
-Takes no lock, so it works beside a running broker too. Not here: reading the log (``logdir.metadata``), printing
-records (``metadata_dump``).
+Takes no lock, so it works beside a running broker too. A process of its own reads the log and answers for it: a disk
+that hangs is SUSPECT after its time, and once the log is read nothing more is asked of the disk.
 
-Spec: design §6; KIP-631, "metadata.log.dir"; kafka-formats §8; docs/json.md.
+Not here: reading the log (``logdir.desired``), printing records (``metadata_dump``).
+
+Spec: design §2 law 6, §6; KIP-631, "metadata.log.dir"; kafka-formats §8; docs/json.md.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
-from logdir.cluster.metadata_log import newest
 from logdir.errors import (
     ConfigError,
     LogDirError,
@@ -28,17 +29,23 @@ from logdir.errors import (
     RefusedError,
 )
 from logdir.formats.kafka import meta_properties
-from logdir.metadata.nodes import Missed, Place, chosen
+from logdir.metadata.nodes import LISTERS, Line, Missed, Place, chosen
 from logdir.metadata.paths import path_of
 from logdir.metadata.shell import Shell
 from logdir.metadata.source import Look, read_directory, read_file
-from logdir.metadata.tree import Directory, Found, Leaf, build, children
+from logdir.metadata.tree import Found, Leaf, build, children
 from logdir.names import METADATA_DIR
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import read_config
+from logdir.service.report.json_form import to_json
+from logdir.text import utf8
+from logdir.wire.json_text import text
+from logdir.worker.port import Port
+from logdir.worker.remote import DEFAULT_PATIENCE_MS, gather
+from logdir.worker.start import close_all, start
+from logdir.worker.state import WorkerState
 
 NO_LOG = "only a KRaft node has one, in its metadata.log.dir"
-_SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _META_PROPERTIES = "meta.properties"
 _MOST_BYTES = 1 << 20
 _RIGHTS = (errno.EACCES, errno.EPERM)
@@ -56,25 +63,14 @@ class MetadataRequest:
     server_properties: str | None = None
     log_dirs: str | None = None
     """Paths, separated by commas."""
+    disk_timeout_ms: int = DEFAULT_PATIENCE_MS
+    """How long the disk may give no sign of life before it is SUSPECT."""
 
     def require_valid(self) -> None:
         """Return if a path that is named is one. Raises ``ConfigError``."""
         for flag, path in (("--snapshot", self.snapshot), ("--directory", self.directory)):
             if path is not None and (not path or "\0" in path):
                 raise ConfigError((Problem("config-error", flag, "a path the system takes", path or "none"),))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
-    """What was read."""
-
-    look: Look
-    root: Directory
-
-    @property
-    def problems(self) -> list[Problem]:
-        """Why it stops before the end of the files."""
-        return [] if self.look.ended is None else [self.look.ended]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,34 +133,135 @@ class ShellItem:
     printed: tuple[str, ...]
 
 
-def read(request: MetadataRequest) -> Metadata:
-    """Read what is meant.
+class MetadataOpened(NamedTuple):
+    """What was read."""
+
+    log: MetadataLog
+    problems: tuple[Problem, ...]
+    """Why it stops before the end of the files."""
+
+
+class MetadataSession:
+    """Metadata that a process of its own has read: the one on whose disk the files lie must answer in time."""
+
+    def __init__(self, port: Port, opened: MetadataOpened) -> None:
+        """Begin.
+
+        Args:
+            port: Of that process.
+            opened: What it read.
+        """
+        self._port = port
+        self.log, self.problems = opened
+
+    def lines(self, lister: str, paths: Sequence[str]) -> Iterator[Line]:
+        """Yield what ``ls``, ``cat`` or ``find`` prints of nodes, in the order of the paths.
+
+        Args:
+            lister: One of them.
+            paths: As typed; none at all: the root.
+        """
+        return self._port.stream_opened(list_lines, lister, tuple(paths))
+
+    def nodes(self, lister: str, paths: Sequence[str]) -> Iterator[Line]:
+        """As ``lines``; yields the JSON of each node as a ``NodeItem``."""
+        return self._port.stream_opened(list_nodes, lister, tuple(paths))
+
+    def run(self, line: str, width: int | None = None) -> Iterator[Line]:
+        """Do what a line of the shell says; yield what is to be printed.
+
+        Args:
+            line: Without its end.
+            width: Columns of the terminal; ``None``: one entry a line.
+        """
+        return self._port.stream_opened(run_line, line, width)
+
+    def complete(self, line: str, word: str) -> list[str]:
+        """Return what a word may go on to, as ``Shell.complete``."""
+        return self._port.run_opened(complete, line, word)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the shell was left."""
+        return self._port.run_opened(is_over)
+
+
+@contextmanager
+def session(request: MetadataRequest) -> Iterator[MetadataSession]:
+    """Read what is meant, in a process of its own, which ends with the block.
 
     Raises:
+        LogDirSuspectError: the disk does not answer in time.
         LogDirError: it is not named right, cannot be read, or is no metadata.
     """
     request.require_valid()
-    if request.snapshot is not None:
-        path = os.path.abspath(request.snapshot)
-        with reading(path):
-            look = read_file(path)
-    else:
-        directory = directory_of(request)
-        with reading(directory, NO_LOG):
-            look = read_directory(directory)
-    return Metadata(look=look, root=build(look, _local_of(look)))
+    is_file = request.snapshot is not None
+    path = os.path.abspath(request.snapshot) if request.snapshot is not None else directory_of(request)
+    (port,) = ports = start((path,), request.disk_timeout_ms)
+    try:
+        yield MetadataSession(port, port.run_opened(open_metadata, path, is_file=is_file))
+    finally:
+        close_all(ports)
 
 
-def nodes(metadata: Metadata, paths: Sequence[str], lister: str) -> Iterator[NodeItem | Missed]:
-    """Describe the nodes that paths lead to, in the order of the paths.
+class _Kept(NamedTuple):
+    """What a worker keeps of metadata that it read."""
+
+    shell: Shell
+    width: list[int | None]
+    """Of the terminal, for the line that is run."""
+
+
+def open_metadata(opened: WorkerState, path: str, *, is_file: bool) -> MetadataOpened:
+    """Read metadata and keep it for the calls that follow.
 
     Args:
-        metadata: What was read.
-        paths: As typed; none at all: the root.
-        lister: ``ls``, ``cat`` or ``find``, as of ``metadata_nodes.chosen``.
+        opened: Of the worker.
+        path: Of a snapshot, or of the directory of the log.
+        is_file: Which of the two.
+
+    Raises:
+        LogDirError: it cannot be read, or is no metadata.
     """
-    for found in chosen(Place(metadata.root), paths, lister):
-        yield found if isinstance(found, Missed) else _item(found, with_children=lister == "ls")
+    with reading(path, "" if is_file else NO_LOG):
+        look = read_file(path) if is_file else read_directory(path)
+    width: list[int | None] = [None]
+    opened.kept = _Kept(Shell(build(look, _local_of(look)), width=lambda: width[0]), width)
+    return MetadataOpened(MetadataLog.of(look), () if look.ended is None else (look.ended,))
+
+
+def _kept(opened: WorkerState) -> _Kept:
+    if not isinstance(opened.kept, _Kept):
+        raise ValueError("no metadata was read")
+    return opened.kept
+
+
+def list_lines(opened: WorkerState, lister: str, paths: tuple[str, ...]) -> Iterator[str | Missed]:
+    """As ``MetadataSession.lines``, in the process that read it."""
+    yield from LISTERS[lister](Place(_kept(opened).shell.place.root), paths)
+
+
+def list_nodes(opened: WorkerState, lister: str, paths: tuple[str, ...]) -> Iterator[str | Missed]:
+    """As ``MetadataSession.nodes``, in the process that read it."""
+    for found in chosen(Place(_kept(opened).shell.place.root), paths, lister):
+        yield found if isinstance(found, Missed) else utf8(text(to_json(_item(found, with_children=lister == "ls"))))
+
+
+def run_line(opened: WorkerState, line: str, width: int | None) -> Iterator[str | Missed]:
+    """As ``MetadataSession.run``, in the process that read it."""
+    kept = _kept(opened)
+    kept.width[0] = width
+    yield from kept.shell.run(line)
+
+
+def complete(opened: WorkerState, line: str, word: str) -> list[str]:
+    """As ``MetadataSession.complete``, in the process that read it."""
+    return _kept(opened).shell.complete(line, word)
+
+
+def is_over(opened: WorkerState) -> bool:
+    """As ``MetadataSession.is_over``, in the process that read it."""
+    return _kept(opened).shell.is_over
 
 
 def _item(found: Found, *, with_children: bool) -> NodeItem:
@@ -176,14 +273,14 @@ def _item(found: Found, *, with_children: bool) -> NodeItem:
     return NodeItem(path=path, names=names)
 
 
-def typed(shell: Shell, line: str) -> tuple[ShellItem, list[Problem]]:
+def typed(session: MetadataSession, line: str) -> tuple[ShellItem, list[Problem]]:
     """Do what a line says; return what is printed, and what it failed at.
 
     Args:
-        shell: The session.
+        session: Of the shell.
         line: Without its end.
     """
-    answers = list(shell.run(line))
+    answers = list(session.run(line))
     missed = [one.problem for one in answers if isinstance(one, Missed)]
     return ShellItem(typed=line, printed=tuple(one for one in answers if isinstance(one, str))), missed
 
@@ -229,13 +326,7 @@ def directory_of(request: MetadataRequest) -> str:
         found_there, fix = "a variable of config.providers", "name the directory of the metadata log: --directory"
         path = str(request.server_properties)
         raise ConfigError((Problem("config-error", path, "a path in metadata.log.dir", found_there, fix),))
-    found, unread = [], []
-    for log_dir in named.log_dirs:
-        try:
-            with reading(log_dir):
-                found += [f"{log_dir}/{METADATA_DIR}"] if METADATA_DIR in os.listdir(log_dir) else []
-        except LogDirError as error:
-            unread.append(error)
+    found, unread = _searched(named.log_dirs, request.disk_timeout_ms)
     if len(found) > 1:
         fix = "name the one the broker uses: --directory"
         raise ConfigError((Problem("config-error", "--log-dirs", f"one {METADATA_DIR}", " and ".join(found), fix),))
@@ -248,20 +339,27 @@ def directory_of(request: MetadataRequest) -> str:
     return found[0]
 
 
-def files_of(directory: str) -> list[str]:
-    """Return the newest snapshot and the segments, oldest first.
+def _searched(log_dirs: Sequence[str], timeout_ms: int) -> tuple[list[str], list[LogDirError]]:
+    """Return the directories of metadata logs below log dirs, and what is wrong with those that cannot be read."""
+    ports = start(log_dirs, timeout_ms)
+    try:
+        begun = [port.begin(has_metadata_log, port.log_dir) for port in ports]
+        gather(begun)
+        found, unread = [], []
+        for log_dir, pending in zip(log_dirs, begun, strict=True):
+            try:
+                with reading(log_dir):
+                    found += [f"{log_dir}/{METADATA_DIR}"] if pending.result() else []
+            except LogDirError as error:
+                unread.append(error)
+        return found, unread
+    finally:
+        close_all(ports)
 
-    Raises:
-        MalformedFileError: there is none of both.
-        OSError: it cannot be read.
-    """
-    names = os.listdir(directory)
-    segments = sorted(name for name in names if _SEGMENT.fullmatch(name))
-    snapshot = newest(names, int(segments[0].partition(".")[0]) if segments else 0)
-    found = [*([] if snapshot is None else [snapshot.name]), *segments]
-    if not found:
-        raise MalformedFileError(directory, expected="a metadata log", found="no segment and no snapshot")
-    return [f"{directory}/{name}" for name in found]
+
+def has_metadata_log(log_dir: str) -> bool:
+    """Whether a metadata log lies in a log dir. Raises ``OSError``."""
+    return METADATA_DIR in os.listdir(log_dir)
 
 
 def _local_of(look: Look) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """Print every batch and record of metadata files as Kafka's own decoder does. Reads only.
 
+Processes of their own read the files: a disk that hangs is SUSPECT after its time.
+
 Not here: the lines (``logdir.metadata.dump``), which log is meant (``metadata``).
 
 Spec: design §6; KIP-631, "kafka-dump-log.sh"; docs/json.md.
@@ -8,17 +10,25 @@ Spec: design §6; KIP-631, "kafka-dump-log.sh"; docs/json.md.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import NamedTuple
 
-from logdir.cluster.metadata_file import opened
-from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.cluster import metadata_file
+from logdir.cluster.metadata_log import newest
+from logdir.errors import ConfigError, LogDirError, MalformedFileError, Problem
 from logdir.metadata.dump import RELEASES, Dump, form_of
-from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, files_of, reading
+from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, reading
+from logdir.wire.json_text import text
+from logdir.worker.port import Port
+from logdir.worker.remote import DEFAULT_PATIENCE_MS
+from logdir.worker.start import close_all, start
+from logdir.worker.state import WorkerState
 
 _SUFFIXES = (".log", ".checkpoint")
-_Part = TypeVar("_Part")
+_SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,8 @@ class MetadataDumpRequest:
     """Whose lines are printed."""
     is_record_metadata_skipped: bool = False
     """What records say, without their offsets and sizes."""
+    disk_timeout_ms: int = DEFAULT_PATIENCE_MS
+    """How long a disk may give no sign of life before it is SUSPECT."""
 
     def require_valid(self) -> None:
         """Return if it names files or a broker, and a release whose lines are known. Raises ``ConfigError``."""
@@ -49,63 +61,130 @@ class MetadataDumpRequest:
             raise ConfigError(tuple(Problem("config-error", name, expected, "another name") for name in wrong))
 
 
+class DumpEnd(NamedTuple):
+    """What is known of a file once its lines or batches were taken."""
+
+    error: LogDirError | None
+    """What ended it."""
+    problems: tuple[Problem, ...]
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Offsets that follow each other without being neighbours; the first hundred."""
+    trailing_bytes: int | None = None
+    """Behind the last whole batch; ``None``: it was not read to its end."""
+
+
 class FileDump:
     """One file that is dumped; what is wrong with it is known once its lines or batches are taken."""
 
-    def __init__(self, name: str, request: MetadataDumpRequest) -> None:
+    def __init__(self, name: str, request: MetadataDumpRequest, port_of: Callable[[str], Port]) -> None:
         """Begin.
 
         Args:
             name: As it was typed, or found.
             request: What is dumped.
+            port_of: Returns what reads the files of a directory.
         """
         self.name = name
         self.path = os.path.abspath(name)
+        self.end = DumpEnd(None, ())
         self._request = request
-        self.error: LogDirError | None = None
-        """What ended it."""
-        self.problems: list[Problem] = []
-        self.gaps: tuple[tuple[int, int], ...] = ()
-        """Offsets that follow each other without being neighbours; the first hundred."""
-        self.trailing_bytes: int | None = None
-        """Behind the last whole batch; ``None``: it was not read to its end."""
+        self._port_of = port_of
 
     def lines(self) -> Iterator[str]:
         """Yield what stock prints after ``Dumping FILE``, without line ends."""
-        skipped = self._request.is_record_metadata_skipped
-        return self._all(lambda dump: dump.lines(skip_record_metadata=skipped))
+        return self._all(dump_lines)
 
-    def batches(self) -> Iterator[dict[str, Any]]:
-        """Yield one object per batch, under the names that stock prints."""
-        return self._all(lambda dump: dump.objects())
+    def batches(self) -> Iterator[str]:
+        """Yield the JSON of one object per batch, under the names that stock prints."""
+        return self._all(dump_batches)
 
-    def _all(self, parts: Callable[[Dump], Iterator[_Part]]) -> Iterator[_Part]:
-        form = form_of(self._request.release)
-        assert form is not None, "the request is valid"
+    def _all(self, call: Callable[[WorkerState, str, MetadataDumpRequest], Iterator[str]]) -> Iterator[str]:
+        port = self._port_of(os.path.dirname(self.path))
         try:
-            # An error of the kernel is one of the file's.
-            with reading(self.path), opened(self.path, is_followed=bool(self._request.files)) as file:
-                dump = Dump(file, form=form)
-                yield from parts(dump)
+            yield from port.stream_opened(call, self.path, self._request)
+            self.end = port.run_opened(end_of_dump)
         except LogDirError as error:
-            self.error, self.problems = error, [error.problem()]
-            return
-        self.gaps, self.trailing_bytes, self.problems = tuple(dump.gaps), dump.trailing_bytes, _counted(dump)
+            self.end = DumpEnd(error, (error.problem(),))
 
 
-def files_to_dump(request: MetadataDumpRequest) -> tuple[FileDump, ...]:
-    """Return every file that is meant, in the order of the dump: those named, or snapshot and segments, oldest first.
+def dump_lines(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
+    """As ``FileDump.lines``, in the process that reads it."""
+    skipped = request.is_record_metadata_skipped
+    return _dumped(opened, path, request, lambda dump: dump.lines(skip_record_metadata=skipped))
+
+
+def dump_batches(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
+    """As ``FileDump.batches``, in the process that reads it."""
+    return _dumped(opened, path, request, lambda dump: map(text, dump.objects()))
+
+
+def end_of_dump(opened: WorkerState) -> DumpEnd:
+    """Return what is known of the file that was dumped last."""
+    if not isinstance(opened.kept, DumpEnd):
+        raise ValueError("no file was dumped")
+    return opened.kept
+
+
+def _dumped(
+    opened: WorkerState, path: str, request: MetadataDumpRequest, parts: Callable[[Dump], Iterator[str]]
+) -> Iterator[str]:
+    form = form_of(request.release)
+    assert form is not None, "the request is valid"
+    opened.kept = DumpEnd(None, ())
+    try:
+        # An error of the kernel is one of the file's.
+        with reading(path), metadata_file.opened(path, is_followed=bool(request.files)) as file:
+            dump = Dump(file, form=form)
+            yield from parts(dump)
+    except LogDirError as error:
+        opened.kept = DumpEnd(error, (error.problem(),))
+        return
+    opened.kept = DumpEnd(None, tuple(_counted(dump)), tuple(dump.gaps), dump.trailing_bytes)
+
+
+@contextmanager
+def files_to_dump(request: MetadataDumpRequest) -> Iterator[tuple[FileDump, ...]]:
+    """Give every file that is meant, in the order of the dump: those named, or snapshot and segments, oldest first.
+
+    A process for each directory reads its files, and ends with the block.
 
     Raises:
         ConfigError: the request is not valid.
-        LogDirError: the broker's metadata log is not there.
+        LogDirError: the broker's metadata log is not there, or its disk does not answer.
     """
     request.require_valid()
-    if request.place is None:
-        return tuple(FileDump(name, request) for name in request.files)
-    directory = directory_of(request.place)
+    ports: dict[str, Port] = {}
+
+    def port_of(directory: str) -> Port:
+        if directory not in ports:
+            (ports[directory],) = start((directory,), request.disk_timeout_ms)
+        return ports[directory]
+
+    try:
+        names: Sequence[str] = request.files
+        if request.place is not None:
+            directory = directory_of(request.place)
+            names = port_of(directory).run(files_of, directory)
+        yield tuple(FileDump(name, request, port_of) for name in names)
+    finally:
+        close_all(tuple(ports.values()))
+
+
+def files_of(directory: str) -> list[str]:
+    """Return the newest snapshot and the segments, oldest first.
+
+    Raises:
+        MalformedFileError: there is none of both.
+        LogDirError: as ``reading``.
+    """
     with reading(directory, NO_LOG):
-        return tuple(FileDump(path, request) for path in files_of(directory))
+        names = os.listdir(directory)
+    segments = sorted(name for name in names if _SEGMENT.fullmatch(name))
+    snapshot = newest(names, int(segments[0].partition(".")[0]) if segments else 0)
+    found = [*([] if snapshot is None else [snapshot.name]), *segments]
+    if not found:
+        raise MalformedFileError(directory, expected="a metadata log", found="no segment and no snapshot")
+    return [f"{directory}/{name}" for name in found]
 
 
 def _counted(dump: Dump) -> list[Problem]:

@@ -1,7 +1,7 @@
 """The calls a worker makes: module functions of ours that work on one log dir, by name.
 
 A call may have the open log dir as its first parameter: it is the worker's own and never sent. All other arguments and
-the result are values (``codec``).
+the result are values (``codec``). The result of a call that returns an iterator is sent in parts, as it comes.
 
 Spec: design §5 "A port per log dir".
 """
@@ -9,10 +9,10 @@ Spec: design §5 "A port per log dir".
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, NamedTuple, NewType, get_type_hints
+from typing import Any, Final, NamedTuple, NewType, get_args, get_origin, get_type_hints
 
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.worker import codec
@@ -33,8 +33,10 @@ CALLS: Final = frozenset(
         "logdir.disk.replica.staging:restore",
         "logdir.worker.operations:capture",
         "logdir.worker.operations:export_copy",
+        "logdir.worker.operations:place_problems",
         "logdir.worker.operations:purge",
         "logdir.worker.inventory:write_inventory",
+        "logdir.observe.answering:touch",
         "logdir.observe.birth:births",
         "logdir.observe.log_end:log_end",
         "logdir.disk.lock_holder:is_locked",
@@ -47,9 +49,23 @@ CALLS: Final = frozenset(
         "logdir.service.cluster.cluster_state:read_stamp",
         "logdir.service.cluster.image_source:read_desired",
         "logdir.service.layout_status:look_at",
+        "logdir.service.metadata:complete",
+        "logdir.service.metadata:has_metadata_log",
+        "logdir.service.metadata:is_over",
+        "logdir.service.metadata:list_lines",
+        "logdir.service.metadata:list_nodes",
+        "logdir.service.metadata:open_metadata",
+        "logdir.service.metadata:run_line",
+        "logdir.service.metadata_dump:dump_batches",
+        "logdir.service.metadata_dump:dump_lines",
+        "logdir.service.metadata_dump:end_of_dump",
+        "logdir.service.metadata_dump:files_of",
         "logdir.service.cluster.own_log:own_log",
         "logdir.service.batch.purge_recheck:look_again",
         "logdir.worker.look:look_deep",
+        "logdir.worker.work_root:make_root",
+        "logdir.worker.work_root:plan_root",
+        "logdir.worker.work_root:put_back",
         *(
             f"logdir.worker.state:{name}"
             for name in (
@@ -132,8 +148,11 @@ class Signature(NamedTuple):
     """What its first parameter is of the worker's own; ``None``: nothing."""
     parameters: Mapping[str, codec.Codec]
     result: codec.Codec
+    """Of a stream: of one part."""
     descriptors: frozenset[str]
     """Parameters that are ``Descriptor``."""
+    is_stream: bool
+    """Whether the call returns an iterator."""
 
     @classmethod
     @cache
@@ -147,11 +166,14 @@ class Signature(NamedTuple):
         names = list(inspect.signature(call).parameters)
         own = _OWN.get(hints[names[0]]) if names else None
         sent = names if own is None else names[1:]
+        result = hints["return"]
+        is_stream = get_origin(result) is Iterator
         return cls(
             own,
             {name: codec.codec_of(hints[name]) for name in sent},
-            codec.codec_of(hints["return"]),
+            codec.codec_of(list[get_args(result)[0]] if is_stream else result),  # type: ignore[misc]  # at run time
             frozenset(name for name in sent if hints[name] is Descriptor),
+            is_stream,
         )
 
     def encode(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:

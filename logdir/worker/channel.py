@@ -11,11 +11,13 @@ import json
 import socket
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 _LENGTH = Struct(">I")
 _AT_ONCE = 1 << 18
 _DESCRIPTORS = 4
+ENOUGH: Final[list[object]] = ["enough"]
+"""What a starter says that wants no more of what a call yields."""
 MAX_BYTES = 1 << 30
 """Of one frame; more than that is no answer of ours."""
 

@@ -2,7 +2,7 @@
 
 While a call goes on it gives a sign of life five times a second. A timer's signal makes it: Python runs the handler
 between two steps of the call, so a call that hangs in the kernel gives none. A worker ends with its starter, as if the
-starter had made the call itself.
+starter had made the call itself. What a call yields is sent in parts; a word of the starter meanwhile ends the call.
 
 Not here: the deadline (``port``), which calls there are (``calls``).
 
@@ -12,10 +12,11 @@ Spec: design §2 law 6, §5 "A port per log dir".
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
 from typing import Any, cast
@@ -25,11 +26,15 @@ from logdir.errors import LogDirError
 from logdir.observe.awaited import is_getting_on
 from logdir.worker import codec
 from logdir.worker.calls import Signature, called
-from logdir.worker.channel import Inbox, frame, receive
+from logdir.worker.channel import ENOUGH, Inbox, frame, receive
 from logdir.worker.state import WorkerState
 
 ALIVE_S = 0.2
 """Between two signs of life."""
+_PART_CHARACTERS = 1 << 16
+"""As many make a part; what was yielded before a sign of life goes after it however little it is."""
+_OF_ANOTHER = 64
+"""How many characters count for what is no text."""
 
 
 class _Life:
@@ -37,12 +42,16 @@ class _Life:
 
     def __init__(self, connection: socket.socket, opened: WorkerState) -> None:
         self._connection, self._opened = connection, opened
+        self._is_sending = False
+        self._is_part_due = False
         signal.signal(signal.SIGALRM, self._tick)
         # A call of the kernel goes on after the signal: most are not made again by themselves.
         signal.siginterrupt(signal.SIGALRM, False)
 
     def _tick(self, number: int, at: FrameType | None) -> None:
-        if not is_getting_on():
+        self._is_part_due = True
+        # A part that is being sent says it as well, and nothing may come between its bytes.
+        if self._is_sending or not is_getting_on():
             return
         with suppress(OSError):  # its starter may have gone; the call is finished all the same
             self._connection.sendall(frame(["alive", self._opened.progress]))
@@ -52,6 +61,36 @@ class _Life:
 
     def __exit__(self, *error: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def send_all(self, values: Iterator[object], encode: Callable[[object], object]) -> None:
+        """Send what a call yields, in parts; ends it where the starter says anything meanwhile."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        part: list[object] = []
+        characters = 0
+        for value in values:
+            part.append(value)
+            characters += len(value) if isinstance(value, str) else _OF_ANOTHER
+            if characters >= _PART_CHARACTERS or self._is_part_due:
+                self._send(encode(part))
+                part, characters = [], 0
+                if poll.poll(0):
+                    return
+        if part:
+            self._send(encode(part))
+
+    def _send(self, part: object) -> None:
+        self._is_sending, self._is_part_due = True, False
+        try:
+            self._connection.sendall(frame(["part", part]))
+        except OSError as error:
+            raise _StarterGoneError from error
+        finally:
+            self._is_sending = False
+
+
+class _StarterGoneError(OSError):
+    """The other end of the connection has gone: nothing of a log dir is at fault."""
 
 
 def settle(connection: socket.socket, starter: int) -> None:
@@ -79,8 +118,10 @@ def serve(connection: socket.socket) -> None:
     try:
         while (values := receive(connection, inbox, opened.received)) is not None:
             for value in values:
+                if value == ENOUGH:
+                    continue  # of a call that is over
                 with life:
-                    answer = frame(_answer(opened, value))
+                    answer = frame(_answer(opened, value, life))
                 connection.sendall(answer)
     except OSError:
         return  # the other end has gone
@@ -97,7 +138,7 @@ def answer_one(connection: socket.socket, call: Callable[[], object], signature:
         connection.sendall(answer)
 
 
-def _answer(opened: WorkerState, value: list[Any]) -> list[object]:
+def _answer(opened: WorkerState, value: list[Any], life: _Life) -> list[object]:
     name, arguments = value
 
     def make() -> object:
@@ -106,6 +147,9 @@ def _answer(opened: WorkerState, value: list[Any]) -> list[object]:
         decoded = signature.decode(arguments, opened.received)
         try:
             result = call(*opened.bound(signature.own), **decoded)
+            if signature.is_stream:
+                life.send_all(result, signature.encode_result)
+                return None
         finally:
             for parameter in signature.descriptors & decoded.keys():
                 os.close(cast(int, decoded[parameter]))
@@ -117,6 +161,8 @@ def _answer(opened: WorkerState, value: list[Any]) -> list[object]:
 def _answered(make: Callable[[], object]) -> list[object]:
     try:
         return ["result", make()]
+    except _StarterGoneError:
+        raise
     except LogDirError as error:
         return ["refused", codec.encoded_error(error)]
     except OSError as error:

@@ -1,7 +1,7 @@
 """Values of ours as JSON and back, by their types: what goes between a process and its workers.
 
 Dataclasses and named tuples become lists of their fields, so both ends must be of one release: a worker runs the code
-of who started it. Errors of ours keep their class and their words, errors of the kernel their number.
+of who started it. Errors of ours keep their class, their words and their fields, errors of the kernel their number.
 
 Not here: frames and deadlines (``channel``); JSON that people and other programs read (``service``).
 
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cache
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -213,34 +214,49 @@ def _union(kinds: tuple[object, ...]) -> Codec:
     return Codec(encode_one, decode_one)
 
 
-@cache
-def _error_classes() -> dict[str, type[LogDirError]]:
-    found: dict[str, type[LogDirError]] = {}
-    waiting: list[type[LogDirError]] = [LogDirError]
-    while waiting:
-        kind = waiting.pop()
-        found[kind.__name__] = kind
-        waiting += kind.__subclasses__()
-    return found
+_WORDS = frozenset(("path", "expected", "found", "fix", "problems"))
+"""What every error of ours has: they go as its problems."""
+
+
+def _error_class(name: str) -> type[LogDirError]:
+    """Return a class of errors by its module and name; the root of all where this release has none of that name."""
+    module, _, qualified = name.partition(":")
+    if module.partition(".")[0] != LogDirError.__module__.partition(".")[0] and module not in sys.modules:
+        return LogDirError
+    try:
+        found = getattr(import_module(module), qualified, None)  # who asked may not have read its module yet
+    except ImportError:
+        return LogDirError
+    return found if isinstance(found, type) and issubclass(found, LogDirError) else LogDirError
 
 
 def encoded_error(error: LogDirError) -> list[object]:
-    """Return an error of ours: its class and every problem it has."""
+    """Return an error of ours: its class, every problem it has, and its fields beside these."""
+    kind = type(error)
     problems = error.problems if isinstance(error, ConfigError) else (error.problem(),)
-    return [type(error).__name__, [list(problem) for problem in problems]]
+    known = {name: value for name, value in vars(error).items() if name not in _WORDS and _is_plain(value)}
+    return [f"{kind.__module__}:{kind.__qualname__}", [list(problem) for problem in problems], known]
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
 
 
 def decoded_error(value: list[Any]) -> LogDirError:
-    """Return what ``encoded_error`` made of an error, in the same words; what else it knew is not sent."""
-    name, found = value
-    kind = _error_classes().get(name, LogDirError)
+    """Return what ``encoded_error`` made of an error: in the same words, with the same fields."""
+    name, found, known = value
+    kind = _error_class(name)
     problems = tuple(Problem(*one) for one in found)
     if issubclass(kind, ConfigError):
-        return kind(problems)
-    (problem,) = problems
-    # Not by its own __init__: some classes make their words of other arguments.
-    error = kind.__new__(kind)
-    LogDirError.__init__(error, problem.path, expected=problem.expected, found="", fix=problem.fix, slug=problem.slug)
-    error.found = problem.found  # shortened already
-    error.args = (problem.line(),)
+        error: LogDirError = kind(problems)
+    else:
+        (problem,) = problems
+        # Not by its own __init__: some classes make their words of other arguments.
+        error = kind.__new__(kind)
+        LogDirError.__init__(
+            error, problem.path, expected=problem.expected, found="", fix=problem.fix, slug=problem.slug
+        )
+        error.found = problem.found  # shortened already
+        error.args = (problem.line(),)
+    vars(error).update(known)
     return error

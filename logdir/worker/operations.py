@@ -25,6 +25,7 @@ from logdir.disk.replica.rate_limiter import RateLimiter
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.replica_marker import ReplicaMarker
+from logdir.observe.outside import KeptFree
 
 
 class PurgeBatch(NamedTuple):
@@ -86,14 +87,14 @@ def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
     return outcome
 
 
-def export_copy(open_dir: OpenLogDir, place: str, destination: str, forbidden: tuple[str, ...]) -> Outcome:
+def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
     """As ``disk.export.export``; what was not copied is undone.
 
     Raises:
         ReadOnlyDiskError: the disk cannot be read.
     """
     try:
-        export(open_dir, place, destination, forbidden)
+        export(open_dir, place, destination, places)
     except ReadOnlyDiskError:
         raise
     except LogDirError as error:
@@ -101,10 +102,14 @@ def export_copy(open_dir: OpenLogDir, place: str, destination: str, forbidden: t
     return done(place, place)
 
 
-def place_problem(destination: str, forbidden: tuple[str, ...]) -> Problem | None:
-    """Return why no copy can be made at a place, ``None`` if one can."""
+def place_problems(destinations: tuple[str, ...], places: tuple[KeptFree, ...]) -> list[Problem | None]:
+    """Return why no copy can be made at each of some places, ``None`` where one can; looks at no log dir."""
+    return [_place_problem(destination, places) for destination in destinations]
+
+
+def _place_problem(destination: str, places: tuple[KeptFree, ...]) -> Problem | None:
     try:
-        require_place(destination, forbidden)
+        require_place(destination, places)
     except RefusedError as error:
         return error.problem()
     return None

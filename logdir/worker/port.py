@@ -7,7 +7,7 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from logdir.disk.kernel.calls import Disk
@@ -74,6 +74,11 @@ class Port(Protocol):
     ) -> Pending[R]:
         """Begin a call as ``run_opened``."""
 
+    def stream_opened(
+        self, call: Callable[Concatenate[WorkerState, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[R]:
+        """Make a call as ``run_opened``; yield what it yields, as it comes. Closing the iterator ends the call."""
+
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
         """Begin to open the work root; its directories are closed with the port. Raises as ``open_true_root``."""
 
@@ -105,9 +110,9 @@ class LocalPort:
     is_suspect = False
     is_idle = True
 
-    def __init__(self, log_dir: str) -> None:
+    def __init__(self, log_dir: str, disk: HostDisk | None = None) -> None:
         self.log_dir = log_dir
-        self._opened = WorkerState()
+        self._opened = WorkerState(disk)
 
     @property
     def disk(self) -> HostDisk:
@@ -135,6 +140,12 @@ class LocalPort:
     ) -> Pending[R]:
         """As ``Port.begin_opened``."""
         return _Done(lambda: call(self._opened, *args, **kwargs))
+
+    def stream_opened(
+        self, call: Callable[Concatenate[WorkerState, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[R]:
+        """As ``Port.stream_opened``."""
+        return call(self._opened, *args, **kwargs)
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
         """As ``Port.begin_root``."""

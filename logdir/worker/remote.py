@@ -4,9 +4,7 @@ A worker that gives no sign of life for as long as its port is patient is killed
 the call was carried out is unknown, and every later one is refused at once. The kill ends a worker before it begins
 another call; one that hangs in the kernel ends when its disk answers, and is not waited for.
 
-While Kafka's locks are held a worker that gives no sign of life lets the starter release the others (``Overdue``).
-
-Not here: starting workers (``start``), their side of it (``child``).
+Not here: waiting for several of them (``waiting``), starting workers (``start``), their side of it (``child``).
 
 Spec: design §2 laws 4, 6, §5 "A port per log dir".
 """
@@ -19,123 +17,30 @@ import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from logdir import clock
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
-from logdir.worker import codec, state
+from logdir.worker import state
 from logdir.worker.calls import Signature, name_of
-from logdir.worker.channel import Inbox, frame
+from logdir.worker.channel import ENOUGH, Inbox, frame
 from logdir.worker.directory import RemoteDirectory, RemoteDisk
 from logdir.worker.port import Pending, Port
 from logdir.worker.state import RootView, WorkerState
+from logdir.worker.waiting import SILENT_MS, Overdue, Sent, Waiting
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 DEFAULT_PATIENCE_MS: Final = 10 * 1000
 """How long a log dir may give no sign of life: ``--disk-timeout``."""
-_SILENT_MS: Final = 450
-"""A worker that is at work says so twice in this time."""
+_ENOUGH_MS: Final = 1000
+"""How long a call of which no more is wanted may give no sign of life."""
 _END_MS: Final = 100
 """How long a killed worker is waited for; one that hangs in the kernel ends later."""
-
-
-class Overdue(NamedTuple):
-    """What is done when a worker gives no sign of life although Kafka's locks should be free by now."""
-
-    at_ms: int
-    """Of ``clock.monotonic_ms``."""
-    act: Callable[[], None]
-
-
-class Waiting:
-    """What the ports of one broker wait for together."""
-
-    def __init__(self) -> None:
-        self.overdue: Overdue | None = None
-        self.progress: Callable[[list[int]], None] | None = None
-        """Called now and then with how far each call is."""
-
-    def gather(self, sent: Sequence[_Sent[Any]]) -> None:
-        """Wait until each call is answered or given up, in whatever order that comes.
-
-        Whoever interrupts that ends the calls under way, as a kill would.
-        """
-        try:
-            self._gather(sent)
-        except BaseException:
-            for one in sent:
-                if not one.is_over:
-                    one.port.give_up("it was interrupted")
-            raise
-
-    def _gather(self, sent: Sequence[_Sent[Any]]) -> None:
-        while waiting := [one for one in sent if not one.is_over]:
-            overdue = self.overdue
-            limits = [one.port.patient_until_ms for one in waiting]
-            if overdue is not None:
-                limits.append(max(overdue.at_ms, min(one.port.heard_ms for one in waiting) + _SILENT_MS))
-            poll = select.poll()
-            ports = {one.port.connection.fileno(): one.port for one in waiting}
-            for descriptor in ports:
-                poll.register(descriptor, select.POLLIN)
-            ready = poll.poll(max(0, min(limits) - clock.monotonic_ms()))
-            for descriptor, _ in ready:
-                ports[descriptor].hear()
-            if self.progress is not None:
-                self.progress([one.port.progress for one in sent])
-            if ready:
-                continue
-            now = clock.monotonic_ms()
-            for one in waiting:
-                if not one.is_over and now >= one.port.patient_until_ms:
-                    one.port.give_up()
-            if overdue is not None and now >= limits[-1]:
-                self.overdue = None
-                overdue.act()
-
-
-class _Sent(Generic[R]):
-    """A call that a worker was asked for."""
-
-    def __init__(self, port: RemotePort, what: str, decode: Callable[[object], R]) -> None:
-        self.port = port
-        self.what = what
-        self._decode = decode
-        self._answer: tuple[str, Any] | None = None
-        self._error: BaseException | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it was answered or given up."""
-        return self._answer is not None or self._error is not None
-
-    def take(self, kind: str, value: Any) -> None:
-        """Take the answer."""
-        self._answer = (kind, value)
-
-    def fail(self, error: BaseException) -> None:
-        """Take the reason why there is no answer."""
-        self._error = error
-
-    def result(self) -> R:
-        """As ``Pending.result``."""
-        self.port.waiting.gather([self])
-        if self._error is not None or self._answer is None:
-            raise self._error or ValueError("no answer")
-        kind, value = self._answer
-        if kind == "result":
-            return self._decode(value)
-        if kind == "refused":
-            raise codec.decoded_error(value)
-        if kind == "kernel":
-            number, text, *names = value
-            raise OSError(number, text, names[0], None, *([names[1]] if names[1] is not None else []))
-        raise RuntimeError(f"the worker of {self.port.log_dir}: {value}")
 
 
 class RemotePort:
@@ -154,7 +59,7 @@ class RemotePort:
         self.connection = connection
         connection.settimeout(patience_ms / 1000)  # a worker that was stopped reads nothing
         self._inbox = Inbox()
-        self._asked: _Sent[Any] | None = None
+        self._asked: Sent[Any] | None = None
         self._problem: LogDirSuspectError | None = None
         self._is_closed = False
 
@@ -190,13 +95,48 @@ class RemotePort:
         """As ``Port.begin_opened``."""
         return self._send(call, args, kwargs)
 
+    def stream_opened(
+        self, call: Callable[Concatenate[WorkerState, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[R]:
+        """As ``Port.stream_opened``."""
+        sent = self._send(call, args, kwargs, is_stream=True)
+        decode = Signature.of(call).decode_result
+        try:
+            while not sent.is_over or sent.parts:
+                while sent.parts:
+                    yield from decode(sent.parts.popleft())
+                if not sent.is_over:
+                    self.waiting.next_part(sent)
+            sent.result()
+        finally:
+            if not sent.is_over:
+                self._end_stream(sent)
+
+    def _end_stream(self, sent: Sent[Any]) -> None:
+        """End a call of which no more is wanted; a worker that does not end it soon is killed."""
+        patience_ms, self._patience_ms = self._patience_ms, min(self._patience_ms, _ENOUGH_MS)
+        try:
+            self.connection.sendall(frame(ENOUGH))
+            while not sent.is_over:
+                sent.parts.clear()
+                self.waiting.next_part(sent)
+        except OSError as error:
+            self.give_up(f"its worker ended: {error.strerror or error}")
+        except BaseException:
+            self.give_up("it was interrupted")
+            raise
+        finally:
+            self._patience_ms = patience_ms
+
     def _send(
         self,
         call: Callable[..., object],
         args: tuple[object, ...],
         kwargs: Mapping[str, object],
         then: Callable[[Any], Any] | None = None,
-    ) -> _Sent[Any]:
+        *,
+        is_stream: bool = False,
+    ) -> Sent[Any]:
         """Ask for a call.
 
         Args:
@@ -204,14 +144,17 @@ class RemotePort:
             args: Its arguments.
             kwargs: Its arguments.
             then: Makes something of its result.
+            is_stream: What it yields comes in parts; it has no other result.
         """
         signature = Signature.of(call)
 
         def decode(value: object) -> Any:
+            if is_stream:
+                return None
             result = signature.decode_result(value)
             return result if then is None else then(result)
 
-        sent: _Sent[Any] = _Sent(self, call.__qualname__, decode)
+        sent: Sent[Any] = Sent(self, call.__qualname__, decode)
         if self._asked is not None:
             self.give_up("it was interrupted")  # who asked left before the answer
         if self._problem is not None:
@@ -230,9 +173,9 @@ class RemotePort:
             self.give_up(f"its worker ended: {error.strerror or error}")
         return sent
 
-    def expect(self, call: Callable[..., object]) -> _Sent[Any]:
+    def expect(self, call: Callable[..., object]) -> Sent[Any]:
         """Return what a worker answers that was started with a call."""
-        self._asked = _Sent(self, call.__qualname__, Signature.of(call).decode_result)
+        self._asked = Sent(self, call.__qualname__, Signature.of(call).decode_result)
         return self._asked
 
     @property
@@ -255,6 +198,8 @@ class RemotePort:
         for kind, value in values:
             if kind == "alive":
                 self.progress = value
+            elif kind == "part" and self._asked is not None:
+                self._asked.parts.append(value)
             elif self._asked is not None:
                 asked, self._asked = self._asked, None
                 asked.take(kind, value)
@@ -274,6 +219,13 @@ class RemotePort:
         if self._asked is not None:
             asked, self._asked = self._asked, None
             asked.fail(self._problem)
+
+    def found_suspect(self, error: LogDirSuspectError) -> None:
+        """Take the word of the worker itself that its log dir does not answer: nothing more is asked of it."""
+        if self._problem is None and error.path == self.log_dir:
+            self.is_suspect = True
+            self._problem = error
+            self._end(is_killed=True)
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
         """As ``Port.begin_root``."""
@@ -311,7 +263,7 @@ class RemotePort:
         while self._asked is not None:
             poll = select.poll()
             poll.register(self.connection.fileno(), select.POLLIN)
-            if poll.poll(_SILENT_MS):
+            if poll.poll(SILENT_MS):
                 self.hear()
             else:
                 self.give_up("it was interrupted")
@@ -381,6 +333,6 @@ def followed(ports: Sequence[Port], progress: Callable[[list[int]], None]) -> It
 
 def gather(pendings: Iterable[Pending[object]]) -> None:
     """Wait until each call of several ports of one broker is over; ``result`` then does not wait."""
-    sent = [one for one in pendings if isinstance(one, _Sent)]
+    sent = [one for one in pendings if isinstance(one, Sent)]
     if sent:
         sent[0].port.waiting.gather(sent)

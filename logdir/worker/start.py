@@ -18,7 +18,8 @@ from logdir.observe.share import is_alone
 from logdir.worker.calls import Signature
 from logdir.worker.child import answer_one, serve, settle
 from logdir.worker.port import LocalPort, Port
-from logdir.worker.remote import RemotePort, Waiting
+from logdir.worker.remote import RemotePort
+from logdir.worker.waiting import Waiting
 
 P = ParamSpec("P")
 R = TypeVar("R")

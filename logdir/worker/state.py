@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from itertools import count
 from typing import NamedTuple
 
-from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.true_root import open_true_root
 from logdir.disk.root.work_root import WorkRoot
+from logdir.errors import LogDirSuspectError
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
 
 
@@ -28,11 +29,13 @@ class Handle(NamedTuple):
 class WorkerState:
     """What a worker has open; all of it is closed with ``close``."""
 
-    def __init__(self) -> None:
-        self.disk = HostDisk()
+    def __init__(self, disk: HostDisk | None = None) -> None:
+        self.disk = disk or HostDisk()
         self.root: WorkRoot | None = None
         self.progress = 0
         """How far the present call is, in whatever it counts."""
+        self.kept: object = None
+        """What one call keeps for those that follow."""
         self.received: list[int] = []
         """Descriptors that came with a call, in its order."""
         self._handles: dict[int, HostDirectory] = {}
@@ -104,13 +107,26 @@ class WorkerState:
             work = self.open_dir.work
             if not isinstance(work, HostDirectory):
                 raise TypeError(f"no directory of this host: {work!r}")
-            self._owner = OwnerLock.take(work)
+            try:
+                self._owner = OwnerLock.take(work)
+            except LogDirSuspectError as error:
+                log_dir = self.open_dir.log_dir
+                raise LogDirSuspectError(log_dir, expected=error.expected, found=error.found, fix=error.fix) from error
         return self._owner
 
-    def lock(self, log_dir: str) -> KafkaLock:
-        """Take Kafka's lock. Raises as ``locks.take_kafka_lock_of``."""
+    def lock(self, log_dir: str, work: Directory | None = None) -> KafkaLock:
+        """Take Kafka's lock, or return it.
+
+        Args:
+            log_dir: Absolute path as configured.
+            work: Its work root, where that is not whole and so not open here.
+
+        Raises:
+            LogDirError: as ``locks.take_kafka_lock_of``.
+        """
         if self._kafka is None:
-            self._kafka = take_kafka_lock_of(self.disk, log_dir, None if self.root is None else self.root.open_dir.work)
+            root = work if self.root is None else self.root.open_dir.work
+            self._kafka = take_kafka_lock_of(self.disk, log_dir, root)
         return self._kafka
 
     def unlock(self) -> None:

@@ -30,6 +30,10 @@ _OPEN_OUT: Final = Struct("<Q2I")
 _READ_IN: Final = Struct("<QQI")
 _WRITE_IN: Final = Struct("<QQIIQII")
 _STATFS: Final = Struct("<5Q4I24x")
+_LOCK: Final = Struct("<QQII")
+_POSIX_LOCKS: Final = 2
+"""In the answer to INIT: locks are asked of the server, too, not of the kernel alone."""
+_F_UNLCK: Final = 2
 _DIRENT: Final = Struct("<QQII")
 _INIT_OUT: Final = Struct("<4I2H2I2H8I")
 _BUFFER: Final = (1 << 20) + 4096
@@ -52,6 +56,8 @@ NAMES: Final = {
     28: "READDIR",
     29: "RELEASEDIR",
     30: "FSYNCDIR",
+    31: "GETLK",
+    32: "SETLK",
     36: "INTERRUPT",
     42: "BATCH_FORGET",
 }
@@ -68,7 +74,9 @@ class Server:
         self._nodes: dict[str, int] = {str(backing): 1}
         self._waiting: list[bytes] = []
         self._calls: dict[str, Callable[[int, bytes], bytes]] = {
-            "INIT": lambda node, data: _INIT_OUT.pack(7, 31, 1 << 20, 0, 16, 12, 1 << 20, 1, 256, 0, *[0] * 8),
+            "INIT": lambda node, data: _INIT_OUT.pack(
+                7, 31, 1 << 20, _POSIX_LOCKS, 16, 12, 1 << 20, 1, 256, 0, *[0] * 8
+            ),
             "LOOKUP": self._lookup,
             "GETATTR": lambda node, data: _ATTR_OUT.pack(0, 0, 0) + self._attributes(self._paths[node]),
             "SETATTR": lambda node, data: _ATTR_OUT.pack(0, 0, 0) + self._attributes(self._paths[node]),
@@ -83,6 +91,9 @@ class Server:
             "FLUSH": lambda node, data: b"",
             "FSYNC": lambda node, data: b"",
             "FSYNCDIR": lambda node, data: b"",
+            # Nobody else asks for a lock of these.
+            "GETLK": lambda node, data: _LOCK.pack(0, 0, _F_UNLCK, 0),
+            "SETLK": lambda node, data: b"",
         }
 
     def serve(self) -> None:

@@ -240,9 +240,19 @@ def on_fuse(folder: Path) -> Iterator[Sick]:
         server.close()
 
 
+def nothing(broker: Broker) -> None:
+    """Leave a broker as it was made."""
+
+
 @contextmanager
-def on_loop(images: Images, folder: Path) -> Iterator[Sick]:
-    """Put the second log dir on ext4 whose image lies on a FUSE server; nothing of it is in memory."""
+def on_loop(images: Images, folder: Path, prepare: Callable[[Broker], object] = nothing) -> Iterator[Sick]:
+    """Put the second log dir on ext4 whose image lies on a FUSE server; nothing of it is in memory.
+
+    Args:
+        images: Makes it.
+        folder: For all there is.
+        prepare: Adds to what lies on the disks.
+    """
     backing = folder / "backing"
     backing.mkdir()
     image = images.make("ext4", 32)
@@ -253,6 +263,7 @@ def on_loop(images: Images, folder: Path) -> Iterator[Sick]:
     try:
         mounted.append(Mounted(folder / "served" / "image", folder / "sick", "ext4"))
         broker = Broker(folder, folder / "sick")
+        prepare(broker)
         before = broker.seen()
         mounted.pop().unmount()
         mounted.append(Mounted(folder / "served" / "image", folder / "sick", "ext4"))
@@ -265,7 +276,7 @@ def on_loop(images: Images, folder: Path) -> Iterator[Sick]:
 
 
 @contextmanager
-def on_frozen(images: Images, folder: Path) -> Iterator[Sick]:
+def on_frozen(images: Images, folder: Path, prepare: Callable[[Broker], object] = nothing) -> Iterator[Sick]:
     """Put the second log dir on ext4 that can be frozen: every change hangs, what is read is answered."""
     mounted = images.mount(images.make("ext4", 32), "ext4")
     is_frozen = False
@@ -283,10 +294,36 @@ def on_frozen(images: Images, folder: Path) -> Iterator[Sick]:
 
     try:
         broker = Broker(folder, mounted.path)
+        prepare(broker)
         yield Sick(broker, hang, go_on, broker.seen())
     finally:
         go_on()
         _unmounted(mounted)
+
+
+@contextmanager
+def on_lock(folder: Path, prepare: Callable[[Broker], object] = nothing) -> Iterator[Sick]:
+    """Let Kafka's ``.lock`` of the second log dir, and nothing else, lie on a FUSE server: OPEN, SETLK or FLUSH hangs.
+
+    An unlock is the kernel's own; closing the file, which gives the lock up, asks the server to flush it.
+    """
+    served = folder / "lock-served"
+    served.mkdir()
+    (served / "lock").touch()
+    (folder / "second").mkdir()
+    broker = Broker(folder, folder / "second")
+    prepare(broker)
+    lock = broker.sick / ".lock"
+    lock.touch()
+    before = broker.seen()
+    server = Answering(served, folder / "lock-at", folder / "lock-control")
+    try:
+        subprocess.run(["mount", "--bind", str(folder / "lock-at" / "lock"), str(lock)], check=True)
+        yield Sick(broker, server.hang, server.go_on, before)
+    finally:
+        server.go_on()
+        subprocess.run(["umount", "-l", str(lock)], check=False, capture_output=True)
+        server.close()
 
 
 def _unmounted(mounted: Mounted) -> None:

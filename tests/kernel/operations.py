@@ -21,6 +21,7 @@ from logdir.disk.kernel.atomic_directory import PARTIAL
 from logdir.disk.kernel.host import Call
 from logdir.disk.replica.export import MANIFEST, NOTE, export
 from logdir.disk.root.probe import NOT_HERE
+from logdir.observe.outside import kept_free
 from tests.crash import operations as small
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import ModelHost
@@ -214,7 +215,7 @@ FACTORIES: dict[str, Callable[[str], KernelOperation]] = {
 def _exported(host: ModelHost, acks: Acks) -> None:
     roots = [system.root for system in cast(KernelHost, host).systems]
     with Sites(host) as open_dirs:
-        export(open_dirs.of(A), f"deleting/{A.place}", f"{roots[1]}/{_COPY}", [f"{roots[0]}/kafka"])
+        export(open_dirs.of(A), f"deleting/{A.place}", f"{roots[1]}/{_COPY}", kept_free(f"{roots[0]}/kafka"))
     acks.ack("done")
 
 

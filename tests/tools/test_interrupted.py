@@ -22,7 +22,7 @@ from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, launch, two_disks
 from tests.tools.layout_fleet import Planned, rollback
 from tools.cli.arguments import Exit
-from tools.logdirctl import stage
+from tools.logdirctl import metadata, stage
 from tools.logdirctl.main import main
 
 
@@ -157,6 +157,16 @@ def test_what_only_reads_says_that_nothing_was_changed_and_proposes_no_override(
         _, line, problem = typed("stage", "pay", *named, *override)
         assert "no log dir was changed" in line
         assert problem["next"] == (["staged", "ls", *named] if override else ["stage", "pay", *named])
+
+
+@pytest.mark.parametrize("words", ["ls --directory {}", "cat /local/endOffset --log-dirs {}", "dump {}/a.log"])
+def test_what_names_no_broker_is_proposed_again(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("session", "files_to_dump"):
+        interrupting(monkeypatch, metadata, name)
+    argv = ["metadata", *words.format(tmp_path).split()]
+    _, line, problem = typed(*argv)
+    assert "no log dir was changed" in line
+    assert problem["next"][: len(argv)] == argv
 
 
 def test_a_process_that_sigint_ends_amid_its_pauses_prints_the_envelope_and_no_trace(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from logdir.metadata.nodes import Line, Missed
 from logdir.metadata.shell import MANUAL, Shell
 from logdir.metadata.source import read_directory
 from logdir.metadata.tree import build
+from logdir.service.metadata import MetadataRequest, session
 from tests.logdir.cluster.log_dir import A, B, LogDir, partition, record, topic
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.ctl import HOME
@@ -117,10 +118,11 @@ def test_the_manual_and_the_history(shell: Shell) -> None:
     assert shell.is_over
 
 
-def test_what_is_no_command_is_one_line(shell: Shell) -> None:
+def test_what_is_no_command_is_one_line(shell: Shell, tmp_path: Path) -> None:
     out, err = io.StringIO(), io.StringIO()
     source = io.StringIO("rm -rf /\n\x1b[2J\ncat 'a\nls /nope\n\x00\nls\n")
-    assert talk(shell, source, out, err) is False
+    with session(MetadataRequest(directory=str(tmp_path / "log"))) as found:
+        assert talk(found, source, out, err) is False
     assert out.getvalue() == "image\nlocal\n"
     assert err.getvalue().splitlines() == [
         "rm: no such command; type help",

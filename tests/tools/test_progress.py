@@ -12,7 +12,8 @@ import pytest
 
 from logdir.observe.log_end import log_end
 from logdir.worker.channel import frame
-from logdir.worker.remote import RemotePort, Waiting, followed, gather
+from logdir.worker.remote import RemotePort, followed, gather
+from logdir.worker.waiting import Waiting
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import Rig
 from tools.cli.arguments import Exit

@@ -203,8 +203,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch, below: Path, since: str) -> None:
     monkeypatch.setattr(HostDirectory, "open_lock", open_lock)
     monkeypatch.setattr(HostDirectory, "read", read)
     if since != "lock":
-        for module in ("logdir.worker.state", "logdir.service.init"):
-            monkeypatch.setattr(f"{module}.HostDisk", lambda: HostDisk(observe))
+        monkeypatch.setattr("logdir.worker.state.HostDisk", lambda: HostDisk(observe))
 
 
 CHANGES = {

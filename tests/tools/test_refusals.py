@@ -52,7 +52,7 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
         "tests/logdir/service/test_layout.py",
         "test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs",
     ),
-    Why.DUPLICATE_LOG_DIR: ("tests/logdir/disk/test_locks.py", "test_two_paths_to_one_log_dir_are_refused"),
+    Why.DUPLICATE_LOG_DIR: ("tests/logdir/service/test_kafka_locks.py", "test_two_paths_to_one_log_dir_are_refused"),
     Why.NO_PERMISSION: ("tests/tools/test_no_permission.py", "test_no_missing_right_is_called_a_dead_disk"),
     Why.UNSUPPORTED_FILE_SYSTEM: (
         "tests/logdir/disk/test_work_root.py",

@@ -82,7 +82,9 @@ def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes:
     """Return what to type next: the same where that harms nothing and holds no override, else what shows how it is."""
     same = " ".join(map(quoted, argv))
     is_bare = not any(word.startswith(_OVERRIDES) for word in argv)
-    where = None if arguments is None or not hasattr(arguments, "log_dirs") else argv_of(arguments)
+    # metadata takes a file or a directory in place of a broker
+    is_named = any(getattr(arguments, name, None) is not None for name in ("server_properties", "log_dirs"))
+    where = None if arguments is None or not is_named else argv_of(arguments)
     if arguments is None or where is None:
         return same if is_bare else f"explain {SLUG}"
     if changes and arguments.title.startswith("layout "):

@@ -25,13 +25,17 @@ def add_broker(parser: Any) -> None:
         "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
     )
     broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
+    add_disk_timeout(parser, "it is SUSPECT and the others go on without it")
+
+
+def add_disk_timeout(parser: Any, then: str) -> None:
+    """Add how long a log dir is waited for, and what follows."""
     parser.add_argument(
         "--disk-timeout",
         metavar="SECONDS",
         type=_seconds,
         default=_DISK_TIMEOUT_S,
-        help="how long a log dir may give no answer before it is SUSPECT and the others go on without it "
-        f"(default {_DISK_TIMEOUT_S})",
+        help=f"how long a log dir may give no answer before {then} (default {_DISK_TIMEOUT_S})",
     )
 
 
@@ -43,10 +47,21 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def timeout_ms(arguments: argparse.Namespace) -> int:
+    """Return how long a log dir is waited for."""
+    seconds: float = arguments.disk_timeout
+    return round(seconds * 1000)
+
+
+def timeout_words(arguments: argparse.Namespace) -> str:
+    """Return the same for the next command to type, behind a blank; nothing where it is as ever."""
+    seconds = arguments.disk_timeout
+    return "" if seconds == _DISK_TIMEOUT_S else f" --disk-timeout {seconds:g}"
+
+
 def argv_of(arguments: argparse.Namespace) -> str:
     """Return the broker as it was named, for the next command to type."""
-    seconds = arguments.disk_timeout
-    timeout = "" if seconds == _DISK_TIMEOUT_S else f" --disk-timeout {seconds:g}"
+    timeout = timeout_words(arguments)
     if arguments.server_properties is not None:
         return f"--server-properties {quoted(arguments.server_properties)}{timeout}"
     return f"--log-dirs {quoted(arguments.log_dirs)}{timeout}"
@@ -62,5 +77,6 @@ def request_of(arguments: argparse.Namespace) -> BrokerRequest:
         skipped=tuple(getattr(arguments, "skip_log_dir", ())),
         accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),
         named_disk=arguments.disk if isinstance(getattr(arguments, "disk", None), str) else None,
-        disk_timeout_ms=round(arguments.disk_timeout * 1000),
+        disk_timeout_ms=timeout_ms(arguments),
+        source=getattr(arguments, "source", None),
     )

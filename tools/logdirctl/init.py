@@ -15,6 +15,7 @@ from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
+from logdir.service.log_dirs.ports import connected
 from logdir.text import printable
 from tools.cli import render
 from tools.cli.arguments import Exit, Streams, envelope, exit_for, failed, problems_of, say
@@ -74,11 +75,12 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         is_without_stock_broker=Why.WORK_ROOT_INSIDE.value in arguments.even_if_found,
     )
     try:
-        shown = init.plan(asked)
+        with connected(asked.broker, needs_all=True) as ports:
+            shown = init.plan(ports, asked)
+            made, problems = init.apply(ports, shown) if arguments.apply else (shown.made(), shown.problems)
     except SeveralError as several:
         found = tuple(problem for error in several.errors for problem in problems_of(error))
         return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
-    made, problems = init.apply(shown) if arguments.apply else (shown.made(), shown.problems)
     if shown.is_first:
         say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
     status = Exit.PROBLEMS if problems else Exit.DONE

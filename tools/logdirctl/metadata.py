@@ -10,22 +10,21 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 from logdir.errors import Problem
 from logdir.metadata.dump import RELEASES, form_of
-from logdir.metadata.nodes import LISTERS, Missed, Place, escaped
-from logdir.metadata.shell import Shell
-from logdir.metadata.source import Look
+from logdir.metadata.nodes import Line, Missed, escaped
 from logdir.names import METADATA_DIR
-from logdir.service.metadata import Metadata, MetadataLog, MetadataRequest, nodes, read, typed
-from logdir.service.metadata_dump import FileDump, MetadataDumpRequest, files_to_dump
+from logdir.service.metadata import MetadataLog, MetadataRequest, MetadataSession, session, typed
+from logdir.service.metadata_dump import DumpEnd, FileDump, MetadataDumpRequest, files_to_dump
 from logdir.service.report.json_form import to_json
-from logdir.text import printable, quoted, utf8
-from logdir.wire.json_text import text
+from logdir.text import printable, quoted
 from tools.cli.arguments import FORMAT, Exit, Streams, compact, exit_for, say
-from tools.logdirctl.metadata_shell import talk, terminal_width
+from tools.cli.target import add_disk_timeout, timeout_ms, timeout_words
+from tools.logdirctl.metadata_shell import talk
 
 _STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"
 _PLACES = ("server_properties", "log_dirs", "directory", "snapshot")
@@ -96,6 +95,7 @@ def _add_place(parser: Any, *, is_required: bool = True) -> None:
     )
     place.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
     place.add_argument("--directory", metavar="DIR", help=f"the {METADATA_DIR} itself")
+    add_disk_timeout(parser, "it is SUSPECT")
     if is_required:
         place.add_argument("--snapshot", metavar="FILE", help="one snapshot, or the segment that begins at offset 0")
 
@@ -105,41 +105,44 @@ def _place_of(arguments: argparse.Namespace) -> tuple[MetadataRequest | None, st
     for name in _PLACES:
         value = getattr(arguments, name, None)
         if value is not None:
-            return MetadataRequest(**{name: value}), f"--{name.replace('_', '-')} {quoted(value)}"
+            place = MetadataRequest(**{name: value}, disk_timeout_ms=timeout_ms(arguments))
+            return place, f"--{name.replace('_', '-')} {quoted(value)}{timeout_words(arguments)}"
     return None, ""
 
 
-def _read(arguments: argparse.Namespace) -> Metadata:
+def _session(arguments: argparse.Namespace) -> AbstractContextManager[MetadataSession]:
     place, _ = _place_of(arguments)
-    return read(place or MetadataRequest())
+    return session(place or MetadataRequest())
 
 
 def _browse(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``ls``, ``cat`` or ``find``; return the exit status."""
-    found = _read(arguments)
-    problems = found.problems
+    with _session(arguments) as found:
+        return _browsed(arguments, streams, found)
+
+
+def _browsed(arguments: argparse.Namespace, streams: Streams, found: MetadataSession) -> int:
+    problems = list(found.problems)
     if arguments.json:
-        items = (_node_or(one, problems) for one in nodes(found, arguments.path, arguments.lister))
-        return _put_json(arguments, streams.out, _listed(found.look, items), lambda: _end(problems))
-    for line in LISTERS[arguments.lister](Place(found.root), arguments.path):
-        if isinstance(line, Missed):
-            problems.append(line.problem)
-        else:
-            streams.out.write(f"{line}\n")
+        items = _known(found.nodes(arguments.lister, arguments.path), problems)
+        return _put_json(arguments, streams.out, _listed(found.log, items), lambda: _end(problems))
+    for line in _known(found.lines(arguments.lister, arguments.path), problems):
+        streams.out.write(f"{line}\n")
     streams.out.flush()
-    say(streams, _how_far(found.look))
+    say(streams, _how_far(found.log))
     _tell(arguments, problems, streams)
     following = "cat PATH" if arguments.lister != "cat" else "shell"
     say(streams, printable(f"next: logdirctl metadata {following} {_place_of(arguments)[1]}"))
     return _end(problems)[0]
 
 
-def _node_or(one: object, problems: list[Problem]) -> str | None:
-    """Return a node as JSON; what was missed joins the problems."""
-    if isinstance(one, Missed):
-        problems.append(one.problem)
-        return None
-    return utf8(text(to_json(one)))
+def _known(lines: Iterable[Line], problems: list[Problem]) -> Iterator[str]:
+    """Yield what is there; what was missed joins the problems."""
+    for one in lines:
+        if isinstance(one, Missed):
+            problems.append(one.problem)
+        else:
+            yield one
 
 
 def act_shell(arguments: argparse.Namespace, streams: Streams, source: TextIO | None = None) -> int:
@@ -153,24 +156,27 @@ def act_shell(arguments: argparse.Namespace, streams: Streams, source: TextIO | 
     source = (sys.stdin or io.StringIO()) if source is None else source
     if isinstance(source, io.TextIOWrapper):
         source.reconfigure(errors="backslashreplace")  # bytes that are no text are a name that is not there
-    found = _read(arguments)
-    problems = found.problems
+    with _session(arguments) as found:
+        return _talked(arguments, streams, source, found)
+
+
+def _talked(arguments: argparse.Namespace, streams: Streams, source: TextIO, found: MetadataSession) -> int:
+    problems = list(found.problems)
     if arguments.json:
-        lines = _listed(found.look, _session(Shell(found.root), source, problems))
+        lines = _listed(found.log, _answered(found, source, problems))
         return _put_json(arguments, streams.out, lines, lambda: _end(problems))
-    shell = Shell(found.root, width=lambda: terminal_width(streams.out))
     is_typed = source.isatty()
     if is_typed:
-        say(streams, _how_far(found.look))
+        say(streams, _how_far(found.log))
     _tell(arguments, problems, streams)
-    is_well = talk(shell, source, streams.out, streams.err)
+    is_well = talk(found, source, streams.out, streams.err)
     # Whoever types sees what failed; a script is told by the status.
     return Exit.PROBLEMS if problems or not (is_well or is_typed) else Exit.DONE
 
 
-def _session(shell: Shell, source: TextIO, problems: list[Problem]) -> Iterator[str]:
-    while not shell.is_over and (line := source.readline()):
-        item, missed = typed(shell, line.rstrip("\r\n"))
+def _answered(found: MetadataSession, source: TextIO, problems: list[Problem]) -> Iterator[str]:
+    while not found.is_over and (line := source.readline()):
+        item, missed = typed(found, line.rstrip("\r\n"))
         problems += missed
         yield compact(to_json(item))
 
@@ -182,12 +188,16 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
         place=_place_of(arguments)[0],
         release=arguments.stock,
         is_record_metadata_skipped=arguments.skip_record_metadata,
+        disk_timeout_ms=timeout_ms(arguments),
     )
-    files = files_to_dump(request)
+    with files_to_dump(request) as files:
+        return _dumped(arguments, streams, files)
 
+
+def _dumped(arguments: argparse.Namespace, streams: Streams, files: Sequence[FileDump]) -> int:
     def end() -> tuple[Exit, list[Problem]]:
-        worst = max((_status_of(one) for one in files), default=Exit.DONE)
-        return worst, [problem for one in files for problem in one.problems]
+        worst = max((_status_of(one.end) for one in files), default=Exit.DONE)
+        return worst, [problem for one in files for problem in one.end.problems]
 
     if arguments.json:
         return _put_json(arguments, streams.out, _joined('"items":[', map(_file_json, files)), end)
@@ -196,9 +206,9 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
         streams.out.write(f"Dumping {printable(one.name)}\n")
         for line in one.lines():
             streams.out.write(f"{escaped(line) if is_shown else line}\n")
-        if one.gaps:
+        if one.end.gaps:
             say(streams, f"Non-consecutive offsets in {printable(one.name)}")
-        for first, second in one.gaps[:_MOST_GAPS_SHOWN]:
+        for first, second in one.end.gaps[:_MOST_GAPS_SHOWN]:
             say(streams, f"  {first} is followed by {second}")
     streams.out.flush()
     status, problems = end()
@@ -206,20 +216,20 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _status_of(one: FileDump) -> Exit:
+def _status_of(one: DumpEnd) -> Exit:
     if one.error is not None:
         return exit_for(one.error)
     return Exit.PROBLEMS if one.problems else Exit.DONE
 
 
 def _file_json(one: FileDump) -> Iterator[str]:
-    yield from _joined(f'{{"path":{compact(one.path)},"batches":[', map(text, one.batches()))
-    yield f',"trailing_bytes":{compact(one.trailing_bytes)}}}'
+    yield from _joined(f'{{"path":{compact(one.path)},"batches":[', one.batches())
+    yield f',"trailing_bytes":{compact(one.end.trailing_bytes)}}}'
 
 
-def _listed(look: Look, items: Iterable[str | None]) -> Iterator[str]:
-    yield f'"log":{compact(to_json(MetadataLog.of(look)))},'
-    yield from _joined('"items":[', (one for one in items if one is not None))
+def _listed(log: MetadataLog, items: Iterable[str]) -> Iterator[str]:
+    yield f'"log":{compact(to_json(log))},'
+    yield from _joined('"items":[', items)
 
 
 def _joined(head: str, items: Iterable[str | Iterable[str]]) -> Iterator[str]:
@@ -252,13 +262,13 @@ def _tell(arguments: argparse.Namespace, problems: Iterable[Problem], streams: S
         say(streams, f"logdirctl {arguments.title}: {problem.line()}")
 
 
-def _how_far(look: Look) -> str:
+def _how_far(log: MetadataLog) -> str:
     """Return on what it rests: what is behind the snapshot may be taken back."""
-    words = f"{printable(look.origin)}: up to offset {look.offset}"
-    if look.committed < look.offset:
-        words += f"; known to be committed up to {look.committed}"
-    if look.open_transaction is not None:
-        words += f"; a transaction is open since {look.open_transaction}, and not shown"
-    if look.is_log_behind:
+    words = f"{printable(log.origin)}: up to offset {log.end_offset}"
+    if log.committed_offset < log.end_offset:
+        words += f"; known to be committed up to {log.committed_offset}"
+    if log.open_transaction is not None:
+        words += f"; a transaction is open since {log.open_transaction}, and not shown"
+    if log.is_log_behind:
         words += "; the log is behind the snapshot, and not shown"
     return words

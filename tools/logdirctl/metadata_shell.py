@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from logdir.metadata.nodes import Line, Missed
-from logdir.metadata.shell import Shell
+from logdir.service.metadata import MetadataSession
 from logdir.text import printable
 from tools.cli.streams import original
 
@@ -30,7 +30,7 @@ def put(line: Line, name: str, out: TextIO, err: TextIO) -> bool:
     return True
 
 
-def talk(shell: Shell, source: TextIO, out: TextIO, err: TextIO) -> bool:
+def talk(shell: MetadataSession, source: TextIO, out: TextIO, err: TextIO) -> bool:
     """Hold a session until it is over or its input ends.
 
     Args:
@@ -53,7 +53,7 @@ def talk(shell: Shell, source: TextIO, out: TextIO, err: TextIO) -> bool:
             if line is None:
                 break
             name = (line.split() or [""])[0]
-            for one in shell.run(line):
+            for one in shell.run(line, terminal_width(out)):
                 is_well = put(one, printable(name), out, err) and is_well
             out.flush()
         except KeyboardInterrupt:
@@ -63,7 +63,7 @@ def talk(shell: Shell, source: TextIO, out: TextIO, err: TextIO) -> bool:
     return is_well
 
 
-def _reader(shell: Shell, source: TextIO, out: TextIO, *, is_terminal: bool) -> Callable[[], str | None]:
+def _reader(shell: MetadataSession, source: TextIO, out: TextIO, *, is_terminal: bool) -> Callable[[], str | None]:
     import sys
 
     if is_terminal and source is sys.stdin and original(out) is sys.stdout:
@@ -88,7 +88,7 @@ def _reader(shell: Shell, source: TextIO, out: TextIO, *, is_terminal: bool) -> 
     return ask
 
 
-def _set_up_readline(shell: Shell) -> None:
+def _set_up_readline(shell: MetadataSession) -> None:
     """Give the terminal editing, completion and a history that no file keeps."""
     try:
         import readline

@@ -14,14 +14,14 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.errors import DiskError, RefusedError
-from logdir.observe.outside import require_outside
+from logdir.observe.outside import KeptFree, require_outside_of
 from logdir.refusal_slug import Why
 
 PARTIAL = ".partial"
@@ -132,31 +132,31 @@ def _write_at(descriptor: int, part: bytes, at: int) -> None:
         view, at = view[written:], at + written
 
 
-def require_place(destination: str, forbidden: Sequence[str]) -> None:
+def require_place(destination: str, places: tuple[KeptFree, ...]) -> None:
     """Return if ``new_directory`` would begin; reads only.
 
     Raises:
         RefusedError: as that.
     """
-    _place(destination, forbidden)
+    _place(destination, places)
 
 
 @contextmanager
-def new_directory(destination: str, forbidden: Sequence[str]) -> Iterator[NewDirectory]:
+def new_directory(destination: str, places: tuple[KeptFree, ...]) -> Iterator[NewDirectory]:
     """Make a directory that has its name only when the body is done.
 
     Args:
         destination: Absolute path; must not exist, its parent must.
-        forbidden: Directories into which nothing may be put.
+        places: Log dirs and work roots, into which nothing may be put; none of them is looked at.
 
     Yields:
         The directory, to be filled with files.
 
     Raises:
-        RefusedError: the name is taken, by the end too, has no parent, or lies in a forbidden directory.
+        RefusedError: the name is taken, by the end too, has no parent, or lies in one of the places.
         OSError: a call failed, in the body or after it; what was made is gone again.
     """
-    parent_path, name = _place(destination, forbidden)
+    parent_path, name = _place(destination, places)
     partial = f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(4)}{PARTIAL}"
     with HostDisk().open_top(parent_path) as parent:
         found = parent.own_stat().owner
@@ -182,7 +182,7 @@ def new_directory(destination: str, forbidden: Sequence[str]) -> Iterator[NewDir
             raise
 
 
-def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
+def _place(destination: str, places: tuple[KeptFree, ...]) -> tuple[str, str]:
     path = os.path.normpath(destination)
     above, name = os.path.split(path)
     if not destination.startswith("/") or not name or name in (".", ".."):
@@ -201,7 +201,7 @@ def _place(destination: str, forbidden: Sequence[str]) -> tuple[str, str]:
             found=error.strerror or error,
             fix="make it first",
         ) from error
-    require_outside(destination, forbidden)
+    require_outside_of(destination, places)
     return parent, name
 
 

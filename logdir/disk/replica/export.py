@@ -29,6 +29,7 @@ from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.names import parse_work_dir
 from logdir.observe.classify import DELETING, INCOMING
+from logdir.observe.outside import KeptFree, kept_free
 from logdir.refusal_slug import Why
 
 MANIFEST = "SHA256SUMS"
@@ -49,14 +50,14 @@ class Exported:
     """Not so of a capture that stayed *partial*."""
 
 
-def export(open_dir: OpenLogDir, place: str, destination: str, forbidden: Sequence[str]) -> Exported:
+def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[KeptFree, ...] = ()) -> Exported:
     """Copy a replica that was staged to a new directory; the owner lock is held.
 
     Args:
         open_dir: Its log dir, on this host.
         place: ``deleting/{name}``, or ``incoming/{name}`` of a partial capture.
         destination: Absolute path; must not exist, its parent must.
-        forbidden: Every log dir and work root of this host: nothing is put into one.
+        places: The other log dirs and work roots of the broker: nothing is put into one, and none is looked at.
 
     Returns:
         What was copied.
@@ -82,7 +83,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, forbidden: Sequen
                 )
             if not isinstance(source, HostDirectory):
                 raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")
-            own = [open_dir.log_dir, open_dir.work.path, *forbidden]
+            own = (*kept_free(open_dir.log_dir), *places)
             return _export(source, marker, destination, own, is_whole=folder == DELETING)
     except OSError as error:
         path = failed_at(open_dir.path_of(place), error)
@@ -99,7 +100,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, forbidden: Sequen
 
 
 def _export(
-    source: HostDirectory, marker: ReplicaMarker, destination: str, forbidden: Sequence[str], *, is_whole: bool
+    source: HostDirectory, marker: ReplicaMarker, destination: str, places: tuple[KeptFree, ...], *, is_whole: bool
 ) -> Exported:
     names = require_plain(source)
     before = _state(source, names)
@@ -107,7 +108,7 @@ def _export(
     taken = [name for name in names if name not in left_out]
     size = 0
     lines = []
-    with new_directory(destination, forbidden) as target:
+    with new_directory(destination, places) as target:
         for name in taken:
             copied, digest = _copy(source, name, target)
             size += copied

@@ -19,8 +19,9 @@ from logdir.errors import LogDirError, LogDirOfflineError, LogDirSuspectError, R
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.worker.port import Port
-from logdir.worker.remote import Overdue, gather, overdue
+from logdir.worker.remote import gather, overdue
 from logdir.worker.state import release_kafka_lock, require_kafka_lock, take_kafka_lock
+from logdir.worker.waiting import Overdue
 
 _TRIES = 3
 """How often the locks are asked for when one log dir was too slow to give its own."""
@@ -35,6 +36,8 @@ class HeldLocks:
         self.log_dirs: tuple[str, ...] = ()
         """Where a lock is held, sorted; what is not among them must not be changed."""
         self.is_released = False
+        self.silent: list[LogDirSuspectError] = []
+        """Of log dirs that did not answer as their locks were released."""
 
     def expired(self, now_boottime_ms: int, /) -> bool:
         """Whether the locks were held for as long as they may be: finish the step, and let go."""
@@ -61,8 +64,12 @@ class HeldLocks:
         begun = [port.begin_opened(release_kafka_lock) for port in self._ports if port.is_idle]
         gather(begun)
         for pending in begun:
-            with suppress(LogDirError, OSError):
+            try:
                 pending.result()
+            except LogDirSuspectError as error:
+                self.silent.append(error)
+            except (LogDirError, OSError):
+                continue  # its descriptor is closed all the same
 
 
 def _unanswered(where: str) -> RefusedError:
@@ -105,6 +112,8 @@ def hold_all(broker: BrokerPorts, *, without: Collection[str], now_boottime_ms: 
                     return
         finally:
             held.release()
+            for error in held.silent:
+                broker.remember(error)  # what was done under the locks is done
     raise _unanswered(", ".join(port.log_dir for port in ports))
 
 

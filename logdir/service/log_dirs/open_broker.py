@@ -214,7 +214,7 @@ class OpenBroker:
         """Finish or undo what an interruption left, and prove that replicas can be renamed, in one batch.
 
         Raises:
-            LogDirError: as ``batch``, ``prove`` and the recoveries.
+            LogDirError: as ``batch``, ``prove``, the recoveries and ``BrokerPorts.require_answering``.
         """
         with self.batch():
             for root in self.roots:
@@ -231,6 +231,7 @@ class OpenBroker:
                     self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=self.run_at
                 ).troubled
             )
+        self.ports.require_answering()
 
     def refill(self) -> None:
         """Put back what a full disk made us give up; what cannot be is noted."""

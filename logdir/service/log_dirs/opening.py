@@ -10,7 +10,7 @@ Spec: design §2 laws 4, 6, §3.2; attacks A19, A23, A25, A26, A31.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from logdir.disk.locks import OwnerLock, no_owner_lock
 from logdir.disk.record import heartbeat
@@ -35,7 +35,7 @@ from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import BrokerPorts, connected
 from logdir.service.log_dirs.quarantine import failed_of, keep_in_mind, quarantine_of
 from logdir.service.log_dirs.request import BrokerRequest, accepted_of, require_log_dirs
-from logdir.worker.state import failed_syncs, take_owner_lock
+from logdir.worker.state import take_owner_lock
 
 
 @contextmanager
@@ -171,16 +171,7 @@ def _opened(
         yield broker
     finally:
         if changes:
-            keep_in_mind(_failed_syncs(ports), broker.open_dirs, broker.quarantined)
-
-
-def _failed_syncs(ports: BrokerPorts) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for port in ports.ports:
-        if not port.is_suspect:
-            with suppress(LogDirError, OSError):
-                found.update(port.run_opened(failed_syncs))
-    return found
+            keep_in_mind(ports.failed_syncs(), broker.open_dirs, broker.quarantined)
 
 
 def _lockless(open_dir: OpenLogDir) -> list[Problem]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
@@ -20,16 +20,20 @@ from logdir.disk.lock_holder import is_locked
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
+from logdir.names import METADATA_DIR
+from logdir.observe.answering import touch
 from logdir.observe.birth import births
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.observe.log_end import log_end
 from logdir.observe.mounts import identity_at
+from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen
 from logdir.service.log_dirs.config import BrokerConfig, require_distinct
 from logdir.service.log_dirs.request import BrokerRequest, skipped_of
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep
 from logdir.worker.port import Pending, Port
 from logdir.worker.remote import gather
 from logdir.worker.start import close_all, run_apart, start
+from logdir.worker.state import failed_syncs
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +52,8 @@ class BrokerPorts:
     """Log dirs that are said to have failed."""
     notes: list[Problem] = field(default_factory=list)
     """What is to be known beside the outcome: log dirs that are suspect among it."""
+    touched: tuple[Pending[None], ...] = ()
+    """Looks at the disks of metadata logs, begun with the command: two disks that hang take no more time than one."""
 
     def port(self, log_dir: str) -> Port:
         """Return the port of a log dir. Raises ``KeyError``: it is none of the broker's."""
@@ -66,9 +72,26 @@ class BrokerPorts:
         """
         if self.needs_all and error.path not in self.skipped:
             raise error
+        self.remember(error)
+
+    def remember(self, error: LogDirSuspectError) -> None:
+        """Note that a log dir is suspect, once, after what needed it was done."""
         problem = error.problem()
         if all((problem.slug, problem.path) != (one.slug, one.path) for one in self.notes):
             self.notes.append(problem)
+
+    def require_answering(self) -> None:
+        """Return if every log dir answered so far that is needed.
+
+        Raises:
+            LogDirSuspectError: one did not, and every log dir is needed.
+        """
+        for port in self.ports:
+            if port.is_suspect:
+                try:
+                    port.run(identity_at, port.log_dir)  # refused at once
+                except LogDirSuspectError as error:
+                    self.note(error)
 
     def each(self, begin: Callable[[Port], Pending[R]]) -> list[R | LogDirSuspectError]:
         """Make one call on every log dir, side by side.
@@ -175,6 +198,15 @@ class BrokerPorts:
                 found.update(one)
         return found
 
+    def failed_syncs(self) -> Mapping[int, str]:
+        """Return on which devices a sync failed, and what was found at the first, of log dirs that answer."""
+        found: dict[int, str] = {}
+        for port in self.ports:
+            if not port.is_suspect:
+                with suppress(LogDirError, OSError):
+                    found.update(port.run_opened(failed_syncs))
+        return found
+
     def log_end(self, log_dir: str, top: str, path: str) -> int | None:
         """Return where a log ends.
 
@@ -208,6 +240,8 @@ class BrokerPorts:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
                 (problem,) = (one for one in self.notes if one.path == port.log_dir)
                 raise LogDirSuspectError(path, expected=problem.expected, found=problem.found, fix=problem.fix)
+        for pending in self.touched:
+            pending.result()
         where = path or "the metadata log"
         return run_apart(where, self.patience_ms, call, *args, **kwargs)
 
@@ -230,8 +264,11 @@ def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[Br
     named = request.config()
     skipped = skipped_of(request, named)
     started = start(named.log_dirs, request.disk_timeout_ms)
+    beside: tuple[Port, ...] = ()
     try:
+        beside = start(_logs_beside(request, named), request.disk_timeout_ms)
         ports = BrokerPorts(
+            touched=tuple(port.begin(touch, port.log_dir) for port in beside),
             named=named,
             ports=started,
             patience_ms=request.disk_timeout_ms,
@@ -241,7 +278,15 @@ def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[Br
         _require_distinct(ports, request.server_properties or "--log-dirs")
         yield ports
     finally:
-        close_all(started)
+        close_all((*started, *beside))
+
+
+def _logs_beside(request: BrokerRequest, named: BrokerConfig) -> tuple[str, ...]:
+    """Return the paths of metadata logs, and of other sources, that lie in no log dir of the broker."""
+    source = (request.source or "").partition(":")[2]
+    own = "" if named.metadata_log_dir is None else f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
+    found = dict.fromkeys(os.path.abspath(path) for path in (source, own) if path and "\0" not in path)
+    return tuple(path for path in found if not any(f"{path}/".startswith(f"{one}/") for one in named.log_dirs))
 
 
 def _require_distinct(ports: BrokerPorts, where: str) -> None:
@@ -260,3 +305,22 @@ def _require_distinct(ports: BrokerPorts, where: str) -> None:
 def metadata_path(named: BrokerConfig, uri_path: str) -> str | None:
     """Return where the metadata log lies that a source names, as far as that is known without looking."""
     return uri_path or (None if named.metadata_log_dir is None else os.path.abspath(named.metadata_log_dir))
+
+
+def kept_free_places(ports: BrokerPorts) -> tuple[KeptFree, ...]:
+    """Return the log dirs and work roots of a broker, into which nothing is written; each is looked at by its worker.
+
+    Raises:
+        LogDirSuspectError: one does not answer, and every log dir is needed.
+    """
+    places: list[KeptFree] = []
+    for port, found in zip(ports.ports, ports.each(lambda port: port.begin(kept_free, port.log_dir)), strict=True):
+        places += kept_free_unseen(port.log_dir) if isinstance(found, LogDirSuspectError) else found
+    metadata = ports.named.metadata_log_dir
+    if metadata is not None and metadata not in ports.named.log_dirs:
+        try:
+            places += ports.apart(metadata, kept_free, metadata)
+        except LogDirSuspectError as error:
+            ports.note(error)
+            places += kept_free_unseen(metadata)
+    return tuple(places)

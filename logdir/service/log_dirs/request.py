@@ -30,6 +30,8 @@ class BrokerRequest:
     """A log dir to which a selection is narrowed; checked only for being one of the broker's."""
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     """How long a log dir may give no sign of life before it is SUSPECT."""
+    source: str | None = None
+    """What the cluster says comes from there (``source.Uri``): its disk is asked beside the log dirs."""
 
     def config(self) -> BrokerConfig:
         """Read the broker's configuration.

@@ -22,7 +22,6 @@ from logdir.decide.staged.deadline import Due, due
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
-from logdir.disk.locks import Batch, hold_all
 from logdir.disk.record import heartbeat, staging_limit
 from logdir.disk.record.checkpoints import read_entries, set_entries
 from logdir.disk.record.start_block import lift_block, set_block
@@ -42,8 +41,10 @@ from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from logdir.names import DirForm
 from logdir.reasons import Reason
+from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
 from tests.crash.soak.progress import IDLE, Progress
 from tests.crash.soak.seen import Aside, Live, Seen, look, plan_of, said_of, token_of
+from tests.local_ports import ports_here
 from tests.logdir.disk import layout_rig
 
 PLAN = "plan.jsonl"
@@ -78,11 +79,10 @@ class Tasks:
         """Return the open log dirs."""
         return [root.open_dir for root in self.roots]
 
-    def locked(self) -> AbstractContextManager[Batch]:
+    def locked(self) -> AbstractContextManager[HeldLocks]:
         """Hold every lock of the broker."""
-        return hold_all(
-            self.disk, [open_dir.log_dir for open_dir in self.open_dirs], now_boottime_ms=self.now.boottime_ms
-        )
+        ports = ports_here((open_dir.log_dir for open_dir in self.open_dirs), self.disk)
+        return hold_all(ports, without=(), now_boottime_ms=self.now.boottime_ms)
 
     def look(self) -> Seen:
         """List everything."""

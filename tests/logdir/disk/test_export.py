@@ -21,6 +21,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, DiskFullError, LogDirError, RefusedError
 from logdir.formats.own.replica_marker import Checkpoints, Intent, render
 from logdir.observe import outside
+from logdir.observe.outside import kept_free
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
 PLACE = f"deleting/{OLD}_0"
@@ -45,9 +46,9 @@ def opened(log_dir: Path) -> Iterator[OpenLogDir]:
         yield root.open_dir
 
 
-def run(log_dir: Path, destination: Path | str, place: str = PLACE, forbidden: tuple[str, ...] = ()) -> Exported:
+def run(log_dir: Path, destination: Path | str, place: str = PLACE, others: tuple[str, ...] = ()) -> Exported:
     with opened(log_dir) as open_dir:
-        return export(open_dir, place, str(destination), forbidden)
+        return export(open_dir, place, str(destination), tuple(one for other in others for one in kept_free(other)))
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -118,7 +119,7 @@ def test_nothing_is_put_into_a_log_dir_or_work_root(log_dir: Path, tmp_path: Pat
     (tmp_path / "link").symlink_to("kafka.logdird/incoming")
     (tmp_path / "other").mkdir()
     with pytest.raises(RefusedError, match="outside all log dirs"):
-        run(log_dir, tmp_path / where, forbidden=(str(tmp_path / "other"), str(tmp_path / "not-there")))
+        run(log_dir, tmp_path / where, others=(str(tmp_path / "other"), str(tmp_path / "not-there")))
     assert not (tmp_path / where).exists()
     assert list((tmp_path / "other").iterdir()) == []
 

@@ -14,15 +14,16 @@ import pytest
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import Call, HostDisk
-from logdir.disk.locks import hold_all
 from logdir.disk.record.start_block import StartBlockState, set_block, state
 from logdir.errors import DiskError, DiskFullError, FormatError, LockHeldError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.layout_file import LayoutState
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
 from logdir.service.batch.layout_phases import look_all
+from logdir.service.log_dirs.kafka_locks import hold_all
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.crash.model import Failure, ModelHost
+from tests.local_ports import ports_here
 from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import WORK, add_work, opened, plan_of, snapshot, unlocked
 
@@ -118,7 +119,7 @@ def test_every_batch_is_under_the_locks_and_no_call_is_outside(tops: list[Path])
     @contextmanager
     def locked() -> Iterator[Held]:
         held[0] += 1
-        with hold_all(HostDisk(), paths(tops), now_boottime_ms=0) as batch:
+        with hold_all(ports_here(paths(tops)), without=(), now_boottime_ms=0) as batch:
             yield batch
         held[0] -= 1
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -21,16 +21,20 @@ import pytest
 from logdir import clock
 from logdir.errors import LogDirSuspectError, NoWorkRootError
 from logdir.observe.mounts import identity_at
+from logdir.service.metadata import list_lines
+from logdir.service.metadata_dump import MetadataDumpRequest, dump_lines, end_of_dump
 from logdir.worker import directory
 from logdir.worker.directory import open_top
 from logdir.worker.look import EVERY_LIVE, look_deep
 from logdir.worker.operations import PurgeBatch, purge
 from logdir.worker.port import LocalPort
-from logdir.worker.remote import Overdue, RemotePort, gather, overdue
+from logdir.worker.remote import RemotePort, gather, overdue
 from logdir.worker.start import close_all, run_apart, start
 from logdir.worker.state import release_kafka_lock, take_kafka_lock
+from logdir.worker.waiting import Overdue
 from tests.builders import log_dir
 from tests.logdir.disk.staged_rig import make_log_dir, make_staged, opened, staged_marker
+from tests.logdir.wire.golden_metadata import METADATA
 
 HOME = Path(__file__).parents[3]
 PATIENT_MS = 30_000
@@ -388,3 +392,91 @@ def test_a_call_in_a_process_of_its_own(beside: str, tmp_path: Path) -> None:
     assert (
         subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "stat="], capture_output=True).stdout.count(b"Z") == 0
     )
+
+
+GOLDEN = METADATA / "4.3.1-dynamic" / "00000000000000000000.log"
+DUMPED = MetadataDumpRequest(files=("a.log",))
+
+
+def big_log(folder: Path, times: int) -> str:
+    """Return a segment whose dump is many parts."""
+    path = folder / GOLDEN.name
+    path.write_bytes(GOLDEN.read_bytes() * times)
+    return str(path)
+
+
+def test_what_a_call_yields_comes_in_parts_and_is_what_it_yields_here(beside: str, tmp_path: Path) -> None:
+    path = big_log(tmp_path, 30)
+    local = LocalPort(str(tmp_path))
+    here = list(local.stream_opened(dump_lines, path, DUMPED))
+    assert sum(map(len, here)) > 1 << 18  # more than a part, and than a socket holds
+    with ports(tmp_path) as (port,):
+        assert list(port.stream_opened(dump_lines, path, DUMPED)) == here
+        there = port.run_opened(end_of_dump)
+        assert there == local.run_opened(end_of_dump)
+        assert there.gaps
+        assert list(port.stream_opened(dump_lines, path, DUMPED)) == here  # and again
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_who_wants_no_more_of_a_stream_can_ask_for_something_else(
+    beside: str, error: type[BaseException] | None, tmp_path: Path
+) -> None:
+    path = big_log(tmp_path, 400)
+    with ports(tmp_path) as (port,):
+        lines = port.stream_opened(dump_lines, path, DUMPED)
+        assert isinstance(lines, Generator)
+        next(lines)
+        if error is None:
+            lines.close()
+        else:
+            with pytest.raises(error):
+                lines.throw(error)
+        assert not port.is_suspect
+        assert port.run(identity_at, str(tmp_path)) == identity_at(str(tmp_path))
+        assert next(port.stream_opened(dump_lines, path, DUMPED)) == next(
+            LocalPort(str(tmp_path)).stream_opened(dump_lines, path, DUMPED)
+        )
+
+
+def test_a_worker_that_hangs_amid_a_stream_is_given_up(beside: str, tmp_path: Path) -> None:
+    path = big_log(tmp_path, 400)
+    with ports(tmp_path, patience_ms=700) as (port,):
+        lines = port.stream_opened(dump_lines, path, DUMPED)
+        next(lines)
+        stopped(port)
+        with pytest.raises(LogDirSuspectError, match="dump_lines") as caught:
+            list(lines)
+        assert caught.value.path == str(tmp_path)
+        assert port.is_suspect
+
+
+def test_who_wants_no_more_of_a_worker_that_hangs_does_not_wait_for_it(beside: str, tmp_path: Path) -> None:
+    path = big_log(tmp_path, 400)
+    with ports(tmp_path) as (port,):
+        lines = port.stream_opened(dump_lines, path, DUMPED)
+        assert isinstance(lines, Generator)
+        next(lines)
+        stopped(port)
+        lines.close()  # and not as long as the port is patient
+        assert port.is_suspect
+
+
+def test_an_error_amid_a_stream_is_raised_here(beside: str, tmp_path: Path) -> None:
+    with ports(tmp_path) as (port,):
+        with pytest.raises(RuntimeError, match="no metadata was read"):
+            list(port.stream_opened(list_lines, "ls", ()))
+        assert port.run(identity_at, str(tmp_path)) == identity_at(str(tmp_path))
+
+
+def test_a_worker_that_finds_its_log_dir_suspect_is_believed(beside: str, tmp_path: Path) -> None:
+    """As where a lock is held by a worker that was killed and hangs."""
+    top = log_dir(tmp_path / "d1")
+    with ports(top) as (port,):
+        port.found_suspect(LogDirSuspectError(str(tmp_path / "d2"), expected="a", found="b"))
+        assert port.run(identity_at, str(top)) == identity_at(str(top))  # that is of another log dir
+        port.found_suspect(LogDirSuspectError(str(top), expected="a lock", found="pid 1"))
+        assert port.is_suspect
+        with pytest.raises(LogDirSuspectError, match="expected a lock, found pid 1"):
+            port.run(identity_at, str(top))
+        assert ends(port.pid)

@@ -1,0 +1,160 @@
+"""What the calls of several workers wait for together: answers, parts of answers, and the moment one is given up.
+
+While Kafka's locks are held a worker that gives no sign of life lets the starter release the others (``Overdue``).
+
+Not here: the ports, whose workers make the calls (``remote``).
+
+Spec: design §2 laws 4, 6, §5 "A port per log dir".
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from logdir import clock
+from logdir.errors import LogDirSuspectError
+from logdir.worker import codec
+
+R = TypeVar("R")
+
+SILENT_MS: Final = 450
+"""A worker that is at work says so twice in this time."""
+
+
+class Asked(Protocol):
+    """What is known here of a port."""
+
+    log_dir: str
+    connection: socket.socket
+    heard_ms: int
+    """When its worker last gave a sign of life, or was asked."""
+    progress: int
+
+    @property
+    def waiting(self) -> Waiting:
+        """What it waits for together with others."""
+
+    @property
+    def patient_until_ms(self) -> int:
+        """When it is given up, if it gives no sign of life before."""
+
+    def hear(self) -> None:
+        """Read what its worker says; it says something."""
+
+    def give_up(self, found: str | None = None) -> None:
+        """Kill its worker."""
+
+    def found_suspect(self, error: LogDirSuspectError) -> None:
+        """Take the word of its worker that the log dir does not answer."""
+
+
+class Overdue(NamedTuple):
+    """What is done when a worker gives no sign of life although Kafka's locks should be free by now."""
+
+    at_ms: int
+    """Of ``clock.monotonic_ms``."""
+    act: Callable[[], None]
+
+
+class Waiting:
+    """What the ports of one broker wait for together."""
+
+    def __init__(self) -> None:
+        self.overdue: Overdue | None = None
+        self.progress: Callable[[list[int]], None] | None = None
+        """Called now and then with how far each call is."""
+
+    def gather(self, sent: Sequence[Sent[Any]]) -> None:
+        """Wait until each call is answered or given up, in whatever order that comes.
+
+        Whoever interrupts that ends the calls under way, as a kill would.
+        """
+        try:
+            self._gather(sent)
+        except BaseException:
+            for one in sent:
+                if not one.is_over:
+                    one.port.give_up("it was interrupted")
+            raise
+
+    def next_part(self, sent: Sent[Any]) -> None:
+        """Wait until a call that yields has sent a part, or is over."""
+        self._gather([sent])
+
+    def _gather(self, sent: Sequence[Sent[Any]]) -> None:
+        while waiting := [one for one in sent if not one.is_ready]:
+            overdue = self.overdue
+            limits = [one.port.patient_until_ms for one in waiting]
+            if overdue is not None:
+                limits.append(max(overdue.at_ms, min(one.port.heard_ms for one in waiting) + SILENT_MS))
+            poll = select.poll()
+            ports = {one.port.connection.fileno(): one.port for one in waiting}
+            for descriptor in ports:
+                poll.register(descriptor, select.POLLIN)
+            ready = poll.poll(max(0, min(limits) - clock.monotonic_ms()))
+            for descriptor, _ in ready:
+                ports[descriptor].hear()
+            if self.progress is not None:
+                self.progress([one.port.progress for one in sent])
+            if ready:
+                continue
+            now = clock.monotonic_ms()
+            for one in waiting:
+                if not one.is_over and now >= one.port.patient_until_ms:
+                    one.port.give_up()
+            if overdue is not None and now >= limits[-1]:
+                self.overdue = None
+                overdue.act()
+
+
+class Sent(Generic[R]):
+    """A call that a worker was asked for."""
+
+    def __init__(self, port: Asked, what: str, decode: Callable[[object], R]) -> None:
+        self.port = port
+        self.what = what
+        self._decode = decode
+        self.parts: deque[Any] = deque()
+        """What it yielded and was not taken yet."""
+        self._answer: tuple[str, Any] | None = None
+        self._error: BaseException | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was answered or given up."""
+        return self._answer is not None or self._error is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is over, or has yielded something."""
+        return bool(self.parts) or self.is_over
+
+    def take(self, kind: str, value: Any) -> None:
+        """Take the answer."""
+        self._answer = (kind, value)
+
+    def fail(self, error: BaseException) -> None:
+        """Take the reason why there is no answer."""
+        self._error = error
+
+    def result(self) -> R:
+        """As ``Pending.result``."""
+        self.port.waiting.gather([self])
+        if self._error is not None or self._answer is None:
+            raise self._error or ValueError("no answer")
+        kind, value = self._answer
+        if kind == "result":
+            return self._decode(value)
+        if kind == "refused":
+            error = codec.decoded_error(value)
+            if isinstance(error, LogDirSuspectError):
+                self.port.found_suspect(error)
+            raise error
+        if kind == "kernel":
+            number, text, *names = value
+            raise OSError(number, text, names[0], None, *([names[1]] if names[1] is not None else []))
+        raise RuntimeError(f"the worker of {self.port.log_dir}: {value}")

@@ -194,7 +194,7 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
     for line in shown.warnings:
         reporter.warn(line)
     left = {action.place: action for action in shown.plan.actions}
-    work = _Adopting(broker=broker, shown=shown, request=shown.request, reporter=reporter)
+    work = _Adopting(broker=broker, shown=shown, request=shown.request, actions=left, reporter=reporter)
     work.rows += refused(shown.plan.refusals)
     reporter.begin("adopting", len(left))
     if left:
@@ -216,6 +216,8 @@ class _Adopting:
     broker: OpenBroker
     shown: AdoptPlanned
     request: rule.AdoptHereRequest
+    actions: Mapping[Place, AdoptHere]
+    """What was shown."""
     reporter: Reporter
     rows: list[ItemResult] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -223,7 +225,10 @@ class _Adopting:
 
     def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
         """Look and decide again about what is left."""
-        facts = self.broker.look(Deep(topic=self.request.as_topic))
+        topic = self.request.as_topic
+        # What the new topic has in its place is replaced.
+        present = {f"{topic}-{self.actions[place].marker.partition}" for place in left}
+        facts = self.broker.look_again(Deep(topic=topic), left, named=present)
         require_unwritten(self.broker, facts, self.shown.stamp)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         plan = plan_adopt_here(again, facts)

@@ -120,7 +120,7 @@ def decide(
         image=desired.image,
         now=read_instant(),
         standing=desired.standing(max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed),
-        births=broker.ports.births_of(in_doubt(desired.image, facts)),
+        births=broker.births_of(in_doubt(desired.image, facts)),
         delays=policy.delays,
         protected=policy.protected,
         record=brake_rule.highest(broker.on_all(brake.read_records)),

@@ -118,7 +118,12 @@ class _Work:
 
     def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
         """Look and decide again about what is left; what must be durable first is made so."""
-        facts = self.broker.look(Deep(paths=frozenset(self.paths)))
+        actions = [self.left[key] for key in left]
+        facts = self.broker.look_again(
+            Deep(paths=frozenset(self.paths)),
+            [(action.log_dir, place_of(action)) for action in actions],
+            partitions={action.partition for action in actions if isinstance(action, GiveId)},
+        )
         is_counted = self.is_begun and self.shown.braked is None
         self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
         now = self.decided.plan

@@ -172,7 +172,7 @@ class _Restoring:
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left."""
-        facts = self.broker.look(NOTHING)
+        facts = self.broker.look_again(NOTHING, [(log_dir, f"deleting/{name}") for log_dir, name in left])
         require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
         settled = {(row.log_dir, row.path.removeprefix("deleting/")): row for row in refused(plan.refusals)}

@@ -169,7 +169,7 @@ class _Work:
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left; the brake's record is made durable first."""
-        facts = self.broker.look(Deep(selector=self.selector.text))
+        facts = self.broker.look_again(Deep(selector=self.selector.text), left)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         if self.is_counted:
             # The brake spoke, and counted, of all of them before the first.

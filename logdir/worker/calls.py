@@ -49,6 +49,7 @@ CALLS: Final = frozenset(
         "logdir.service.layout_status:look_at",
         "logdir.service.own_log:own_log",
         "logdir.service.purge_recheck:look_again",
+        "logdir.worker.look:look_again",
         "logdir.worker.look:look_deep",
         *(
             f"logdir.worker.open_log_dir:{name}"

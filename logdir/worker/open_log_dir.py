@@ -16,6 +16,7 @@ from logdir.disk.site import Site
 from logdir.disk.true_root import open_true_root
 from logdir.disk.work_root import WorkRoot
 from logdir.formats.work_root_file import Belonging, WorkRootKind
+from logdir.observe.relook import Memory
 
 
 class Handle(NamedTuple):
@@ -35,6 +36,7 @@ class OpenedLogDir:
         """How far the present call is, in whatever it counts."""
         self.received: list[int] = []
         """Descriptors that came with a call, in its order."""
+        self.looks = Memory()
         self._handles: dict[int, HostDirectory] = {}
         self._numbers = count(1)
         self._owner: OwnerLock | None = None

@@ -204,7 +204,8 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
         path = broker.path_of(*place)
         return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    hold = partial(broker.batch, partial(work.look, tuple(left)))
+    batch_loop.run(left, hold=hold, decide=work.decide, undecided=undecided, report=work.report)
     reporter.end()
     return work.rows, work.problems
 
@@ -223,12 +224,15 @@ class _Adopting:
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
 
+    def look(self, left: Collection[Place]) -> tuple[LogDirFacts, ...]:
+        """Look again at what is left, and at what the new topic has in its place: that is replaced."""
+        topic = self.request.as_topic
+        present = {f"{topic}-{self.actions[place].marker.partition}" for place in left}
+        return self.broker.look_again(Deep(topic=topic), left, named=present)
+
     def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
         """Look and decide again about what is left."""
-        topic = self.request.as_topic
-        # What the new topic has in its place is replaced.
-        present = {f"{topic}-{self.actions[place].marker.partition}" for place in left}
-        facts = self.broker.look_again(Deep(topic=topic), left, named=present)
+        facts = self.look(left)
         require_unwritten(self.broker, facts, self.shown.stamp)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         plan = plan_adopt_here(again, facts)

@@ -200,10 +200,13 @@ class OpenBroker:
             self.notes.append(why)
 
     @contextmanager
-    def batch(self) -> Iterator[HeldLocks]:
+    def batch(self, before: Callable[[], object] | None = None) -> Iterator[HeldLocks]:
         """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
 
         One that is said to have failed, and whose lock cannot be held, is closed.
+
+        Args:
+            before: Looks again at what may be changed, so that the look under the locks finds little that is new.
 
         Raises:
             LockHeldError: a broker runs.
@@ -212,6 +215,8 @@ class OpenBroker:
             LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
         """
         self.require_unchanged()
+        if before is not None:
+            before()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
             for root in self.roots:
                 with self._told(root.site.log_dir):

@@ -18,6 +18,7 @@ from logdir.decide.assignment import ClusterState
 from logdir.decide.position import highest
 from logdir.decide.trust import ANY_AGE_MS, check_image, is_of_cluster
 from logdir.desired.image import Source
+from logdir.desired.metadata_files import one_reading
 from logdir.disk import controller
 from logdir.disk.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
@@ -92,8 +93,9 @@ def read_cluster_state(
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
-    state = read_cluster(source, named, facts, used, is_broker_running=is_broker_running)
-    return with_own_logs(state, source, named, facts, used, is_broker_running)
+    with one_reading():
+        state = read_cluster(source, named, facts, used, is_broker_running=is_broker_running)
+        return with_own_logs(state, source, named, facts, used, is_broker_running)
 
 
 def with_own_logs(

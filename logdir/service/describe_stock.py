@@ -16,14 +16,14 @@ from typing import NamedTuple
 from logdir.decide.describe import Listed, choose, one_broker, partitions
 from logdir.decide.selector import Selector
 from logdir.desired.image import NO_LEADER, Image, Partition, Source, Topic
-from logdir.desired.topic_detail import Details, configs_of, read_details
+from logdir.desired.topic_detail import Details, configs_of
 from logdir.formats import java_properties, log_dirs_json, topic_lines
 from logdir.formats.inventory import Kind
 from logdir.formats.log_dirs_json import LogDirLine, PartitionLine
 from logdir.formats.topic_lines import PartitionText, Reassignment, TopicText
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.service.desired_source import read_whole
+from logdir.service.desired_source import Desired, read_whole
 from logdir.service.ports import BrokerPorts
 from logdir.text import utf8
 
@@ -96,27 +96,26 @@ def _end_of(ports: BrokerPorts, replica: Replica) -> int | None:
     return ports.log_end(replica.log_dir, replica.log_dir, replica.path)
 
 
-def topics(ports: BrokerPorts, server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:
-    """Return the lines of ``kafka-topics --describe``; reads the metadata log once more for what an image leaves out.
+def topics(server_properties: str | None, desired: Desired | None, selector: Selector | None) -> Lines:
+    """Return the lines of ``kafka-topics --describe``.
 
     Args:
-        ports: Of the broker.
         server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
-        image: What the cluster says.
+        desired: What the cluster says, read with what an image leaves out.
         selector: Which topics; of one that is only partly meant the other partitions are not listed.
 
     Raises:
         ConfigError: the broker's configuration cannot be read.
     """
-    if image is None:
+    if desired is None:
         return Lines((), found=False)
+    image = desired.image
     every = partitions(image)
     chosen: dict[tuple[str, bytes], list[Listed]] = {}
     for one in every if selector is None else choose(selector, every):
         chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
-    details = ports.apart(image.origin, read_details, image, [topic_id for _, topic_id in chosen if any(topic_id)])
     own = _own(server_properties)
-    texts = {key: _topic(image, listed[0].of, details, own) for key, listed in chosen.items()}
+    texts = {key: _topic(image, listed[0].of, desired.details, own) for key, listed in chosen.items()}
     only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}
     ordered = topic_lines.order(texts.values())
     return Lines(tuple(line for text in ordered for line in topic_lines.render(text, only[text])), bool(chosen))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from logdir.desired.metadata_log import newest
+from logdir.desired.metadata_files import newest
 from logdir.desired.metadata_nodes import Missed, Place, chosen
 from logdir.desired.metadata_paths import path_of
 from logdir.desired.metadata_shell import Shell

@@ -27,8 +27,9 @@ from logdir.disk.give_id import GiveItem, give_id
 from logdir.disk.kernel_clock import read_instant
 from logdir.disk.outcome import Outcome, Result
 from logdir.errors import Problem
+from logdir.observe.facts import LogDirFacts
 from logdir.service.broker import OpenBroker
-from logdir.service.desired_source import Desired
+from logdir.service.desired_source import Desired, in_doubt
 from logdir.service.os_errors import sick_disks, told
 from logdir.service.reconcile import Decided, Policy, decide
 from logdir.service.reconcile_item import ReconcileItem, place_of, planned_rows, refused_rows
@@ -88,7 +89,8 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
     )
     reporter.begin("reconciling", len(left))
     broker.beat(read_instant())
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=work.undecided, report=work.report)
+    hold = partial(broker.batch, work.prepare)
+    batch_loop.run(left, hold=hold, decide=work.decide, undecided=work.undecided, report=work.report)
     reporter.end()
     return work.stopped() if work.is_stopped else work.finished()
 
@@ -116,14 +118,22 @@ class _Work:
     is_stopped: bool = False
     """The last decision forbids the rest."""
 
-    def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
-        """Look and decide again about what is left; what must be durable first is made so."""
+    def look(self, left: Collection[_Key]) -> tuple[LogDirFacts, ...]:
+        """Look again at what is left."""
         actions = [self.left[key] for key in left]
-        facts = self.broker.look_again(
+        return self.broker.look_again(
             Deep(paths=frozenset(self.paths)),
             [(action.log_dir, place_of(action)) for action in actions],
             partitions={action.partition for action in actions if isinstance(action, GiveId)},
         )
+
+    def prepare(self) -> None:
+        """Look again at all that was shown, and at its age, so that under the locks little of it is looked into."""
+        self.broker.births_of(in_doubt(self.desired.image, self.look(tuple(self.left))))
+
+    def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
+        """Look and decide again about what is left; what must be durable first is made so."""
+        facts = self.look(left)
         is_counted = self.is_begun and self.shown.braked is None
         self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
         now = self.decided.plan

@@ -233,7 +233,10 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
     def undecided(place: _Place) -> ItemResult:
         return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided("/".join(place)))
 
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    before = partial(broker.look_again, Deep(selector=shown.selector.text), tuple(left))
+    batch_loop.run(
+        left, hold=partial(broker.batch, before), decide=work.decide, undecided=undecided, report=work.report
+    )
     reporter.end()
     if work.braked is not None:
         more, problems = _planned(work.braked)

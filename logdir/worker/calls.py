@@ -41,7 +41,6 @@ CALLS: Final = frozenset(
         "logdir.observe.mounts:identity_at",
         "logdir.observe.outside:kept_free",
         "logdir.observe.outside:require_outside_of",
-        "logdir.desired.topic_detail:read_details",
         "logdir.disk.file_system:fs_type_at",
         "logdir.service.cluster_state:read_cluster_state",
         "logdir.service.cluster_state:read_stamp",

@@ -22,7 +22,7 @@ CIRCLES: frozenset[frozenset[str]] = frozenset({
     frozenset({"logdir.disk.io", "logdir.disk.whole_path"}),
 })  # fmt: skip
 TAKES_STREAMS = frozenset({"migrate.inventory_batches"})
-LONG = frozenset({"logdir.desired.metadata_log", "logdir.disk.io"})
+LONG = frozenset({"logdir.disk.io"})
 FLAT = frozenset({"logdir.decide", "logdir.disk", "logdir.formats", "logdir.service", "migrate", "tools.logdirctl"})
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logdir import clock
 from logdir.formats.inventory import Kind
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.relook import LookedAgain, Memory, list_names, look_again, merged
@@ -24,17 +25,20 @@ CHECKPOINT = "recovery-point-offset-checkpoint"
 
 
 class Looks:
-    """What a batch knows of one log dir, look after look."""
+    """What a batch knows of one log dir, look after look, each so many milliseconds after the last change."""
 
-    def __init__(self, top: Path) -> None:
+    def __init__(self, top: Path, later_ms: int = 0) -> None:
         self.top = str(top)
-        self.memory = Memory()
+        self.memory = Memory(now_ms=lambda: clock.now_ms() + later_ms)
         self.number, _, self.facts = look_again(self.memory, self.top, -1, (), _live)
 
     def again(self, *paths: str) -> LookedAgain:
         found = look_again(self.memory, self.top, self.number, paths, _live)
         self.number, self.facts = found.number, merged(self.facts, found)
         return found
+
+
+ASKED = (*(f"pay-{number}" for number in range(4)), *(f"deleting/{TOPIC_ID}_{number}" for number in range(8)))
 
 
 def _live(entry: object) -> bool:
@@ -115,20 +119,32 @@ def _odd(top: Path, number: int) -> None:
     Path(os.fsdecode(os.fsencode(top) + b"/\xff-%d" % number)).mkdir(exist_ok=True)
 
 
+def _grow(top: Path, number: int) -> None:
+    """Let a replica that is asked for change inside: a segment, an id, something that is no file."""
+    place = top / f"pay-{number % 4}"
+    if place.exists():
+        (place / f"{number:020}.log").write_bytes(bytes(number))
+        (place / "made").write_text(f"version: 0\ntopic_id: {OTHER if number % 2 else TOPIC_ID}")
+        (place / "made").rename(place / "partition.metadata")
+        if number == 5:
+            (place / "strange").mkdir(exist_ok=True)
+
+
 CHANGES: tuple[Callable[[Path, int], None], ...] = (
-    _create, _stage, _restore, _delete, _erase, _move, _link, _by_id, _checkpoint, _hidden, _odd,
+    _create, _stage, _restore, _delete, _erase, _move, _link, _by_id, _checkpoint, _hidden, _odd, _grow,
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_looks_again_find_what_one_look_at_everything_finds(d1: Path, seed: int) -> None:
+@pytest.mark.parametrize("later_ms", [0, 5000])
+@pytest.mark.parametrize("seed", range(8))
+def test_looks_again_find_what_one_look_at_everything_finds(d1: Path, seed: int, later_ms: int) -> None:
     dice = random.Random(seed)
-    looks = Looks(d1)
+    looks = Looks(d1, later_ms)
     is_partial = 0
     for _ in range(12):
         for _ in range(dice.randrange(4)):
             dice.choice(CHANGES)(d1, dice.randrange(8))
-        is_partial += looks.again().paths is not None
+        is_partial += looks.again(*ASKED).paths is not None
         assert without_offsets(looks.facts) == without_offsets(look(str(d1)))
     assert is_partial == 12
 
@@ -151,11 +167,30 @@ def test_what_is_asked_for_is_looked_into_and_nothing_else(d1: Path) -> None:
     (d1 / CHECKPOINT).write_text("0\n1\npay 3 12\n")
     found = looks.again("pay-3", "pay-9", f"deleting/{TOPIC_ID}_7")
     assert found.paths is not None
-    assert {"pay-3", "pay-9", f"deleting/{TOPIC_ID}_7"} <= set(found.paths)
+    assert set(found.paths) >= {"pay-3", f"deleting/{TOPIC_ID}_7"}
+    assert not set(found.paths).intersection(("pay-1", "pay-9"))
     assert [(one.path, one.segments) for one in looks.facts.replicas] == [
         (f"pay-{number}", 2 if number == 3 else 1) for number in range(6)
     ]
     assert looks.facts.replicas[3].checkpoints.recovery_point == 12
+
+
+def test_what_was_looked_into_and_is_as_it_was_is_not_looked_into_again(d1: Path) -> None:
+    looks = Looks(d1, later_ms=2000)
+    first, second = "pay-1", f"deleting/{TOPIC_ID}_7"
+    assert looks.again(first, second).paths == (second, first)
+    assert looks.again(first, second).paths == ()
+    (d1 / first / f"{50:020}.log").touch()
+    assert looks.again(first, second).paths == (first,)
+    (Path(f"{d1}.logdird") / second / "replica.json").write_text("other words in the same file")
+    assert looks.again(first, second).paths == (second,)
+    assert looks.facts.set_aside[0].marker is None
+
+
+def test_what_changed_a_moment_ago_is_looked_into_again(d1: Path) -> None:
+    """Two changes within one step of a file system's clock have one time."""
+    looks = Looks(d1, later_ms=500)
+    assert [looks.again("pay-1").paths for _ in range(3)] == [("pay-1",)] * 3
 
 
 def test_another_directory_of_the_same_name_is_looked_into(d1: Path) -> None:
@@ -193,7 +228,7 @@ def test_a15_a_part_that_cannot_be_listed_is_never_taken_for_an_empty_one(d1: Pa
 
 
 def test_names_of_a_log_dir_that_is_away_are_not_known(tmp_path: Path) -> None:
-    assert list_names(str(tmp_path / "away")) is None
+    assert list_names(str(tmp_path / "away"), 0) is None
 
 
 def test_a_log_dir_that_went_away_has_its_problem(d1: Path) -> None:

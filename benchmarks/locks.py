@@ -16,7 +16,7 @@ import pstats
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -61,9 +61,9 @@ class Timed(OpenBroker):
     """Seconds of it."""
 
     @contextmanager
-    def batch(self, before: Callable[[], object] | None = None) -> Iterator[HeldLocks]:
+    def batch(self) -> Iterator[HeldLocks]:
         """Time a hold, from when all locks are there."""
-        with OpenBroker.batch(self, before) as held:
+        with OpenBroker.batch(self) as held:
             self.looked.append(0.0)
             began = time.perf_counter()
             yield held
@@ -163,7 +163,15 @@ def once(log_dirs: list[str], gone: int) -> list[tuple[float, float]]:
     return list(zip(broker.held, broker.looked, strict=True))
 
 
-def measure(home: str, log_dirs: int, partitions: int, gone: int, rounds: int, *, profile: bool = False) -> list[Row]:
+def measure(
+    home: str,
+    log_dirs: int = LOG_DIRS,
+    partitions: int = PARTITIONS,
+    gone: int = GONE,
+    rounds: int = ROUNDS,
+    *,
+    profile: bool = False,
+) -> list[Row]:
     """Time holds and looks; the worst hold of each round counts."""
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as work:
         tops = make(Path(work), log_dirs, partitions, gone)

@@ -204,7 +204,7 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
         path = broker.path_of(*place)
         return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
-    hold = partial(broker.batch, partial(work.look, tuple(left)))
+    hold = partial(broker.batch_after, partial(work.look, tuple(left)))
     batch_loop.run(left, hold=hold, decide=work.decide, undecided=undecided, report=work.report)
     reporter.end()
     return work.rows, work.problems

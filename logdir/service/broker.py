@@ -200,13 +200,10 @@ class OpenBroker:
             self.notes.append(why)
 
     @contextmanager
-    def batch(self, before: Callable[[], object] | None = None) -> Iterator[HeldLocks]:
+    def batch(self) -> Iterator[HeldLocks]:
         """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
 
         One that is said to have failed, and whose lock cannot be held, is closed.
-
-        Args:
-            before: Looks again at what may be changed, so that the look under the locks finds little that is new.
 
         Raises:
             LockHeldError: a broker runs.
@@ -215,8 +212,6 @@ class OpenBroker:
             LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
         """
         self.require_unchanged()
-        if before is not None:
-            before()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
             for root in self.roots:
                 with self._told(root.site.log_dir):
@@ -226,6 +221,17 @@ class OpenBroker:
             self.require_owned()
             yield held
         self.refill()
+
+    @contextmanager
+    def batch_after(self, look: Callable[[], object]) -> Iterator[HeldLocks]:
+        """As ``batch``, right after a look without the locks: the one under them then finds little that is new.
+
+        Args:
+            look: Looks again at what may be changed.
+        """
+        look()
+        with self.batch() as held:
+            yield held
 
     def disk_of(self, log_dir: str) -> Disk:
         """Return what opens directories on the disk of a log dir."""

@@ -89,7 +89,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
     )
     reporter.begin("reconciling", len(left))
     broker.beat(read_instant())
-    hold = partial(broker.batch, work.prepare)
+    hold = partial(broker.batch_after, work.prepare)
     batch_loop.run(left, hold=hold, decide=work.decide, undecided=work.undecided, report=work.report)
     reporter.end()
     return work.stopped() if work.is_stopped else work.finished()

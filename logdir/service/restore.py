@@ -154,7 +154,7 @@ def restore_all(
         path = broker.path_of(place[0], f"deleting/{place[1]}")
         return replace(_restored(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
-    hold = partial(broker.batch, partial(work.look, tuple(left)))
+    hold = partial(broker.batch_after, partial(work.look, tuple(left)))
     batch_loop.run(left, hold=hold, decide=work.decide, undecided=undecided, report=work.report)
     reporter.end()
     return work.rows, work.problems

@@ -235,7 +235,7 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
 
     before = partial(broker.look_again, Deep(selector=shown.selector.text), tuple(left))
     batch_loop.run(
-        left, hold=partial(broker.batch, before), decide=work.decide, undecided=undecided, report=work.report
+        left, hold=partial(broker.batch_after, before), decide=work.decide, undecided=undecided, report=work.report
     )
     reporter.end()
     if work.braked is not None:

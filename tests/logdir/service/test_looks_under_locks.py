@@ -54,8 +54,8 @@ class Counted(OpenBroker):
         return cls(**{one.name: getattr(broker, one.name) for one in fields(OpenBroker) if one.init})
 
     @contextmanager
-    def batch(self, before: Callable[[], object] | None = None) -> Iterator[HeldLocks]:
-        with OpenBroker.batch(self, before) as held, counting(self.calls, self.listed):
+    def batch(self) -> Iterator[HeldLocks]:
+        with OpenBroker.batch(self) as held, counting(self.calls, self.listed):
             yield held
 
 

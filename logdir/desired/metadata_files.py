@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -83,7 +84,8 @@ class Head(NamedTuple):
     position: int
     """Where it starts in its segment, in bytes."""
     size: int
-    is_control: bool
+    is_control: int
+    """1: it holds control records; 0: it holds none."""
 
 
 class _Framed(Protocol):
@@ -107,12 +109,26 @@ class _Heads:
     """The heads of a segment from a byte on, as far as it was walked."""
 
     start: int
-    found: list[Head] = field(default_factory=list)
+    _numbers: array[int] = field(default_factory=lambda: array("q"))
+    """Of one head after the other: a big log has tens of thousands of batches."""
     end: int = 0
     """Behind the last of them."""
     error: WireError | None = None
     is_whole: bool = False
     """There are no more."""
+
+    def add(self, head: Head) -> None:
+        """Remember the next one."""
+        self._numbers.extend(head)
+        self.end = head.position + head.size
+
+    def since(self, position: int) -> Iterator[Head]:
+        """Yield those that are remembered by now, from a byte on."""
+        numbers = self._numbers
+        for at in range(0, len(numbers), len(Head._fields)):
+            head = Head(*numbers[at : at + len(Head._fields)])
+            if head.position >= position:
+                yield head
 
 
 class MetadataFiles:
@@ -202,7 +218,7 @@ class MetadataFiles:
         )
 
     def heads(self, start: int, place: tuple[int, int] | None = None, *, placed: int | None = None) -> Iterator[Head]:
-        """Yield what the headers say of the batches that hold records from an offset on; as ``batches``.
+        """Yield what the headers say of the batches that hold records from an offset on; as ``batches``, one at a time.
 
         Args:
             start: The offset.
@@ -242,7 +258,7 @@ class MetadataFiles:
         known = self._heads.get(base)
         if known is None or position < known.start:
             known = self._heads[base] = _Heads(position, end=position)
-        yield from (head for head in tuple(known.found) if head.position >= position)
+        yield from known.since(position)
         if not known.is_whole:
             yield from self._further(base, known)
         if known.error is not None:
@@ -252,8 +268,7 @@ class MetadataFiles:
         try:
             for one in self.batches_in(segment_name(base), known.end):
                 head = Head(one.base_offset, one.last_offset, one.leader_epoch, one.position, one.size, one.is_control)
-                known.found.append(head)
-                known.end = head.position + head.size
+                known.add(head)
                 yield head
         except WireError as error:
             known.error = error

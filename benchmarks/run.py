@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Sequence
 
-from benchmarks import fleet, inventory, metadata, purge, relayout, stage
+from benchmarks import fleet, inventory, locks, metadata, purge, relayout, stage
 from benchmarks import help as help_text
 from benchmarks.file_systems import dirs_or_images, measured
 from benchmarks.measure import HOME, ROUNDS, Row, show
@@ -33,6 +33,7 @@ def _changes(dirs: Sequence[str], rounds: int) -> list[Row]:
         return [
             *relayout.measure(path, rounds=rounds),
             *stage.measure(path, rounds=rounds),
+            *locks.measure(path),
             *purge.unpaced(path, rounds=rounds),
         ]
 

@@ -16,15 +16,13 @@ Spec: kafka-formats §8; design §4; attacks A1, A2, A29.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from logdir.cluster.fold import Fold, with_removals_seen
 from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
-from logdir.cluster.metadata_file import batches_at, open_regular
+from logdir.cluster.metadata_files import MetadataFiles, Snapshot, bases_of, newest, reading, segment_name, snapshot_of
 from logdir.errors import FormatError, MalformedFileError, Problem, StateError
 from logdir.formats.own.controller_file import MetadataMark
 from logdir.refusal_slug import Why
@@ -33,20 +31,9 @@ from logdir.wire.control import ControlRecord, decode_control
 from logdir.wire.errors import WireError
 from logdir.wire.metadata_fast import read_fast
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
-_SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _HEADER_RECORD: Final = "SNAPSHOT_HEADER"
 _FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
 _ATTEMPTS: Final = 8
-
-
-class Snapshot(NamedTuple):
-    """A snapshot file; the newest is the greatest: by epoch first, then by offset (kafka-formats §8.1)."""
-
-    epoch: int
-    offset: int
-    """Behind the last record it stands for."""
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +76,16 @@ def read(
         StateError: its files went away as often as it was tried.
         OSError: it cannot be read.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            return _read(directory, node_id, cluster_id, watermark, known, last_applied)
-        except FileNotFoundError as error:
-            # A broker renames old segments and snapshots while we read (kafka-formats §8.3).
-            if error.filename == directory:
-                raise
-            vanished = error.filename
+    with reading(directory) as files:
+        for _ in range(_ATTEMPTS):
+            try:
+                return _read(files, node_id, cluster_id, watermark, known, last_applied)
+            except FileNotFoundError as error:
+                # A broker renames old segments and snapshots while we read (kafka-formats §8.3).
+                if error.filename == directory:
+                    raise
+                vanished = error.filename
+                files.forget()
     raise StateError(vanished, expected="a file that stays while it is read", found="it went away")
 
 
@@ -112,37 +101,41 @@ def read_with_past(directory: str, *, node_id: int, cluster_id: str | None) -> I
     Raises:
         OSError: it cannot be read.
     """
-    names = os.listdir(directory)
-    bases = _bases_of(names)
+    with reading(directory) as files:
+        return _past(files, node_id, cluster_id)
+
+
+def _past(files: MetadataFiles, node_id: int, cluster_id: str | None) -> Image | None:
+    names, bases = files.names, files.bases
     last = newest(names, bases[0]) if bases else None
     if last is None:
         return None
     found = (one for name in names if (one := snapshot_of(name)) is not None and one.offset >= bases[0])
     oldest = None if bases[0] == 0 else min(found, key=lambda one: one.offset)
-    log = _Log(directory, bases)
     try:
-        if oldest == last or log.epoch_before(last.offset) != last.epoch:
+        if oldest == last or files.epoch_before(last.offset) != last.epoch:
             return None
-        before = _fold(log, _begin(directory, oldest, node_id, cluster_id), last.offset)
+        before = _fold(files, _begin(files, oldest, node_id, cluster_id), last.offset)
         if before.ended is not None or (before.epoch, before.offset) != (last.epoch, last.offset):
             return None
-        after = _begin(directory, last, node_id, cluster_id)
+        after = _begin(files, last, node_id, cluster_id)
         # Both stand for the same records: where they differ one of them is not what it seems.
         return with_removals_seen(before, after) if before.names == after.names else None
     except (FormatError, FileNotFoundError):
         return None  # of what is damaged, or went away meanwhile, nothing is remembered
 
 
-def batches_of(directory: str) -> Iterator[Batch]:
-    """Yield the batches of a log in order; stops at the first gap.
+def control_batches_of(directory: str) -> Iterator[Batch]:
+    """Yield the control batches of a log in order; stops at the first gap.
 
     Raises:
         WireError: a batch whose header or checksum cannot be true.
         OSError: it cannot be read.
     """
-    bases = _bases_of(os.listdir(directory))
-    if bases:
-        yield from _Log(directory, bases).batches(bases[0])
+    with reading(directory) as files:
+        for head in files.heads(files.bases[0]) if files.bases else ():
+            if head.is_control and files.place is not None:
+                yield next(files.batches_in(segment_name(files.place[0]), head.position))
 
 
 def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
@@ -158,80 +151,59 @@ def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
         It; ``None`` if there is no segment, or the log cannot be read to its end.
     """
     try:
-        names = os.listdir(directory)
-        bases = _bases_of(names)
-        if not bases:
-            return None
-        log, end = _Log(directory, bases), bases[-1]
-        last: Batch | None = None
-        for batch in log.batches(end):
-            end, last = batch.last_offset + 1, batch
-        is_torn = Path(log.path_of(bases[-1])).stat().st_size != (0 if last is None else last.position + last.size)
-        snapshots = [one.offset for name in names if (one := snapshot_of(name)) is not None]
+        with reading(directory) as files:
+            bases = files.bases
+            if not bases:
+                return None
+            end, last = bases[-1], None
+            for last in files.heads(end):
+                end = last.last_offset + 1
+            is_torn = files.size_of(segment_name(bases[-1])) != (0 if last is None else last.position + last.size)
+            is_ended = files.ended is not None
+            # What was listed before may have been rolled since.
+            names = os.listdir(directory)
+            if bases_of(names) != bases:
+                return None
+            snapshots = [one.offset for name in names if (one := snapshot_of(name)) is not None]
     except (OSError, FormatError):
         return None
-    return None if log.ended is not None or (is_torn and not is_torn_read) else max(end, *snapshots, 0)
-
-
-def _bases_of(names: Iterable[str]) -> list[int]:
-    """Return the base offsets of the segments among file names."""
-    return sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
-
-
-def snapshot_of(name: str) -> Snapshot | None:
-    """Return the snapshot of a file name, ``None`` for anything else (``.part``, ``.deleted``)."""
-    matched = _SNAPSHOT.fullmatch(name)
-    return None if matched is None else Snapshot(int(matched[2]), int(matched[1]), name)
-
-
-def newest(names: list[str], log_start: int) -> Snapshot | None:
-    """Return the snapshot to begin with, ``None`` to begin with nothing at offset 0.
-
-    Args:
-        names: Of all files.
-        log_start: Base offset of the first segment.
-    """
-    found = (snapshot_of(name) for name in names)
-    # The snapshot of offset 0 holds voters only.
-    return max((one for one in found if one is not None and one.offset >= max(log_start, 1)), default=None)
+    return None if is_ended or (is_torn and not is_torn_read) else max(end, *snapshots, 0)
 
 
 def _read(
-    directory: str,
+    files: MetadataFiles,
     node_id: int,
     cluster_id: str | None,
     watermark: Watermark | None,
     known: Image | None,
     last_applied: MetadataMark | None,
 ) -> Image:
-    names = os.listdir(directory)
-    bases = _bases_of(names)
+    directory, bases = files.directory, files.bases
     if not bases:
         raise MalformedFileError(directory, expected="a metadata log", found="no segment")
-    snapshot = newest(names, bases[0])
+    snapshot = newest(files.names, bases[0])
     if snapshot is None and bases[0] > 0:
         found = "none: nothing says what was before"
         raise MalformedFileError(directory, expected=f"a snapshot at offset {bases[0]} or later", found=found)
-    log = _Log(directory, bases)
     if known is not None and (known.origin, known.cluster_id, known.node_id) != (directory, cluster_id, node_id):
         known = None
-    holds_known = known is not None and (_is_of(snapshot, known) or log.holds(known))
+    holds_known = known is not None and (_is_of(snapshot, known) or _holds(files, known))
     if known is not None and holds_known and not _is_newer(snapshot, known):
         base = replace(known, ended=None, diverged=None)
     else:
-        base = _begin(directory, snapshot, node_id, cluster_id)
+        base = _begin(files, snapshot, node_id, cluster_id)
         # Only of one and the same log is what vanished between two images a removal.
         if known is not None and holds_known and known.offset <= base.offset:
             base = with_removals_seen(known, base)
-    if last_applied is not None and (found_epoch := log.epoch_before(last_applied.offset)) not in (
+    if last_applied is not None and (found_epoch := files.epoch_before(last_applied.offset)) not in (
         None,
         last_applied.epoch,
     ):
         base = replace(base, diverged=_diverged(directory, last_applied, found_epoch))
     if watermark is None:
         return base
-    bound, ended = log.committed(base, watermark)
-    image = base if bound <= base.offset else _fold(log, base, bound)
+    bound, ended = _committed(files, base, watermark)
+    image = base if bound <= base.offset else _fold(files, base, bound)
     return image if image.ended is not None else replace(image, ended=ended)
 
 
@@ -250,38 +222,34 @@ def _diverged(directory: str, last_applied: MetadataMark, found: int | None) -> 
     )
 
 
-def _begin(directory: str, snapshot: Snapshot | None, node_id: int, cluster_id: str | None) -> Image:
+def _begin(files: MetadataFiles, snapshot: Snapshot | None, node_id: int, cluster_id: str | None) -> Image:
     base = Image(
         source=Source.METADATA_LOG,
-        origin=directory,
+        origin=files.directory,
         node_id=node_id,
         cluster_id=cluster_id,
         certainty=Certainty.SNAPSHOT,
         absence_meaning=AbsenceMeaning.ABSENT,
     )
-    return base if snapshot is None else _load(base, snapshot)
+    return base if snapshot is None else _load(files, base, snapshot)
 
 
-def _load(base: Image, snapshot: Snapshot) -> Image:
+def _load(files: MetadataFiles, base: Image, snapshot: Snapshot) -> Image:
     """Read a snapshot whole."""
     path = f"{base.origin}/{snapshot.name}"
     fold = Fold(base)
     as_of_ms: int | None = None
     last: Batch | None = None
     end = 0
-    descriptor = open_regular(path)
-    try:
-        for batch in batches_at(path, descriptor, 0):
-            require_follows(batch, last)
-            end, last = batch.position + batch.size, batch
-            if as_of_ms is None:
-                as_of_ms = snapshot_time(batch)
-            if not batch.is_control:
-                # Offsets in a snapshot are its own (kafka-formats §8.1).
-                fold.add(read_fast(batch), epoch=snapshot.epoch, timestamp_ms=as_of_ms, end=snapshot.offset)
-        size = os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+    for batch in files.batches_in(snapshot.name):
+        require_follows(batch, last)
+        end, last = batch.position + batch.size, batch
+        if as_of_ms is None:
+            as_of_ms = snapshot_time(batch)
+        if not batch.is_control:
+            # Offsets in a snapshot are its own (kafka-formats §8.1).
+            fold.add(read_fast(batch), epoch=snapshot.epoch, timestamp_ms=as_of_ms, end=snapshot.offset)
+    size = files.size_of(snapshot.name)
     if end != size or last is None or as_of_ms is None:
         raise MalformedFileError(path, expected="whole batches to its end", found=f"{end} of {size} bytes")
     require_footer(last)
@@ -334,12 +302,12 @@ def _control(batch: Batch) -> ControlRecord | None:
     return None if first is None else decode_control(first, batch.path)
 
 
-def _fold(log: _Log, base: Image, bound: int) -> Image:
+def _fold(files: MetadataFiles, base: Image, bound: int) -> Image:
     """Fold the tail below an offset; a batch that cannot be used ends the image before it."""
     fold = Fold(base)
     start, place = base.offset, base.place
     try:
-        for batch in log.batches(base.offset, base.place):
+        for batch in files.batches(base.offset, base.place):
             start = batch.base_offset
             # A high watermark may lie within a batch: its records come together (kafka-formats §8.4).
             if batch.last_offset >= bound:
@@ -349,130 +317,41 @@ def _fold(log: _Log, base: Image, bound: int) -> Image:
                 rows = [(offset, row) for offset, row in rows if offset >= base.offset]
             fold.add(rows, epoch=batch.leader_epoch, timestamp_ms=batch.max_timestamp, end=batch.last_offset + 1)
             if fold.offset == batch.last_offset + 1:
-                place = log.place
+                place = files.place
             if batch.last_offset + 1 == bound:
                 break
     except MalformedFileError as error:
         if start <= base.offset:
             return replace(base, ended=error.problem())
         # The fold is spent: once more, without the batch that contradicts what was before.
-        return replace(_fold(log, base, start), ended=error.problem())
+        return replace(_fold(files, base, start), ended=error.problem())
     except WireError as error:
         return _reached(fold, place, error.problem())
-    return _reached(fold, place, log.ended)
+    return _reached(fold, place, files.ended)
 
 
 def _reached(fold: Fold, place: tuple[int, int] | None, ended: Problem | None) -> Image:
     return replace(fold.image(), certainty=Certainty.WATERMARK, place=place, ended=ended)
 
 
-class _Log:
-    """The segments of a log; batches come in order, without a gap."""
+def _committed(files: MetadataFiles, base: Image, watermark: Watermark) -> tuple[int, Problem | None]:
+    """Return the offset below which the log is both committed and the leader's, and what hides more of it."""
+    last_epoch, known_end, ended = -1, 0, None
+    try:
+        for head in files.heads(base.offset, base.place):
+            last_epoch = head.leader_epoch
+            if watermark.is_prefix_checked or head.leader_epoch == watermark.epoch:
+                known_end = head.last_offset + 1
+        ended = files.ended
+    except WireError as error:
+        ended = error.problem()
+    if last_epoch < 0:
+        return 0, ended if base.offset < watermark.offset else None
+    if last_epoch < base.epoch:
+        return 0, None  # the log is behind the snapshot: it is not used at all (kafka-formats §8.2)
+    return min(watermark.offset, known_end), ended if known_end < watermark.offset else None
 
-    def __init__(self, directory: str, bases: list[int]) -> None:
-        self._directory, self._bases = directory, bases
-        self.ended: Problem | None = None
-        """Why the last reading stopped before the end of the files."""
-        self.place: tuple[int, int] | None = None
-        """Where the last batch lies that was read: base offset of its segment, byte in it."""
 
-    def batches(
-        self, start: int, place: tuple[int, int] | None = None, *, placed: int | None = None
-    ) -> Iterator[Batch]:
-        """Yield the batches that hold records from an offset on; stops at the first gap or damage.
-
-        No checksum covers a base offset: each must follow from the one before, the first of a segment from its name.
-
-        Args:
-            start: The offset.
-            place: Where a batch is said to lie; looked at first.
-            placed: What that batch ends at, or before; ``start`` if left out.
-
-        Raises:
-            WireError: a batch whose header or checksum cannot be true.
-            FileNotFoundError: a segment went away.
-        """
-        self.ended = None
-        expected, epoch = start, -1
-        first = self._checked(place, start if placed is None else placed)
-        for number, base in enumerate(self._bases):
-            after = self._bases[number + 1] if number + 1 < len(self._bases) else None
-            if (after is not None and after <= start) or (first is not None and base < first[0]):
-                continue
-            path = self.path_of(base)
-            position = first[1] if first is not None and first[0] == base else 0
-            following = None if position else base
-            descriptor = open_regular(path)
-            try:
-                for batch in batches_at(path, descriptor, position):
-                    if following is not None and batch.base_offset != following:
-                        self.ended = self._gap(batch.base_offset, following)
-                        return
-                    following = batch.last_offset + 1
-                    if batch.last_offset < expected:
-                        continue
-                    if batch.base_offset > expected or batch.leader_epoch < epoch:
-                        self.ended = self._gap(batch.base_offset, expected)
-                        return
-                    self.place = base, batch.position
-                    yield batch
-                    expected, epoch = batch.last_offset + 1, batch.leader_epoch
-            finally:
-                os.close(descriptor)
-
-    def path_of(self, base: int) -> str:
-        """Return the path of a segment."""
-        return f"{self._directory}/{base:020d}.log"
-
-    def _checked(self, place: tuple[int, int] | None, end: int) -> tuple[int, int] | None:
-        """Return a place if a batch lies there that ends at an offset, or before it."""
-        if place is None or place[0] not in self._bases:
-            return None
-        descriptor = open_regular(self.path_of(place[0]))
-        try:
-            batch = next(batches_at(self.path_of(place[0]), descriptor, place[1]), None)
-        except WireError:
-            return None
-        finally:
-            os.close(descriptor)
-        return None if batch is None or not place[0] <= batch.base_offset <= batch.last_offset < end else place
-
-    def _gap(self, found: int, expected: int) -> Problem:
-        return Problem(
-            "malformed-file",
-            self._directory,
-            f"a batch at offset {expected}, of no lower epoch",
-            f"one at {found}",
-            "what is behind it is not used",
-        )
-
-    def committed(self, base: Image, watermark: Watermark) -> tuple[int, Problem | None]:
-        """Return the offset below which the log is both committed and the leader's, and what hides more of it."""
-        last_epoch, known_end, ended = -1, 0, None
-        try:
-            for batch in self.batches(base.offset, base.place):
-                last_epoch = batch.leader_epoch
-                if watermark.is_prefix_checked or batch.leader_epoch == watermark.epoch:
-                    known_end = batch.last_offset + 1
-            ended = self.ended
-        except WireError as error:
-            ended = error.problem()
-        if last_epoch < 0:
-            return 0, ended if base.offset < watermark.offset else None
-        if last_epoch < base.epoch:
-            return 0, None  # the log is behind the snapshot: it is not used at all (kafka-formats §8.2)
-        return min(watermark.offset, known_end), ended if known_end < watermark.offset else None
-
-    def holds(self, known: Image) -> bool:
-        """Whether the last record that a known image counts is still there, and the same."""
-        return known.epoch >= 0 and self.epoch_before(known.offset, known.place) == known.epoch
-
-    def epoch_before(self, offset: int, place: tuple[int, int] | None = None) -> int | None:
-        """Return the epoch of the record before an offset, ``None`` if it is not there."""
-        if offset <= self._bases[0]:
-            return None
-        try:
-            found = next(self.batches(offset - 1, place, placed=offset), None)
-        except FormatError:
-            return None
-        return None if found is None else found.leader_epoch
+def _holds(files: MetadataFiles, known: Image) -> bool:
+    """Whether the last record that a known image counts is still there, and the same."""
+    return known.epoch >= 0 and files.epoch_before(known.offset, known.place) == known.epoch

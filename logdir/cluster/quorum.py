@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from logdir.cluster.metadata_log import batches_of, snapshot_of
+from logdir.cluster.metadata_files import snapshot_of
+from logdir.cluster.metadata_log import control_batches_of
 from logdir.errors import FormatError
 from logdir.formats.kafka import quorum_state
 from logdir.observe.named_file import read_regular
@@ -60,7 +61,7 @@ def _voters_in(directory: str) -> tuple[int, ...]:
         if snapshot is not None:
             # What stands in the log behind it is newer.
             found += [(snapshot.offset - 1, voters) for _, voters in _voters(_first(f"{directory}/{name}"))]
-    found += _voters(batches_of(directory))
+    found += _voters(control_batches_of(directory))
     return max(found, key=lambda one: one[0], default=(0, ()))[1]
 
 

@@ -11,14 +11,14 @@ Spec: kafka-formats §8.1-§8.5; design §4, §6.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from logdir.cluster.metadata_file import MetadataFile, opened
-from logdir.cluster.metadata_log import Snapshot, newest, require_follows, require_footer, snapshot_of, snapshot_time
+from logdir.cluster.metadata_files import Snapshot, base_of, bases_of, newest, segment_name, snapshot_of
+from logdir.cluster.metadata_log import require_follows, require_footer, snapshot_time
 from logdir.errors import MalformedFileError, Problem, StateError
 from logdir.metadata.contents import Contents, ContentsFold
 from logdir.wire.batches import Batch
@@ -26,7 +26,6 @@ from logdir.wire.control import decode_control
 from logdir.wire.errors import CorruptBatchError, WireError
 from logdir.wire.metadata_fast import read_fast
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _ATTEMPTS: Final = 8
 
 
@@ -101,7 +100,7 @@ def read_file(path: str) -> Look:
     snapshot = snapshot_of(name)
     if snapshot is not None:
         reader.load(path, snapshot, is_followed=True)
-    elif (segment := _SEGMENT.fullmatch(name)) is not None and int(segment[1]) == 0:
+    elif base_of(name) == 0:
         try:
             reader.follow([(0, path)], is_followed=True)
         except _ContradictionError as error:
@@ -115,7 +114,7 @@ def read_file(path: str) -> Look:
 
 def _read(reader: _Reader, directory: str, bound: int | None = None) -> Look:
     names = os.listdir(directory)
-    bases = sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
+    bases = bases_of(names)
     start = bases[0] if bases else 0
     snapshot = newest(names, start)
     if snapshot is None and (start > 0 or not bases):
@@ -126,7 +125,7 @@ def _read(reader: _Reader, directory: str, bound: int | None = None) -> Look:
     if snapshot is not None:
         reader.load(f"{directory}/{snapshot.name}", snapshot)
     try:
-        reader.follow([(base, f"{directory}/{base:020d}.log") for base in bases], bound=bound)
+        reader.follow([(base, f"{directory}/{segment_name(base)}") for base in bases], bound=bound)
     except _ContradictionError as error:
         # What was folded is spent: once more, without the batch that contradicts what was before.
         again = _Reader(directory)

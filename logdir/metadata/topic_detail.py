@@ -12,22 +12,18 @@ org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from logdir.cluster.image import Image, Source
-from logdir.cluster.metadata_file import batches_at, open_regular
-from logdir.cluster.metadata_log import newest, snapshot_of
+from logdir.cluster.metadata_files import MetadataFiles, newest, reading, segment_name, snapshot_of
 from logdir.errors import FormatError
 from logdir.metadata.topic_config import shown
 from logdir.wire.batches import Batch
 from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow, read_fast
 from logdir.wire.metadata_records import MetadataRecord
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _ATTEMPTS: Final = 8
 _CONFIG, _REMOVE_TOPIC, _CLEAR_ELR = 4, 9, 28
 _BEGIN, _END, _ABORT = 23, 24, 25
@@ -102,13 +98,14 @@ def read_details(image: Image, topic_ids: Collection[bytes]) -> Details | None:
     """
     if image.source is not Source.METADATA_LOG:
         return None
-    for _ in range(_ATTEMPTS):
-        try:
-            return _read(image, topic_ids)
-        except FileNotFoundError:
-            continue  # a broker removes old segments and snapshots while we read (kafka-formats §8.3)
-        except (OSError, FormatError):
-            return None
+    with reading(image.origin) as files:
+        for _ in range(_ATTEMPTS):
+            try:
+                return _read(files, image, topic_ids)
+            except FileNotFoundError:
+                files.forget()  # a broker removes old segments and snapshots while we read (kafka-formats §8.3)
+            except (OSError, FormatError):
+                return None
     return None
 
 
@@ -132,12 +129,11 @@ def configs_of(details: Details, topic_id: bytes, node_id: int, own: Mapping[str
     return tuple(sorted((name, shown(name, value)) for name, value in found.items()))
 
 
-def _read(image: Image, topic_ids: Collection[bytes]) -> Details | None:
-    names = os.listdir(image.origin)
-    bases = sorted(int(matched[1]) for name in names if (matched := _SEGMENT.fullmatch(name)))
+def _read(files: MetadataFiles, image: Image, topic_ids: Collection[bytes]) -> Details | None:
+    bases = files.bases
     if not bases:
         return None
-    reached = [name for name in names if (one := snapshot_of(name)) is not None and one.offset <= image.offset]
+    reached = [name for name in files.names if (one := snapshot_of(name)) is not None and one.offset <= image.offset]
     snapshot = newest(reached, bases[0])
     if snapshot is None and bases[0] > 0:
         return None
@@ -145,22 +141,14 @@ def _read(image: Image, topic_ids: Collection[bytes]) -> Details | None:
     start = 0
     if snapshot is not None:
         start = snapshot.offset
-        batches = _batches(f"{image.origin}/{snapshot.name}")
+        batches = files.batches_in(snapshot.name)
         gather.add(row for batch in batches if not batch.is_control for _, row in read_fast(batch))
     for number, base in enumerate(bases):
         following = bases[number + 1] if number + 1 < len(bases) else None
         if (following is not None and following <= start) or base >= image.offset:
             continue
-        gather.add(_rows(_batches(f"{image.origin}/{base:020d}.log"), start, image.offset))
+        gather.add(_rows(files.batches_in(segment_name(base)), start, image.offset))
     return gather.details()
-
-
-def _batches(path: str) -> Iterator[Batch]:
-    descriptor = open_regular(path)
-    try:
-        yield from batches_at(path, descriptor, 0)
-    finally:
-        os.close(descriptor)
 
 
 def _rows(batches: Iterable[Batch], start: int, end: int) -> Iterator[Row]:

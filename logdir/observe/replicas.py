@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 
 from logdir.errors import FormatError, MalformedFileError, Problem
@@ -40,30 +40,63 @@ _IN_LOG_DIR = frozenset(kind.value for kind in (Kind.LIVE, Kind.FUTURE, Kind.DEL
 _STAGED = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
 _UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 _Offsets = Mapping[str, Mapping[TopicPartition, int]]
+Checkpointed = tuple[_Offsets, Problem | None]
+"""What the checkpoint files say, and what is wrong with one."""
 
 
 def _every(entry: Entry) -> bool:
     return entry.kind == Kind.LIVE.value
 
 
-def look(log_dir: str, *, taken_at_ms: int | None = None, closely: Callable[[Entry], bool] = _every) -> LogDirFacts:
+def read_checkpoints(log_dir: str, top: int) -> Checkpointed:
+    """Read the checkpoint files of a log dir.
+
+    Args:
+        log_dir: Path as configured, for messages.
+        top: It, opened.
+    """
+    found: dict[str, Mapping[TopicPartition, int]] = {}
+    problem = None
+    for field, name in zip(_FIELDS, NAMES, strict=True):
+        path = f"{log_dir}/{name}"
+        try:
+            found[field] = offset_checkpoint.parse(contents.read_small(name, top), path)
+        except FileNotFoundError:
+            continue
+        except FormatError as error:
+            problem = problem or error.problem()
+        except OSError as error:
+            problem = problem or _unread(path, "a file that can be read", _found(error))
+    return found, problem
+
+
+def look(
+    log_dir: str,
+    *,
+    taken_at_ms: int | None = None,
+    closely: Callable[[Entry], bool] = _every,
+    only: Collection[str] | None = None,
+    checkpoints: Callable[[str, int], Checkpointed] = read_checkpoints,
+) -> LogDirFacts:
     """Look at one log dir and its work root.
 
     Args:
         log_dir: Path as configured; a link is followed here only, as a broker does.
         taken_at_ms: As for ``scan_log_dir``.
         closely: Which live replicas are opened; of the others inode and strangers are not known.
+        only: As for ``scan_log_dir``; the layout is that of these alone.
+        checkpoints: What reads the checkpoint files.
 
     Returns:
         What lies there. A log dir that cannot be read has its problem and lists nothing.
     """
-    disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms)
+    disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms, only=only)
     if disk.status != "ok":
         problem = _unread(log_dir, "a log dir that can be read", ", ".join(disk.problems))
         return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
     try:
         with opened(os.open(log_dir, _TOP)) as top:
-            return _look(log_dir, top, disk, entries, closely)
+            return _look(log_dir, top, disk, entries, closely, checkpoints(log_dir, top))
     except OSError as error:
         problem = _unread(log_dir, "a log dir that can be read", _found(error))
         return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
@@ -80,9 +113,14 @@ def _unread(path: str, expected: str, found: str) -> Problem:
 
 
 def _look(
-    log_dir: str, top: int, disk: Disk, entries: tuple[Entry, ...], closely: Callable[[Entry], bool]
+    log_dir: str,
+    top: int,
+    disk: Disk,
+    entries: tuple[Entry, ...],
+    closely: Callable[[Entry], bool],
+    checkpoints: Checkpointed,
 ) -> LogDirFacts:
-    offsets, checkpoint_problem = _read_checkpoints(log_dir, top)
+    offsets, checkpoint_problem = checkpoints
     replicas = tuple(
         _replica(log_dir, top, entry, offsets, is_opened=closely(entry))
         for entry in map(_as_broker_sees, entries)
@@ -157,22 +195,6 @@ def _is_there(name: str, directory: int) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _read_checkpoints(log_dir: str, top: int) -> tuple[_Offsets, Problem | None]:
-    found: dict[str, Mapping[TopicPartition, int]] = {}
-    problem = None
-    for field, name in zip(_FIELDS, NAMES, strict=True):
-        path = f"{log_dir}/{name}"
-        try:
-            found[field] = offset_checkpoint.parse(contents.read_small(name, top), path)
-        except FileNotFoundError:
-            continue
-        except FormatError as error:
-            problem = problem or error.problem()
-        except OSError as error:
-            problem = problem or _unread(path, "a file that can be read", _found(error))
-    return found, problem
 
 
 def _open(path: str, parent: int, stack: ExitStack) -> int:

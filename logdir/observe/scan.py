@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -152,6 +152,7 @@ def scan_log_dir(
     taken_at_ms: int | None = None,
     processes: int = 1,
     progress: Callable[[int], None] = no_progress,
+    only: Collection[str] | None = None,
 ) -> Scanned:
     """Look at one log dir and its work roots. Reads the disk, changes nothing.
 
@@ -163,6 +164,8 @@ def scan_log_dir(
         taken_at_ms: The instant to say, epoch milliseconds; the clock's if not given.
         processes: 2 lets a second, forked process look at half of a big log dir; only for a caller with one thread.
         progress: Called with the number of entries so far, now and then.
+        only: Paths relative to the log dir or a work root, one or two components each: only these entries are looked
+            at, and no directory is listed.
 
     Returns:
         The disk and its entries, sorted as in a file. A disk that cannot be read has status ``unreadable``, its
@@ -172,7 +175,10 @@ def scan_log_dir(
     disk = configured(log_dir, exact=exact, log_dirs=log_dirs, rack=rack, taken_at_ms=taken_at_ms)
     try:
         with opened(os.open(log_dir, _ROOT)) as directory:
-            return _scan_opened(disk, log_dir, directory, processes, progress)
+            scan = Walk(
+                exact=exact, processes=processes, mounts=mount_table.read_mounts(), progress=progress, only=only
+            )
+            return _scan_opened(scan, disk, log_dir, directory)
     except OSError as error:
         return unread(disk, _status_of(error))
 
@@ -184,17 +190,15 @@ def _sorted(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(sorted(found, key=itemgetter(1, 2) if quick else sort_key))
 
 
-def _scan_opened(disk: Disk, log_dir: str, directory: int, processes: int, progress: Callable[[int], None]) -> Scanned:
+def _scan_opened(scan: Walk, disk: Disk, log_dir: str, directory: int) -> Scanned:
     seen = os.fstat(directory)
     room = os.fstatvfs(directory)
-    mounts = mount_table.read_mounts()
     real = os.fsencode(os.path.realpath(log_dir))
-    scan = Walk(exact=disk.exact, processes=processes, mounts=mounts, progress=progress)
     scan.walk(directory, real, Root.LOG_DIR, Place.TOP)
     _work_roots(scan, log_dir, directory)
     entries = _sorted(scan.found.values())
     identity, problems = _identity(directory)
-    progress(len(entries))
+    scan.progress(len(entries))
     return Scanned(
         disk._replace(
             problems=problems,
@@ -202,7 +206,7 @@ def _scan_opened(disk: Disk, log_dir: str, directory: int, processes: int, progr
             node_id=identity and identity.node_id,
             directory_id=str(identity.directory_id) if identity and identity.directory_id else None,
             device=f"{os.major(seen.st_dev)}:{os.minor(seen.st_dev)}",
-            fs_type=mount_table.fs_type_of(mounts, real),
+            fs_type=mount_table.fs_type_of(scan.mounts, real),
             total_bytes=room.f_blocks * room.f_frsize,
             free_bytes=room.f_bavail * room.f_frsize,
             total_inodes=room.f_files,

@@ -13,8 +13,10 @@ from __future__ import annotations
 import errno
 import marshal
 import os
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from logdir.formats.own.inventory import Entry, Kind, Root
 from logdir.observe import mounts as mount_table
@@ -26,6 +28,7 @@ _ROUNDS = 3
 _Count = int | None
 _Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
 _NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
+_TYPES = {stat.S_IFREG: Type.FILE, stat.S_IFDIR: Type.DIRECTORY, stat.S_IFLNK: Type.SYMLINK}
 _WORTH_SHARING = 256
 """Names at the top from which on a second process pays for its start."""
 
@@ -47,12 +50,19 @@ class Walk:
     """One walk under way."""
 
     def __init__(
-        self, *, exact: bool, processes: int, mounts: tuple[mount_table.Mount, ...], progress: Callable[[int], None]
+        self,
+        *,
+        exact: bool,
+        processes: int,
+        mounts: tuple[mount_table.Mount, ...],
+        progress: Callable[[int], None],
+        only: Collection[str] | None = None,
     ) -> None:
         self.exact = exact
         self.processes = processes
         self.mounts = mounts
         self.progress = progress
+        self.only = only
         # By the number of the root too: two work roots of one log dir may hold one name each.
         self.found: dict[tuple[int, str], Entry] = {}
         self.number = 0
@@ -62,6 +72,9 @@ class Walk:
         """Scan the tree of one root. Raises ``OSError`` if its top cannot be listed."""
         self.mounted = mount_table.mounted_below(self.mounts, real_path)
         self.number += 1
+        if self.only is not None:
+            self._some(directory, self.only, root, place)
+            return
         done: set[str] = set()
         for number in range(_ROUNDS):
             listed = list_types(directory)
@@ -78,6 +91,25 @@ class Walk:
                 return
             # What went away may have come back under another name: in a place already passed, or beside.
             done = listed.keys() - again
+
+    def _some(self, directory: int, paths: Collection[str], root: Root, place: Place) -> None:
+        """Scan entries by their paths; what is not there is left out. Raises ``OSError``."""
+        tops: dict[str, list[str]] = {}
+        for path in paths:
+            name, slash, below = path.partition("/")
+            listed = tops.setdefault(name, [])
+            if slash:
+                listed.append(below)
+        for name, kind in types_of(directory, tops).items():
+            seen = classify(name, kind, place)
+            match seen:
+                case Named():
+                    if name in paths:
+                        self._entry(directory, name, "", seen, kind, root)
+                case Inside.WORK_ROOT:
+                    pass  # a root of its own
+                case _:
+                    self._inside(directory, name, seen, root, partial(types_of, names=tops[name]))
 
     def _names(
         self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
@@ -139,8 +171,10 @@ class Walk:
             case _:
                 return self._inside(parent, name, seen, root)
 
-    def _inside(self, parent: int, name: str, inside: Inside, root: Root) -> bool:
-        """Scan a directory that is no entry itself."""
+    def _inside(
+        self, parent: int, name: str, inside: Inside, root: Root, types: Callable[[int], dict[str, Type]] | None = None
+    ) -> bool:
+        """Scan a directory that is no entry itself: all of it, or what ``types`` finds in it."""
         try:
             if os.fsencode(name) in self.mounted:
                 raise OSError(errno.EXDEV, "another file system is mounted here", name)
@@ -153,7 +187,7 @@ class Walk:
             return True
         with opened(directory):
             try:
-                listed = list_types(directory)
+                listed = (types or list_types)(directory)
             except OSError as error:
                 self.refuse(name, root, _problems_of(error))
                 return True
@@ -276,3 +310,15 @@ def list_types(directory: int) -> dict[str, Type]:
             else:
                 listed[entry.name] = Type.SYMLINK if entry.is_symlink() else Type.OTHER
     return listed
+
+
+def types_of(directory: int, names: Iterable[str]) -> dict[str, Type]:
+    """Return the type of some names in an open directory, as ``list_types``; what is not there is left out."""
+    found: dict[str, Type] = {}
+    for name in names:
+        try:
+            mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            continue
+        found[name] = _TYPES.get(stat.S_IFMT(mode), Type.OTHER)
+    return found

@@ -200,7 +200,7 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
     for line in shown.warnings:
         reporter.warn(line)
     left = {action.place: action for action in shown.plan.actions}
-    work = _Adopting(broker=broker, shown=shown, request=shown.request, reporter=reporter)
+    work = _Adopting(broker=broker, shown=shown, request=shown.request, actions=left, reporter=reporter)
     work.rows += refused(shown.plan.refusals)
     reporter.begin("adopting", len(left))
     if left:
@@ -210,7 +210,8 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
         path = broker.path_of(*place)
         return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    hold = partial(broker.batch_after, partial(work.look, tuple(left)))
+    batch_loop.run(left, hold=hold, decide=work.decide, undecided=undecided, report=work.report)
     reporter.end()
     return work.rows, work.problems
 
@@ -222,14 +223,22 @@ class _Adopting:
     broker: OpenBroker
     shown: AdoptPlanned
     request: rule.AdoptHereRequest
+    actions: Mapping[Place, AdoptHere]
+    """What was shown."""
     reporter: Reporter
     rows: list[ItemResult] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
 
+    def look(self, left: Collection[Place]) -> tuple[LogDirFacts, ...]:
+        """Look again at what is left, and at what the new topic has in its place: that is replaced."""
+        topic = self.request.as_topic
+        present = {f"{topic}-{self.actions[place].marker.partition}" for place in left}
+        return self.broker.look_again(Deep(topic=topic), left, named=present)
+
     def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
         """Look and decide again about what is left."""
-        facts = self.broker.look(Deep(topic=self.request.as_topic))
+        facts = self.look(left)
         require_unwritten(self.broker, facts, self.shown.stamp)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         plan = plan_adopt_here(again, facts)

@@ -22,7 +22,7 @@ from logdir.decide.image.trust import ANY_AGE_MS, check_image
 from logdir.decide.selector import EVERYTHING, Selector, parse
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
-from logdir.service.cluster.image_source import against_blank, read_desired
+from logdir.service.cluster.image_source import Desired, against_blank, read_desired
 from logdir.service.cluster.own_log import own_log
 from logdir.service.cluster.source import SourceRequest, parse_uri
 from logdir.service.log_dirs.config import BrokerConfig
@@ -111,13 +111,14 @@ def _describe(
     problems += unformatted(host.facts)
     notes: list[Problem] = []
     # kafka-log-dirs asks brokers, and no cluster.
-    image = None if asked.form is Form.KAFKA_LOG_DIRS else _image(asked, ports, host, problems, notes, source_read)
+    desired = None if asked.form is Form.KAFKA_LOG_DIRS else _desired(asked, ports, host, problems, notes, source_read)
+    image = None if desired is None else desired.image
     rows: tuple[Described, ...] = ()
     lines: tuple[str, ...] = ()
     if asked.form is Form.LISTING:
         rows = _rows(host, image, selector, disks, problems)
     else:
-        lines = _lines(asked, ports, host, image, selector, disks, problems)
+        lines = _lines(asked, ports, host, desired, selector, disks, problems)
     return DescribeResult(
         items=tuple(map(DescribedItem.of, rows)),
         source=None if image is None else SourceItem.of(source.uri, image),
@@ -148,7 +149,7 @@ def _lines(
     asked: DescribeRequest,
     ports: BrokerPorts,
     host: Host,
-    image: Image | None,
+    desired: Desired | None,
     selector: Selector | None,
     disks: frozenset[str] | None,
     problems: list[Problem],
@@ -158,7 +159,7 @@ def _lines(
     if asked.form is Form.KAFKA_LOG_DIRS:
         found = describe_stock.log_dirs(ports, host.facts, selector, disks)
     else:
-        found = describe_stock.topics(ports, asked.broker.server_properties, image, selector)
+        found = describe_stock.topics(asked.broker.server_properties, desired, selector)
     if selector is not None and not found.found:
         problems.append(nothing_selected(selector.text, "describe"))
     return found.lines
@@ -182,14 +183,14 @@ def _disks_of(asked: DescribeRequest, named: BrokerConfig) -> frozenset[str] | N
     return disks
 
 
-def _image(
+def _desired(
     asked: DescribeRequest,
     ports: BrokerPorts,
     host: Host,
     problems: list[Problem],
     notes: list[Problem],
     source_read: Callable[[Image], None],
-) -> Image | None:
+) -> Desired | None:
     """Return what the cluster says, ``None`` if nobody was asked; what is wrong with the own log is told, not raised.
 
     Raises:
@@ -212,6 +213,7 @@ def _image(
             host.last_applied,
             now_ms=now_ms,
             is_broker_running=True,
+            is_detail_needed=asked.form is Form.KAFKA_TOPICS,
         )
         blank = against_blank(desired.image)
         if blank is not None:
@@ -231,4 +233,4 @@ def _image(
         return None
     if desired.image.ended is not None:
         problems.append(desired.image.ended)
-    return desired.image
+    return desired

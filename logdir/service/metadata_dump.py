@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from logdir.cluster import metadata_file
-from logdir.cluster.metadata_log import newest
+from logdir.cluster.metadata_files import newest
 from logdir.errors import ConfigError, LogDirError, MalformedFileError, Problem
 from logdir.metadata.dump import RELEASES, Dump, form_of
 from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, reading

@@ -122,7 +122,7 @@ def decide(
         host_context=desired.host_context(
             max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed
         ),
-        births=broker.ports.births_of(in_doubt(desired.image, facts)),
+        births=broker.births_of(in_doubt(desired.image, facts)),
         delays=policy.delays,
         protected=policy.protected,
         record=limit_rule.highest(broker.on_all(staging_limit.read_records)),

@@ -19,6 +19,7 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica import staging
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
+from logdir.observe.facts import LogDirFacts
 from logdir.service.cluster.cluster_state import (
     Stamp,
     cluster_with_own_logs,
@@ -160,7 +161,8 @@ def restore_all(
         path = broker.path_of(place[0], f"deleting/{place[1]}")
         return replace(_restored(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    hold = partial(broker.batch_after, partial(work.look, tuple(left)))
+    batch_loop.run(left, hold=hold, decide=work.decide, undecided=undecided, report=work.report)
     reporter.end()
     return work.rows, work.problems
 
@@ -177,9 +179,13 @@ class _Restoring:
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
 
+    def look(self, left: Collection[_Place]) -> tuple[LogDirFacts, ...]:
+        """Look again at what is left."""
+        return self.broker.look_again(NOTHING, [(log_dir, f"deleting/{name}") for log_dir, name in left])
+
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left."""
-        facts = self.broker.look(NOTHING)
+        facts = self.look(left)
         require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
         settled = {(row.log_dir, row.path.removeprefix("deleting/")): row for row in refused(plan.refusals)}

@@ -171,7 +171,7 @@ class _Work:
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left; the staging limit's record is made durable first."""
-        facts = self.broker.look(Deep(selector=self.selector.text))
+        facts = self.broker.look_again(Deep(selector=self.selector.text), left)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         if self.is_counted:
             # The staging limit spoke, and counted, of all of them before the first.
@@ -235,7 +235,10 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
     def undecided(place: _Place) -> ItemResult:
         return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided("/".join(place)))
 
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=undecided, report=work.report)
+    before = partial(broker.look_again, Deep(selector=shown.selector.text), tuple(left))
+    batch_loop.run(
+        left, hold=partial(broker.batch_after, before), decide=work.decide, undecided=undecided, report=work.report
+    )
     reporter.end()
     if work.braked is not None:
         more, problems = _planned(work.braked)

@@ -5,14 +5,18 @@ Spec: design §5 "A port per log dir".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
 from logdir.decide.selector import parse
 from logdir.formats.own.inventory import Entry, Kind
 from logdir.ids import TopicId
+from logdir.observe import relook
 from logdir.observe.facts import LogDirFacts
+from logdir.observe.relook import LookedAgain
 from logdir.observe.replicas import look
+from logdir.worker.state import WorkerState
 
 
 class Deep(NamedTuple):
@@ -50,3 +54,8 @@ NOTHING: Final = Deep(kinds=())
 def look_deep(log_dir: str, deep: Deep) -> LogDirFacts:
     """Look at one log dir; as ``observe.replicas.look``."""
     return look(log_dir, closely=deep.opens)
+
+
+def look_again(opened: WorkerState, log_dir: str, since: int, paths: Sequence[str], deep: Deep) -> LookedAgain:
+    """Look at one log dir again; as ``observe.relook.look_again``."""
+    return relook.look_again(opened.looks, log_dir, since, paths, deep.opens)

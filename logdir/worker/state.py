@@ -17,6 +17,7 @@ from logdir.disk.root.true_root import open_true_root
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
+from logdir.observe.relook import Memory
 
 
 class Handle(NamedTuple):
@@ -38,6 +39,7 @@ class WorkerState:
         """What one call keeps for those that follow."""
         self.received: list[int] = []
         """Descriptors that came with a call, in its order."""
+        self.looks = Memory()
         self._handles: dict[int, HostDirectory] = {}
         self._numbers = count(1)
         self._owner: OwnerLock | None = None

@@ -20,7 +20,7 @@ MOST_TOOLS_LINES = 4340
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
 TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})
-LONG = frozenset({"logdir.cluster.metadata_log"})
+LONG: frozenset[str] = frozenset()
 FLAT: frozenset[str] = frozenset()
 
 

@@ -176,14 +176,17 @@ def test_no_request_is_marked_applied_though_a_disk_took_no_changes(
 def test_no_request_is_marked_applied_though_a_replica_changed_before_its_batch(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, look = reconcile_apply.apply, OpenBroker.look
+    real, look = reconcile_apply.apply, OpenBroker.look_again
+    looks: list[str] = []
 
-    def looking(self: OpenBroker, *given: Any) -> Any:
-        (rig.disks[1] / "gone-1" / "odd").mkdir(exist_ok=True)
-        return look(self, *given)
+    def looking(self: OpenBroker, *given: Any, **more: Any) -> Any:
+        looks.append("one right before the locks, then one under them")
+        if len(looks) == 2:
+            (rig.disks[1] / "gone-1" / "odd").mkdir()
+        return look(self, *given, **more)
 
     def begun(*given: Any) -> Any:
-        monkeypatch.setattr(OpenBroker, "look", looking)
+        monkeypatch.setattr(OpenBroker, "look_again", looking)
         return real(*given)
 
     monkeypatch.setattr(reconcile_apply, "apply", begun)
@@ -261,15 +264,17 @@ def test_no_request_is_marked_applied_though_a_replica_of_it_came_between(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``gone-2`` was not shown, so it is not staged; the request is given again for it."""
-    real, look = reconcile_apply.apply, OpenBroker.look
+    real, look = reconcile_apply.apply, OpenBroker.look_again
+    looks: list[str] = []
 
-    def looking(self: OpenBroker, *given: Any) -> Any:
-        if not (rig.disks[1] / "gone-2").exists():
+    def looking(self: OpenBroker, *given: Any, **more: Any) -> Any:
+        looks.append("one right before the locks, then one under them")
+        if len(looks) == 2:
             age(partition(rig.disks[1] / "gone-2", topic_id=GONE))
-        return look(self, *given)
+        return look(self, *given, **more)
 
     def begun(*given: Any) -> Any:
-        monkeypatch.setattr(OpenBroker, "look", looking)
+        monkeypatch.setattr(OpenBroker, "look_again", looking)
         return real(*given)
 
     monkeypatch.setattr(reconcile_apply, "apply", begun)

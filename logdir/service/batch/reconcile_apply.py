@@ -29,8 +29,9 @@ from logdir.disk.replica.batches import Batches
 from logdir.disk.replica.give_id import GiveItem, give_id
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
+from logdir.observe.facts import LogDirFacts
 from logdir.refusal_slug import Why
-from logdir.service.cluster.image_source import Desired
+from logdir.service.cluster.image_source import Desired, in_doubt
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors, sick_disks
 from logdir.service.reconcile import Decided, Policy, decide
@@ -91,7 +92,8 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
     )
     reporter.begin("reconciling", len(left))
     broker.beat(read_instant())
-    batch_loop.run(left, hold=broker.batch, decide=work.decide, undecided=work.undecided, report=work.report)
+    hold = partial(broker.batch_after, work.prepare)
+    batch_loop.run(left, hold=hold, decide=work.decide, undecided=work.undecided, report=work.report)
     reporter.end()
     return work.stopped() if work.is_stopped else work.finished()
 
@@ -119,9 +121,22 @@ class _Work:
     is_stopped: bool = False
     """The last decision forbids the rest."""
 
+    def look(self, left: Collection[_Key]) -> tuple[LogDirFacts, ...]:
+        """Look again at what is left."""
+        actions = [self.left[key] for key in left]
+        return self.broker.look_again(
+            Deep(paths=frozenset(self.paths)),
+            [(action.log_dir, place_of(action)) for action in actions],
+            partitions={action.partition for action in actions if isinstance(action, GiveId)},
+        )
+
+    def prepare(self) -> None:
+        """Look again at all that was shown, and at its age, so that under the locks little of it is looked into."""
+        self.broker.births_of(in_doubt(self.desired.image, self.look(tuple(self.left))))
+
     def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
         """Look and decide again about what is left; what must be durable first is made so."""
-        facts = self.broker.look(Deep(paths=frozenset(self.paths)))
+        facts = self.look(left)
         is_counted = self.is_begun and self.shown.braked is None
         self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
         now = self.decided.plan

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logdir.cluster.image import Source
+from logdir.cluster.metadata_files import one_reading
 from logdir.decide.image.position import highest
 from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.image.trust import ANY_AGE_MS, check_image, is_of_cluster
@@ -93,8 +94,9 @@ def read_cluster_state(
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
-    state = read_cluster(source, named, facts, used, is_broker_running=is_broker_running)
-    return with_own_logs(state, source, named, facts, used, is_broker_running)
+    with one_reading():
+        state = read_cluster(source, named, facts, used, is_broker_running=is_broker_running)
+        return with_own_logs(state, source, named, facts, used, is_broker_running)
 
 
 def with_own_logs(

@@ -15,10 +15,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from logdir.cluster import metadata_log, request_document, requests, znodes
+from logdir.cluster import metadata_files, metadata_log, request_document, requests, znodes
 from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Source, remembering
 from logdir.cluster.metadata_log import Watermark
@@ -38,6 +38,7 @@ from logdir.formats.kafka import meta_properties
 from logdir.formats.own.controller_file import ControllerFile, MetadataMark
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
+from logdir.metadata.topic_detail import Details, read_details
 from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.service.cluster.own_log import METADATA_DIR, as_ended, ends_now, is_same, own_log, own_logs, reaches
@@ -73,6 +74,8 @@ class Desired:
     """Where it was asked for: ``image`` ends where the cluster is now."""
     is_guessed: bool = False
     """It would be current if no configuration named another metadata log; none was given."""
+    details: Details | None = None
+    """Of a metadata log, where they were asked for: what ``image`` leaves out, of every topic."""
 
     def host_context(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> HostContext:
         """Return what the rules of trust ask for.
@@ -100,8 +103,9 @@ def read_desired(
     is_broker_running: bool,
     is_past_needed: bool = True,
     is_end_needed: bool = False,
+    is_detail_needed: bool = False,
 ) -> Desired:
-    """Read what the cluster says; changes nothing.
+    """Read what the cluster says; changes nothing. The files of a metadata log are read once.
 
     Args:
         source: Which source.
@@ -113,6 +117,7 @@ def read_desired(
         is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
         is_end_needed: Whether it matters how the cluster is now: the own log of the only voter counts to its end, and
             of another it is found out whether what is said of the quorum came after the stop of the broker.
+        is_detail_needed: Whether what an image leaves out of its topics is read, too.
 
     Returns:
         It; an image remembers the removal of topic ids that lie on these disks alone.
@@ -124,6 +129,34 @@ def read_desired(
         ForeignLogDirError: the log dirs are not of one node.
         FormatError: it cannot be read as what it should be.
     """
+    with metadata_files.one_reading():
+        desired = _read_desired(
+            source,
+            named,
+            facts,
+            last_applied,
+            now_ms=now_ms,
+            is_broker_running=is_broker_running,
+            is_past_needed=is_past_needed,
+            is_end_needed=is_end_needed,
+        )
+        if not is_detail_needed:
+            return desired
+        return replace(desired, details=read_details(desired.image, desired.image.topics))
+
+
+def _read_desired(
+    source: SourceRequest,
+    named: BrokerConfig,
+    facts: Sequence[LogDirFacts],
+    last_applied: ControllerFile | None,
+    *,
+    now_ms: int,
+    is_broker_running: bool,
+    is_past_needed: bool,
+    is_end_needed: bool,
+) -> Desired:
+    """As ``read_desired``, without what an image leaves out."""
     uri = parse_uri(source.uri)
     watermark = _watermark(source, last_applied)
     node_id, cluster_id = _host_of(named, facts)

@@ -1,6 +1,6 @@
 """Where what the cluster says comes from: ``metadata:[DIR]``, ``request:FILE`` or ``znodes:FILE``.
 
-Not here: reading it (``desired_source``). Few imports: every command that may be told it starts with this.
+Not here: reading it (``image_source``). Few imports: every command that may be told it starts with this.
 
 Spec: design §4, §6.
 """

@@ -13,7 +13,7 @@ Spec: design §2 laws 4, 6, 9; attacks A19, A22, A23, A25, A26, A31, A45.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Concatenate, ParamSpec, TypeVar, cast
@@ -33,10 +33,11 @@ from logdir.errors import (
     Problem,
     RefusedError,
 )
-from logdir.observe.facts import LogDirFacts
+from logdir.observe.facts import LogDirFacts, Replica
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
+from logdir.service.log_dirs.last_look import LastLook, Place
 from logdir.service.log_dirs.os_errors import map_os_errors_or_quarantine
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.service.log_dirs.quarantine import unlocked
@@ -66,6 +67,10 @@ class OpenBroker:
     """Log dirs of which nothing may be changed though they answer, or begin to, and why; there may come more."""
     owned: Mapping[str, str] = field(default_factory=dict)
     """The file of the lock of each work root that is owned, by log dir; none where nothing is changed."""
+    last_look: LastLook = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "last_look", LastLook(self.ports))
 
     @property
     def named(self) -> BrokerConfig:
@@ -114,10 +119,24 @@ class OpenBroker:
 
     def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
         """Look at every configured log dir; behind a start block node and cluster are the true ones."""
+        # What will be changed is looked at again under the locks.
+        return self._as_ours(self.last_look.look(deep) if self.owned else self.ports.look(deep))
+
+    def look_again(
+        self, deep: Deep, places: Collection[Place], *, named: Iterable[str] = (), partitions: Iterable[int] = ()
+    ) -> tuple[LogDirFacts, ...]:
+        """Look at every configured log dir under the locks; as ``LastLook.again``."""
+        return self._as_ours(self.last_look.again(deep, places, named=named, partitions=partitions))
+
+    def births_of(self, replicas: Iterable[Replica]) -> Mapping[Place, int]:
+        """As ``BrokerPorts.births_of``; as ``LastLook.births_of`` where something is changed."""
+        return self.last_look.births_of(replicas) if self.owned else self.ports.births_of(replicas)
+
+    def _as_ours(self, facts: Iterable[LogDirFacts]) -> tuple[LogDirFacts, ...]:
         true = {root.open_dir.log_dir: root.belongs.node_id for root in self.roots}
         return tuple(
             replace(one, node_id=true.get(one.log_dir, one.node_id), quarantined=self.quarantined.get(one.log_dir))
-            for one in self.ports.look(deep)
+            for one in facts
         )
 
     def run_at(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -205,6 +224,17 @@ class OpenBroker:
             self.require_owned()
             yield held
         self.refill()
+
+    @contextmanager
+    def batch_after(self, look: Callable[[], object]) -> Iterator[HeldLocks]:
+        """As ``batch``, right after a look without the locks: the one under them then finds little that is new.
+
+        Args:
+            look: Looks again at what may be changed.
+        """
+        look()
+        with self.batch() as held:
+            yield held
 
     def disk_of(self, log_dir: str) -> Disk:
         """Return what opens directories on the disk of a log dir."""

@@ -130,7 +130,7 @@ class BrokerPorts:
         """Look at every log dir; opens no lock and no work root."""
         found = self.each(lambda port: port.begin(look_deep, port.log_dir, deep))
         return tuple(
-            _unanswered(port.log_dir, one.problem()) if isinstance(one, LogDirSuspectError) else one
+            unanswered(port.log_dir, one.problem()) if isinstance(one, LogDirSuspectError) else one
             for port, one in zip(self.ports, found, strict=True)
         )
 
@@ -246,7 +246,8 @@ class BrokerPorts:
         return run_apart(where, self.patience_ms, call, *args, **kwargs)
 
 
-def _unanswered(log_dir: str, problem: Problem) -> LogDirFacts:
+def unanswered(log_dir: str, problem: Problem) -> LogDirFacts:
+    """Return the facts of a log dir that did not answer."""
     return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
 
 

@@ -22,9 +22,9 @@ from logdir.formats.stock_output import log_dirs_json, topic_lines
 from logdir.formats.stock_output.log_dirs_json import LogDirLine, PartitionLine
 from logdir.formats.stock_output.topic_lines import PartitionText, Reassignment, TopicText
 from logdir.ids import TopicId
-from logdir.metadata.topic_detail import Details, configs_of, read_details
+from logdir.metadata.topic_detail import Details, configs_of
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.service.cluster.image_source import read_whole
+from logdir.service.cluster.image_source import Desired, read_whole
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.text import utf8
 
@@ -97,27 +97,26 @@ def _end_of(ports: BrokerPorts, replica: Replica) -> int | None:
     return ports.log_end(replica.log_dir, replica.log_dir, replica.path)
 
 
-def topics(ports: BrokerPorts, server_properties: str | None, image: Image | None, selector: Selector | None) -> Lines:
-    """Return the lines of ``kafka-topics --describe``; reads the metadata log once more for what an image leaves out.
+def topics(server_properties: str | None, desired: Desired | None, selector: Selector | None) -> Lines:
+    """Return the lines of ``kafka-topics --describe``.
 
     Args:
-        ports: Of the broker.
         server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
-        image: What the cluster says.
+        desired: What the cluster says, read with what an image leaves out.
         selector: Which topics; of one that is only partly meant the other partitions are not listed.
 
     Raises:
         ConfigError: the broker's configuration cannot be read.
     """
-    if image is None:
+    if desired is None:
         return Lines((), found=False)
+    image = desired.image
     every = partitions(image)
     chosen: dict[tuple[str, bytes], list[Listed]] = {}
     for one in every if selector is None else choose(selector, every):
         chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
-    details = ports.apart(image.origin, read_details, image, [topic_id for _, topic_id in chosen if any(topic_id)])
     own = _own(server_properties)
-    texts = {key: _topic(image, listed[0].of, details, own) for key, listed in chosen.items()}
+    texts = {key: _topic(image, listed[0].of, desired.details, own) for key, listed in chosen.items()}
     only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}
     ordered = topic_lines.order(texts.values())
     return Lines(tuple(line for text in ordered for line in topic_lines.render(text, only[text])), bool(chosen))

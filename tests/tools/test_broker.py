@@ -147,7 +147,7 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
 
 @pytest.mark.parametrize("name", ["heartbeat.json", "staging-limit.json", "work-root.json"])
 def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], tmp_path: Path, name: str) -> None:
-    kind = {"heartbeat.json": "heartbeat", "staging-limit.json": "staging limit", "work-root.json": "work_root"}[name]
+    kind = {"heartbeat.json": "heartbeat", "staging-limit.json": "staging_limit", "work-root.json": "work_root"}[name]
     (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, 2, {"x": 1}))
     before = tree(tmp_path)
     with pytest.raises(UnsupportedVersionError, match=name), opened(request(*disks), changes=True):

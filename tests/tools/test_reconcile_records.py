@@ -317,7 +317,7 @@ def test_no_image_is_marked_as_followed_by_a_decision_that_forbids_what_was_show
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("controller", errno.EIO), ("staging limit", errno.ENOSPC), ("staging limit", errno.EACCES)],
+    [("controller", errno.EIO), ("staging-limit", errno.ENOSPC), ("staging-limit", errno.EACCES)],
     ids=["controller-EIO", "staging limit-ENOSPC", "staging limit-EACCES"],
 )
 def test_a_record_that_cannot_be_written_lets_nothing_go_and_is_no_fault_of_ours(

@@ -103,7 +103,7 @@ def test_a38_no_record_that_is_missing_or_torn_counts_as_empty(disks: Disks, dam
     path = Path(f"{disks[number]}.logdird", staging_limit_file.FILE_NAME)
     path.unlink()
     if damage == "torn":
-        path.write_bytes(b'{"staging limit":1,"staged":[')
+        path.write_bytes(b'{"staging_limit":1,"staged":[')
     status, result = ctl_json("stage", "t00", "--even-if-unknown", *named(disks), "--apply")
     assert (status, live(disks)) == (Exit.REFUSED, 40), result
 

@@ -7,27 +7,25 @@ Spec: design §2 laws 2 and 3; ``logdir.disk.recovery``, ``bar``, ``logdir.servi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from logdir.disk.bar import BarState, bar, state, unbar
 from logdir.disk.recovery import recover_broker
 from logdir.errors import RefusedError
 from logdir.names import is_prefix
 from logdir.service.layout_phases import look_all
-
-if TYPE_CHECKING:
-    from tests.crash.soak.tasks import Tasks
+from tests.crash.soak.hands import Hands
 
 
-def recover(tasks: Tasks) -> dict[str, Any]:
+def recover(hands: Hands) -> dict[str, Any]:
     """Recover all log dirs; return what was found and done, for people."""
-    with tasks.locked():
-        done = recover_broker(tasks.sites, is_whole=True)
+    with hands.locked():
+        done = recover_broker(hands.sites, is_whole=True)
     assert not done.troubled, done
     found = [one for _, one in done.sites]
-    said = _layout(tasks)
-    tasks.is_by_id = any(is_prefix(name) for site in tasks.sites for name in site.top.names())
-    tasks.is_barred = state(tasks.sites) is BarState.BARRED
+    said = _layout(hands)
+    hands.is_by_id = any(is_prefix(name) for site in hands.sites for name in site.top.names())
+    hands.is_barred = state(hands.sites) is BarState.BARRED
     return {
         "finished": len(done.adoptions.finished),
         "withdrawn": len(done.adoptions.withdrawn),
@@ -37,26 +35,26 @@ def recover(tasks: Tasks) -> dict[str, Any]:
     }
 
 
-def _layout(tasks: Tasks) -> str:
-    seen = look_all(tasks.sites)
+def _layout(hands: Hands) -> str:
+    seen = look_all(hands.sites)
     files = [one.file for one in seen if one.file is not None]
     if files or any(one.is_under_ids for one in seen):
         states = {file.state.value for file in files}
         if len(files) == len(seen) and states == {"applied"}:
             return "as it was"
-        if tasks.draw.random() < 0.5:
+        if hands.draw.random() < 0.5:
             try:
-                tasks.relayout_on()
+                hands.relayout_on()
                 return "went on"
             except RefusedError:
                 # A way back that was begun is gone to its end.
                 assert "rolling-back" in states, states
-        tasks.relayout_back()
+        hands.relayout_back()
         return "went back"
-    match state(tasks.sites):
+    match state(hands.sites):
         case BarState.HALF:
-            with tasks.locked():
-                (bar if tasks.draw.random() < 0.5 else unbar)(tasks.sites)
+            with hands.locked():
+                (bar if hands.draw.random() < 0.5 else unbar)(hands.sites)
             return "half a bar"
         case _:
             return ""

@@ -21,13 +21,13 @@ from logdir.observe.classify import Type
 from logdir.service.layout_phases import LayoutReport
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.enumerate import Judge, State, crashes, explore
-from tests.crash.families.case import resumed
 from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.result import Result
 from tests.crash.tree import World
 from tests.logdir.disk import layout_rig as layout
 from tests.logdir.disk.layout_rig import WORK, opened, plan_of, unlocked
+from tests.operations.case import resumed
 
 META_TEXT = META.format(node=1, directory=DIRECTORY, cluster=CLUSTER).encode()
 OLD = 1_600_000_000_000_000_000

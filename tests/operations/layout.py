@@ -8,23 +8,28 @@ Spec: design §3.1, §8; attacks A21, A37.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from logdir.decide.layout_action import ToNames
-from logdir.disk.bar import bar
+from logdir.disk.bar import bar, unbar
 from logdir.disk.recovery import recover_broker
 from logdir.disk.relayout import remove_empty_prefixes, to_ids, to_names
 from logdir.formats import bar_file, layout_file
 from logdir.observe.classify import Type
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import DONE, UNTOLD, Case, Do, acknowledged, below, resumed, unchanged, with_missing
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
+from tests.crash.soak.hands import Hands
+from tests.crash.soak.seen import Seen
 from tests.crash.tree import World
 from tests.logdir.disk import layout_rig
 from tests.logdir.disk import test_layout_crash as rig
 from tests.logdir.disk.layout_rig import opened, unlocked
+from tests.operations import functions, wrong
+from tests.operations.case import DONE, UNTOLD, Case, Do, acknowledged, below, resumed, unchanged, with_missing
+from tests.operations.operation import Draw, Make, Operation, Syncs, Trait, When, Written
+from tests.operations.seeded import Change, Seeded, call, drop, once, wrapped
 
 
 def _recovered(do: Do, back: Do | None = None) -> Do:
@@ -260,14 +265,14 @@ def _to_ids_and_back(name: str, broker: str) -> Case:
     case = _to_ids(name, broker)
     first = rig.broker(broker)
     judge = _judged(rig.judge_back, first.world(), has_bar=False)
-    return case._replace(recover=_recovered(lambda host: _back(host, first)), judge=judge)
+    return case._replace(recovery=_recovered(lambda host: _back(host, first)), holds=judge)
 
 
 def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
     first = rig.broker(broker)
     items = rig.items_of(first)
     ids = _to_ids(name, broker)
-    last = rig.ended(first, lambda host: ids.run(host, Acks()))
+    last = rig.ended(first, lambda host: ids.do(host, Acks()))
 
     def back(host: ModelHost) -> None:
         with opened(host, rig.log_dirs(host)) as (site,):
@@ -366,40 +371,209 @@ def _back_from_final(name: str, *, at: int = -1) -> Case:
     return Case(name, rig.ended(start, rig.finalized), run, _recovered(rig.rollback, rig.rollback), judge)
 
 
+def _draw_relayout(hands: Hands, seen: Seen) -> bool:
+    if not seen.live:
+        return False
+    hands.write_plan(seen)
+    hands.begin("relayout")
+    hands.relayout_on()
+    hands.end("relayout")
+    hands.is_by_id = hands.is_barred = True
+    return True
+
+
+def _draw_rollback(hands: Hands, seen: Seen) -> bool:
+    hands.begin("rollback")
+    hands.relayout_back()
+    hands.end("rollback")
+    hands.is_by_id = hands.is_barred = False
+    return True
+
+
+def _draw_bar(hands: Hands, seen: Seen) -> bool:
+    hands.begin("bar")
+    with hands.locked():
+        bar(hands.sites)
+    hands.end("bar")
+    hands.is_barred = True
+    return True
+
+
+def _draw_unbar(hands: Hands, seen: Seen) -> bool:
+    hands.begin("unbar")
+    with hands.locked():
+        unbar(hands.sites)
+    hands.end("unbar")
+    hands.is_barred = False
+    return True
+
+
 _THERE = (3, 10, 14, 17, 19, 20, 21, 22, 25, 26)
 _BACK = (2, 5, 9, 13, 15, 17, 19, 20, 21, 22)
 """Before which calls of a change of layout of one replica, and of its way back, another process is killed."""
 _FINALLY = (3, 7, 13, 17, 25, 29, 33)
 _BACK_FROM_FINAL = (3, 7, 21, 29, 57, 61)
 """The same of two replicas on two disks, from *verified* on, and back from *final*."""
-LAYOUT: dict[str, Callable[[str], Case]] = {
+_SAID_TO_BE_SET = "bar that is said to be set"
+_NOT_TAKEN_UP = "bar that nobody takes up"
+_BARS: dict[str, Make] = {
     "bar": partial(_ends, is_bar=True),
-    "bar that is said to be set": _is_barred_where_said,
+    _SAID_TO_BE_SET: _is_barred_where_said,
     "bar, then lifted where it is cut off": partial(_undone, is_bar=True),
     "bar, and lifted": _set_and_lifted,
-    "bar that nobody takes up": _kept_before_barred,
+    _NOT_TAKEN_UP: _kept_before_barred,
     "lifting": partial(_returns, is_bar=True),
-    **{f"bar, taken up at call {at}": partial(_ends, is_bar=True, at=at) for at in (*range(6, 22, 2), 17)},
-    **{f"lifting, taken up at call {at}": partial(_returns, is_bar=True, at=at) for at in range(2, 15)},
+}
+_BARS_TAKEN_UP: dict[str, Make] = {
+    f"bar, taken up at call {at}": partial(_ends, is_bar=True, at=at) for at in (*range(6, 22, 2), 17)
+}
+_LIFTINGS_TAKEN_UP: dict[str, Make] = {
+    f"lifting, taken up at call {at}": partial(_returns, is_bar=True, at=at) for at in range(2, 15)
+}
+_LAYOUTS: dict[str, Make] = {
     "layout of three": partial(_ends, broker="three"),
     "layout of three, then back where it is cut off": partial(_undone, broker="three"),
     "layout over two disks": partial(_ends, broker="two-disks"),
     "layout over two disks, then back where it is cut off": partial(_undone, broker="two-disks"),
     "way back of three": partial(_returns, broker="three"),
     "way back over two disks": partial(_returns, broker="two-disks"),
+}
+_ON_KERNELS = tuple(_LAYOUTS)
+_LAYOUTS_TAKEN_UP: dict[str, Make] = {
     **{f"layout, taken up at call {at}": partial(_ends, broker="plain", at=at) for at in _THERE},
     **{f"way back, taken up at call {at}": partial(_returns, broker="plain", at=at) for at in _BACK},
+}
+_TO_IDS_AGAIN: dict[str, Make] = {
     "batch to ids": partial(_to_ids, broker="three"),
     "batch to ids, then back where it is cut off": partial(_to_ids_and_back, broker="missing"),
     "batch to ids of a kept one": partial(_to_ids, broker="hex"),
     "batch to ids of a kept one, then back where it is cut off": partial(_to_ids_and_back, broker="hex"),
+}
+_TO_NAMES_AGAIN: dict[str, Make] = {
     "batch to names": partial(_to_names, broker="plain", prefixes=False),
     "batch to names of a kept one": partial(_to_names, broker="hex", prefixes=False),
     "batch to names, and its prefixes": partial(_to_names, broker="missing", prefixes=True),
-    "finalize": _finalize,
-    **{f"finalize, taken up at call {at}": partial(_finalize, at=at) for at in _FINALLY},
+}
+_FINALIZE: dict[str, Make] = {"finalize": _finalize}
+_FINALIZE_TAKEN_UP: dict[str, Make] = {f"finalize, taken up at call {at}": partial(_finalize, at=at) for at in _FINALLY}
+_FINAL: dict[str, Make] = {
     "finalize, then back where it is cut off": _finalize_and_back,
     "way back from final": _back_from_final,
-    **{f"way back from final, taken up at call {at}": partial(_back_from_final, at=at) for at in _BACK_FROM_FINAL},
 }
-"""Name to what makes it."""
+_FINAL_TAKEN_UP: dict[str, Make] = {
+    f"way back from final, taken up at call {at}": partial(_back_from_final, at=at) for at in _BACK_FROM_FINAL
+}
+_BATCHES = {
+    **_LAYOUTS, **_LAYOUTS_TAKEN_UP, **_TO_IDS_AGAIN, **_TO_NAMES_AGAIN, **_FINALIZE, **_FINALIZE_TAKEN_UP, **_FINAL,
+    **_FINAL_TAKEN_UP,
+}  # fmt: skip
+_TAKEN_UP = (*_LAYOUTS_TAKEN_UP, *_FINALIZE_TAKEN_UP)
+_BLOCKS = (_SAID_TO_BE_SET, "bar", "bar, and lifted", "lifting")
+_ANY = frozenset({"K", "J", "B", "P"})
+# Where one of these is replaced the log dir is synced once more: after the text beside it, or at the end of each verb.
+# Where one is removed it is not.
+_MISSES = frozenset({(functions.REPLACE_FILE, 1), (functions.REMOVE_FILE, 1)})
+_HALF = Seeded(
+    name="the bar on some log dirs only",
+    changes=(Change(functions.BLOCK, once(call("_put"))),),
+    tried=(_SAID_TO_BE_SET, "--models", "KJBP"),
+    caught_by=_ANY,
+    killed=("lost: acknowledged is barred", "stuck: half a bar"),
+)
+_LONG = ("layout of three", "layout of three, then back where it is cut off", *tuple(_TO_IDS_AGAIN))
+_BACKS = tuple(name for name in _BATCHES if name.endswith("where it is cut off"))
+OPERATIONS = (
+    Operation(
+        name="start block",
+        family="layout",
+        cases={**_BARS, **_BARS_TAKEN_UP, **_LIFTINGS_TAKEN_UP},
+        traits={
+            Trait.ALIKE: ("bar, then lifted where it is cut off", _NOT_TAKEN_UP),
+            Trait.TAKEN_UP: (*_BARS_TAKEN_UP, *_LIFTINGS_TAKEN_UP),
+            Trait.LONG_RECOVERY: (*_BARS_TAKEN_UP, *_LIFTINGS_TAKEN_UP),
+        },
+        on_kernels=("bar", "lifting"),
+        syncs=(
+            Syncs(of=functions.BLOCK, cases=tuple(_BARS_TAKEN_UP)),
+            Syncs(of=functions.BLOCK_KEEP, cases=(*_BLOCKS, *_BARS_TAKEN_UP)),
+            Syncs(of=functions.BLOCK_EXPLAIN, cases=_BLOCKS),
+            Syncs(of=functions.BLOCK_PUT, cases=_BLOCKS),
+            Syncs(of=functions.BLOCK_LIFT, cases=(*_BLOCKS, *_LIFTINGS_TAKEN_UP)),
+        ),
+        files={"bar.json": Written(cases=(*_BLOCKS, *_LIFTINGS_TAKEN_UP), misses=_MISSES)},
+        draws=(
+            Draw(kind="bar", do=_draw_bar, when=When.NAMES),
+            Draw(kind="unbar", do=_draw_unbar, when=When.BLOCKED, home=_draw_unbar),
+        ),
+        seeded=(
+            _HALF,
+            Seeded(
+                name="barred before every log dir holds what is true",
+                changes=(
+                    Change(functions.BLOCK, drop(call("_put"))),
+                    Change(functions.BLOCK_KEEP, wrapped(wrong.put_at_once)),
+                ),
+                tried=(_NOT_TAKEN_UP, "--models", "KJBP"),
+                caught_by=_ANY,
+            ),
+            Seeded(
+                name="what is true is given up before it is in place everywhere",
+                changes=(Change(functions.BLOCK_PUT, wrapped(wrong.given_up_first)),),
+                tried=("bar, and lifted", "--models", "KJBP"),
+                caught_by=_ANY,
+            ),
+        ),
+    ),
+    Operation(
+        name="change of layout",
+        family="layout",
+        cases=_BATCHES,
+        traits={
+            Trait.ALIKE: _BACKS,
+            Trait.TAKEN_UP: (*_TAKEN_UP, *_FINAL_TAKEN_UP),
+            Trait.FIRST: ("layout of three", "batch to ids"),
+            Trait.LONG: (*_LONG, "layout over two disks, then back where it is cut off", "way back from final"),
+            Trait.LONG_CALLS: ("layout of three", "way back of three", "way back over two disks"),
+            Trait.LONG_RECOVERY: _LONG,
+        },
+        on_kernels=_ON_KERNELS,
+        syncs=(
+            Syncs(of=functions.LAYOUT_SYNC, cases=_TAKEN_UP),
+            Syncs(of=functions.LAYOUT_STATE, cases=_TAKEN_UP),
+            Syncs(of=functions.RELAYOUT_SYNC, cases=tuple(_TO_IDS_AGAIN)),
+            Syncs(of=functions.RELAYOUT_TO_IDS, cases=(*_TO_IDS_AGAIN, "layout over two disks")),
+            Syncs(of=functions.RELAYOUT_TO_NAMES, cases=(*_TO_NAMES_AGAIN, "way back over two disks")),
+            Syncs(of=functions.RELAYOUT_PREFIXES, cases=("batch to names, and its prefixes",)),
+        ),
+        files={"layout.json": Written(cases=(*_TAKEN_UP, "layout over two disks", "finalize"), misses=_MISSES)},
+        draws=(
+            # It takes as long as twenty others.
+            Draw(kind="relayout", do=_draw_relayout, when=When.NAMES, share=0.15),
+            Draw(kind="rollback", do=_draw_rollback, when=When.IDS, home=_draw_rollback),
+        ),
+        seeded=(
+            Seeded(
+                name="final on one log dir before another is finalizing",
+                changes=(Change(functions.LAYOUT_FINALIZE, wrapped(wrong.final_with_finalizing)),),
+                tried=("finalize", "--models", "KJBP"),
+                caught_by=_ANY,
+            ),
+            Seeded(
+                name="final durable before another log dir is durably finalizing",
+                changes=(Change(functions.LAYOUT_RUN, drop(call("_sync_all"))),),
+                tried=("finalize, taken up at call 7", "--models", "KJBP"),
+                caught_by=_ANY - {"K"},
+            ),
+            Seeded(
+                name="moved to ids before its metadata says the topic",
+                changes=(
+                    Change(functions.RELAYOUT_GIVE_TOPIC, wrapped(wrong.topic_noted)),
+                    Change(functions.RELAYOUT_RENAME, wrapped(wrong.topic_said_late)),
+                ),
+                tried=("batch to ids of a kept one, then back where it is cut off", "--models", "KJBP"),
+                caught_by=_ANY,
+            ),
+        ),
+    ),
+)
+"""The descriptors: of the start block, and of the change of layout and its way back."""

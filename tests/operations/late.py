@@ -177,6 +177,10 @@ OPERATIONS = (
                 changes=(Change(functions.READ_MARKER, wrapped(wrong.timed_by_change)),),
                 tried=("sweep of what is due", "--models", "KJBPD"),
                 caught_by=_ANY,
+            ),
+            Seeded(
+                name="a deadline taken from times of change within a boot",
+                changes=(Change(functions.READ_MARKER, wrapped(wrong.timed_by_change_in_boot)),),
                 killed=("early: ",),
             ),
             _obeyed("stages", functions.STAGE_MARK, _STAGE),

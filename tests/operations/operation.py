@@ -111,9 +111,9 @@ class Draw:
     """What is left of it to be taken back at the end; done until there is nothing."""
     leaves: frozenset[str] = frozenset()
     """Files that may lie in a log dir because of it: their paths, those of its work root below ``work/``."""
-    holds: Callable[[Look, Sequence[Mapping[str, Any]]], Iterable[str]] | None = None
-    """Says what is wrong, told what the last one that ended said it would do, and those begun since; ``None``: the
-    soak's own model knows the kind."""
+    holds: Callable[[Look, Mapping[str, Any] | None, Sequence[Mapping[str, Any]]], Iterable[str]] | None = None
+    """Says what is wrong with what was found, told what the last one that ended had said of itself, and those begun
+    since; ``None``: the soak's own model knows the kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

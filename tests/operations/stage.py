@@ -106,6 +106,13 @@ OPERATIONS = (
                 ),
                 tried=("stage 1",),
                 caught_by=frozenset({"K", "J", "B", "P", "DJ", "F"}),
+            ),
+            Seeded(
+                name="renamed and synced before it is marked",
+                changes=(
+                    Change(functions.STAGE, drop(call("_mark"))),
+                    Change(functions.STAGE_RENAME, wrapped(wrong.marked_later)),
+                ),
                 killed=("lost: ", "stuck: "),
             ),
             Seeded(

@@ -41,6 +41,15 @@ def marked_late(real: Callable[..., str], site: Site, parent: Directory, name: s
     return place
 
 
+def marked_later(real: Callable[..., str], site: Site, parent: Directory, name: str, marker: ReplicaMarker) -> str:
+    """Rename, sync, and only then write the marker: a kill comes in time."""
+    place = real(site, parent, name, marker)
+    site.deleting.sync()
+    with site.deleting.open(place) as late:
+        _write_marker(site, late, FILE_NAME, render(marker))
+    return place
+
+
 def said_to_be_done(real: Callable[..., Outcome], site: Site, path: str, error: LogDirError | OSError) -> Outcome:
     """Report what was undone as done."""
     real(site, path, error)  # a sick disk is raised all the same
@@ -68,7 +77,13 @@ def timed_by_change(real: Callable[..., ReplicaMarker | None], directory: Direct
     if said is None:
         return None
     changed_ms = min(directory.stat(name).mtime_ns for name in directory.names()) // 10**6
-    return replace(said, boottime_ms=max(0, said.boottime_ms - said.staged_at_ms + changed_ms))
+    return replace(said, boottime_ms=said.boottime_ms - said.staged_at_ms + changed_ms)
+
+
+def timed_by_change_in_boot(real: Callable[..., ReplicaMarker | None], directory: Directory) -> ReplicaMarker | None:
+    """Do the same, but count nothing from before the boot: such a marker can be written."""
+    said = timed_by_change(real, directory)
+    return None if said is None else replace(said, boottime_ms=max(0, said.boottime_ms))
 
 
 def due_early(real: Callable[..., Verdict], marker: ReplicaMarker, heartbeat: object, now: Instant) -> Verdict:

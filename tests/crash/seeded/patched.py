@@ -82,8 +82,10 @@ def copy(target: Path, changes: Sequence[Change] = (), left_out: LeftOut | None 
         NoTargetError: What is changed is not there.
         ValueError: The sync is not there.
     """
-    shutil.copytree(ROOT / "logdir", target / "logdir", ignore=shutil.ignore_patterns("__pycache__"))
-    for file, text in seed(changes).items():
+    changed = seed(changes)
+    for package in {"logdir", *(Path(file).parts[0] for file in changed)}:
+        shutil.copytree(ROOT / package, target / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, text in changed.items():
         (target / file).write_text(text, "utf-8")
     if left_out:
         path = target / left_out.file

@@ -159,7 +159,7 @@ def rest(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
     known = [draw for draw in draws().values() if draw.leaves]
     leaves = frozenset(path for draw in known for path in draw.leaves)
     for draw in known:
-        yield from draw.holds(found, model.said.get(draw.kind, ())) if draw.holds else ()
+        yield from (draw.holds(found, model.ended.get(draw.kind), model.begun.get(draw.kind, ())) if draw.holds else ())
     for (disk, path), file in found.files.items():
         where = f"{path} of disk {disk}"
         if path in STRANGERS:

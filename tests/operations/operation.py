@@ -22,7 +22,8 @@ from tests.crash.soak.looks import Look
 from tests.crash.soak.seen import Seen
 from tests.operations import functions
 from tests.operations.case import Case
-from tests.operations.seeded import Seeded, Spot
+from tests.operations.seeded import Seeded
+from tests.operations.source import Spot
 
 REPLICA = "replica, file"
 """The family of operations on one replica or one small file, which share a recovery and an oracle."""

@@ -30,6 +30,7 @@ from tests.operations import (
     roots,
     small_file,
     stage,
+    start_block,
     together,
 )
 from tests.operations.case import Case
@@ -38,8 +39,8 @@ from tests.operations.seeded import Seeded
 
 MORE = "LOGDIRD_OPERATIONS"
 _MODULES = (
-    stage, restore, hold, purge, small_file, recover, together, roots, capture, adopt, layout, records, reconcile,
-    gives, copies, late,
+    stage, restore, hold, purge, small_file, recover, together, roots, capture, adopt, start_block, layout, records,
+    reconcile, gives, copies, late,
 )  # fmt: skip
 
 

@@ -14,12 +14,26 @@ Spec: reliability §4.4 ("mutation score: test the test").
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-_Function = ast.FunctionDef | ast.ClassDef
+from tests.operations.source import (
+    ROOT,
+    NoTargetError,
+    Spot,
+    Tree,
+    blocks,
+    called,
+    file_of,
+    listed,
+    ordered,
+    outwards,
+    put,
+    replace,
+    statement_of,
+    upwards,
+)
+
 _WRAPPED = """
 def _seeded(real):
     import functools
@@ -30,51 +44,6 @@ def _seeded(real):
     return wrong
 {function} = _seeded({function})
 """
-
-
-class NoTargetError(ValueError):
-    """What a bug is to be seeded into is not there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
-    """One place in a function."""
-
-    what: str
-    """``call``, ``raise`` or ``yield``."""
-    name: str = ""
-    """What is called: the last part of its name."""
-    of: str = ""
-    """On what: the last part of that name; empty for anything."""
-    nth: int = 1
-    """Which of them, in the order of the source, from 1; from the last, if it is negative."""
-
-    def __str__(self) -> str:
-        called = f" of {self.of}.{self.name}" if self.of else f" of {self.name}" if self.name else ""
-        return f"{self.what}{called} number {self.nth}"
-
-    def find(self, tree: ast.AST, function: str) -> ast.AST:
-        """Return the node.
-
-        Raises:
-            NoTargetError: There are fewer.
-        """
-        found = [node for node in _ordered(tree) if self._is_meant(node)]
-        at = self.nth - 1 if self.nth > 0 else self.nth
-        if not -len(found) <= at < len(found):
-            raise NoTargetError(f"{function} holds {len(found)}, and no {self}")
-        return found[at]
-
-    def _is_meant(self, node: ast.AST) -> bool:
-        match self.what, node:
-            case "call", ast.Call():
-                name, of = _called(node.func)
-                return name == self.name and self.of in ("", of)
-            case "raise", ast.Raise():
-                return True
-            case "yield", ast.Yield():
-                return True
-        return False
 
 
 def call(name: str, *, of: str = "", nth: int = 1) -> Spot:
@@ -98,31 +67,6 @@ def yielding(nth: int = 1) -> Spot:
     return Spot(what="yield", nth=nth)
 
 
-class Tree:
-    """The source of one module, being changed."""
-
-    def __init__(self, text: str) -> None:
-        self.module = ast.parse(text)
-
-    def find(self, function: str) -> ast.AST:
-        """Return what a name means: a function, a method, a class, or what is assigned at the top.
-
-        Raises:
-            NoTargetError: Nothing has that name.
-        """
-        found: ast.AST = self.module
-        for part in function.partition(":")[2].split("."):
-            inner = [node for node in _bodies(found) if _defines(node, part)]
-            if len(inner) != 1:
-                raise NoTargetError(f"{function}: {part} is defined {len(inner)} times")
-            found = inner[0]
-        return found
-
-    def text(self) -> str:
-        """Return it as source again."""
-        return ast.unparse(ast.fix_missing_locations(self.module)) + "\n"
-
-
 Edit = Callable[[Tree, str], None]
 """Changes a tree in one function; told its name."""
 
@@ -132,10 +76,10 @@ def drop(spot: Spot) -> Edit:
 
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
-        statement = _statement(within, spot.find(within, function))
+        statement = statement_of(within, spot.find(within, function))
         if not isinstance(statement, ast.Expr):
             raise NoTargetError(f"{function}: the {spot} is part of something: {ast.unparse(statement)}")
-        _put(within, statement, [ast.Pass()])
+        put(within, statement, [ast.Pass()])
 
     return edit
 
@@ -145,9 +89,9 @@ def retried(spot: Spot) -> Edit:
 
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
-        statement = _statement(within, spot.find(within, function))
+        statement = statement_of(within, spot.find(within, function))
         again = ast.ExceptHandler(type=ast.Name("OSError", ast.Load()), name=None, body=[statement])
-        _put(within, statement, [ast.Try(body=[statement], handlers=[again], orelse=[], finalbody=[])])
+        put(within, statement, [ast.Try(body=[statement], handlers=[again], orelse=[], finalbody=[])])
 
     return edit
 
@@ -158,9 +102,9 @@ def never(spot: Spot) -> Edit:
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
         node = spot.find(within, function)
-        for above, below in _upwards(within, node):
+        for above, below in upwards(within, node):
             if isinstance(above, ast.If | ast.IfExp):
-                if below is not above.test and below not in _listed(above.body):
+                if below is not above.test and below not in listed(above.body):
                     raise NoTargetError(f"{function}: the {spot} is what else is done")
                 above.test = ast.Constant(False)
                 return
@@ -177,10 +121,10 @@ def moved(spot: Spot, *, before: Spot | None = None, after: Spot | None = None) 
         goal = before or after
         if goal is None:
             raise TypeError("moved needs before or after")
-        statement = _statement(within, spot.find(within, function))
-        other = _statement(within, goal.find(within, function))
-        _put(within, statement, [ast.Pass()])
-        _put(within, other, [statement, other] if before else [other, statement])
+        statement = statement_of(within, spot.find(within, function))
+        other = statement_of(within, goal.find(within, function))
+        put(within, statement, [ast.Pass()])
+        put(within, other, [statement, other] if before else [other, statement])
 
     return edit
 
@@ -193,8 +137,8 @@ def moved_whole(spot: Spot, *, after: Spot) -> Edit:
 
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
-        first, last = (_outwards(within, one.find(within, function)) for one in (spot, after))
-        for block in (list_ for list_ in _blocks(within) if any(one in first for one in list_)):
+        first, last = (outwards(within, one.find(within, function)) for one in (spot, after))
+        for block in (list_ for list_ in blocks(within) if any(one in first for one in list_)):
             one, other = ([each for each in block if each in found] for found in (first, last))
             if other and one != other:
                 block.remove(one[0])
@@ -211,10 +155,10 @@ def once(spot: Spot) -> Edit:
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
         node = spot.find(within, function)
-        if not any(isinstance(above, ast.For | ast.While) for above, _ in _upwards(within, node)):
+        if not any(isinstance(above, ast.For | ast.While) for above, _ in upwards(within, node)):
             raise NoTargetError(f"{function}: the {spot} is in no loop")
-        statement = _statement(within, node)
-        _put(within, statement, [statement, ast.Break()])
+        statement = statement_of(within, node)
+        put(within, statement, [statement, ast.Break()])
 
     return edit
 
@@ -224,7 +168,7 @@ def instead(spot: Spot, code: str) -> Edit:
 
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
-        _replace(within, spot.find(within, function), ast.parse(code, mode="eval").body)
+        replace(within, spot.find(within, function), ast.parse(code, mode="eval").body)
 
     return edit
 
@@ -249,11 +193,11 @@ def without(flag: str) -> Edit:
 
     def edit(tree: Tree, function: str) -> None:
         within = tree.find(function)
-        for node in _ordered(within):
+        for node in ordered(within):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
                 for gone, stays in ((node.left, node.right), (node.right, node.left)):
-                    if _called(gone)[0] == flag:
-                        _replace(within, node, stays)
+                    if called(gone)[0] == flag:
+                        replace(within, node, stays)
                         return
         raise NoTargetError(f"{function} has no {flag}")
 
@@ -308,19 +252,6 @@ class Seeded:
     """How a line begins that the soak of killed processes must print; none where it is not asked."""
 
 
-def file_of(function: str) -> str:
-    """Return the path of the module of a function, relative to the repository.
-
-    Raises:
-        NoTargetError: There is no such module.
-    """
-    path = function.partition(":")[0].replace(".", "/")
-    for found in (f"{path}.py", f"{path}/__init__.py"):
-        if (ROOT / found).is_file():
-            return found
-    raise NoTargetError(f"no module of that name: {function}")
-
-
 def seed(changes: Iterable[Change]) -> Mapping[str, str]:
     """Return the changed files, by path.
 
@@ -334,94 +265,3 @@ def seed(changes: Iterable[Change]) -> Mapping[str, str]:
             trees[file] = Tree((ROOT / file).read_text("utf-8"))
         change.edit(trees[file], change.function)
     return {file: tree.text() for file, tree in trees.items()}
-
-
-# Nodes.
-
-
-def _ordered(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all below it, in the order of the source."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _ordered(child)
-
-
-def _called(node: ast.AST) -> tuple[str, str]:
-    """Return the last two parts of a dotted name."""
-    match node:
-        case ast.Name(id=name):
-            return name, ""
-        case ast.Attribute(value=value, attr=name):
-            return name, _called(value)[0]
-    return "", ""
-
-
-def _bodies(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements of a module, class or function, those in its blocks too, but of no inner function."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield child
-            if not isinstance(child, _Function):
-                yield from _bodies(child)
-
-
-def _defines(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.FunctionDef(name=found) | ast.ClassDef(name=found):
-            return found == name
-        case ast.Assign(targets=[ast.Name(id=found)]) | ast.AnnAssign(target=ast.Name(id=found)):
-            return found == name
-    return False
-
-
-def _listed(body: ast.AST | Sequence[ast.AST]) -> list[ast.AST]:
-    return [body] if isinstance(body, ast.AST) else list(body)
-
-
-def _upwards(within: ast.AST, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Yield what a node stands in, and what of that it is, from the nearest on, up to the function."""
-    parents = {child: above for above in ast.walk(within) for child in ast.iter_child_nodes(above)}
-    while node is not within:
-        yield parents[node], node
-        node = parents[node]
-
-
-def _statement(within: ast.AST, node: ast.AST) -> ast.stmt:
-    if isinstance(node, ast.stmt):
-        return node
-    return next(above for above, _ in _upwards(within, node) if isinstance(above, ast.stmt))
-
-
-def _outwards(within: ast.AST, node: ast.AST) -> list[ast.AST]:
-    return [node, *(above for above, _ in _upwards(within, node))]
-
-
-def _blocks(within: ast.AST) -> Iterator[list[ast.AST]]:
-    for above in ast.walk(within):
-        for _, block in ast.iter_fields(above):
-            if isinstance(block, list):
-                yield block
-
-
-def _put(within: ast.AST, statement: ast.stmt, others: Sequence[ast.stmt]) -> None:
-    """Put statements in the place of one."""
-    for above in ast.walk(within):
-        for _, block in ast.iter_fields(above):
-            if isinstance(block, list) and any(one is statement for one in block):
-                at = next(number for number, one in enumerate(block) if one is statement)
-                block[at : at + 1] = others
-                return
-    raise AssertionError("a statement that stands nowhere")
-
-
-def _replace(within: ast.AST, node: ast.AST, other: ast.expr) -> None:
-    """Put an expression in the place of one."""
-    for above in ast.walk(within):
-        for field, value in ast.iter_fields(above):
-            if value is node:
-                setattr(above, field, other)
-                return
-            if isinstance(value, list) and any(one is node for one in value):
-                value[next(number for number, one in enumerate(value) if one is node)] = other
-                return
-    raise AssertionError("an expression that stands nowhere")

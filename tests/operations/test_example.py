@@ -20,7 +20,8 @@ from tests.kernel.schedule import every_call
 from tests.logdir.disk.rescue import quick_path
 from tests.operations import example, registry
 from tests.operations.operation import Operation
-from tests.operations.seeded import ROOT, Change, NoTargetError, Seeded, call, drop, never, seed
+from tests.operations.seeded import Change, Seeded, call, drop, never, seed
+from tests.operations.source import ROOT, NoTargetError
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.operations import functions, wrong
-from tests.operations.seeded import ROOT, Change, call, drop, named, seed, wrapped
+from tests.operations.seeded import Change, call, drop, named, seed, wrapped
+from tests.operations.source import ROOT
 from tests.proof.claims import BLACK_BOX
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size

@@ -10,7 +10,7 @@ from functools import cache
 from tests.crash.seeded.patched import ROOT, LeftOut, sync_calls
 from tests.operations import registry
 from tests.operations.operation import REPLICA, Needless, Syncs
-from tests.operations.seeded import NoTargetError, Tree, file_of
+from tests.operations.source import NoTargetError, Tree, file_of
 
 _RING = "logdir/disk"
 _CALLS_THEMSELVES = frozenset({"io", "calls"})

@@ -66,13 +66,13 @@ class Tree:
         self.module = ast.parse(text)
 
     def find(self, function: str) -> ast.AST:
-        """Return what a name means: a function, a method, a class, or what is assigned at the top.
+        """Return what a name means: a function, a method, a class, what is assigned at the top; a module, all of it.
 
         Raises:
             NoTargetError: Nothing has that name.
         """
         found: ast.AST = self.module
-        for part in function.partition(":")[2].split("."):
+        for part in filter(None, function.partition(":")[2].split(".")):
             inner = [node for node in bodies(found) if defines(node, part)]
             if len(inner) != 1:
                 raise NoTargetError(f"{function}: {part} is defined {len(inner)} times")

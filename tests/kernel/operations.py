@@ -24,7 +24,7 @@ from tests.crash.recording import Acks, Recording, record
 from tests.crash.starts import FILES, A, Sites, staged
 from tests.crash.tree import World
 from tests.kernel.host import KernelHost
-from tests.logdir.disk import test_layout_crash as layout
+from tests.logdir.disk import layout_crash as layout
 from tests.operations import registry
 from tests.operations.operation import Trait
 

@@ -1,6 +1,6 @@
 """Adoption: captured files become the log of a replica made anew; and what a start makes of an unfinished one.
 
-Starts and judges are those of ``tests.logdir.disk.test_rescue_crash``.
+Starts and judges are those of ``tests.logdir.disk.rescue_crash``.
 
 Spec: design §3.3; attacks A16.
 """
@@ -22,7 +22,7 @@ from tests.crash.recording import Acks
 from tests.crash.soak.hands import Hands, token
 from tests.crash.soak.seen import Seen
 from tests.crash.tree import World
-from tests.logdir.disk import test_rescue_crash as rescue
+from tests.logdir.disk import rescue_crash as rescue
 from tests.logdir.disk.rescue import NEW, present_marker
 from tests.operations import functions, wrong
 from tests.operations.case import Case, Do, killed, readable, settled, with_missing

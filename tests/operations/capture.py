@@ -1,6 +1,6 @@
 """Capture: a replica that its broker removes is kept by hard links, also while the broker goes on removing it.
 
-Starts and judges are those of ``tests.logdir.disk.test_rescue_crash``.
+Starts and judges are those of ``tests.logdir.disk.rescue_crash``.
 
 Spec: design §2 law 4, §3.3; attacks A17.
 """
@@ -18,7 +18,7 @@ from tests.crash.recording import Acks
 from tests.crash.soak.hands import DELAYS_MS, Hands, token
 from tests.crash.soak.seen import Seen, said_of
 from tests.crash.tree import World
-from tests.logdir.disk import test_rescue_crash as rescue
+from tests.logdir.disk import rescue_crash as rescue
 from tests.logdir.disk.rescue import DELETED
 from tests.operations import functions, wrong
 from tests.operations.case import Case, before_each, no_more, with_missing

@@ -1,6 +1,6 @@
 """What cases of the start block and of a change of layout have in common: going there and back, and how that is judged.
 
-Starts and judges are those of ``tests.logdir.disk.test_layout_crash``.
+Starts and judges are those of ``tests.logdir.disk.layout_crash``.
 
 Spec: design §3.1, §8; attacks A21, A37.
 """
@@ -15,7 +15,7 @@ from tests.crash.enumerate import Judge, State
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
-from tests.logdir.disk import test_layout_crash as rig
+from tests.logdir.disk import layout_crash as rig
 from tests.logdir.disk.layout_rig import opened
 from tests.operations import functions
 from tests.operations.case import DONE, Case, Do, acknowledged, below, resumed, unchanged, with_missing

@@ -26,7 +26,7 @@ from tests.crash.enumerate import Judge, State
 from tests.crash.model import Failure, ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
-from tests.logdir.disk.test_work_root_crash import META_TEXT, SHAPES
+from tests.logdir.disk.work_root_crash import META_TEXT, SHAPES
 from tests.operations import functions
 from tests.operations.case import (
     DONE,

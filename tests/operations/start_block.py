@@ -15,7 +15,7 @@ from tests.crash.recording import Acks
 from tests.crash.soak.hands import Hands
 from tests.crash.soak.seen import Seen
 from tests.crash.tree import World
-from tests.logdir.disk import test_layout_crash as rig
+from tests.logdir.disk import layout_crash as rig
 from tests.logdir.disk.layout_rig import opened
 from tests.operations import functions, wrong
 from tests.operations.case import DONE, Case, acknowledged

@@ -30,7 +30,7 @@ from tests.crash.races.turns import Actor, interleave
 from tests.crash.recording import Acks
 from tests.crash.steps import nobody
 from tests.crash.tree import World
-from tests.logdir.disk import test_rescue_crash as rescue
+from tests.logdir.disk import rescue_crash as rescue
 from tests.logdir.disk.rescue import DELETED, OLD, instant
 from tests.operations.case import Case, settled
 

@@ -31,7 +31,8 @@ from tests.crash.model import ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.starts import A_BY_ID, LOG_STARTS, POINTS, A, B, staged, start
 from tests.crash.steps import Course, Steps, course_of, recover_all, replica_of
-from tests.logdir.disk import test_work_root_crash as roots
+from tests.logdir.disk import work_root_crash as roots
+from tests.logdir.disk.test_work_root_crash import _cut
 
 FILE = Owner(0, 0, 0o644)
 PER_INODE = 64 << 10
@@ -103,7 +104,7 @@ def test_no_more_are_made_than_as_many_as_are_left_for_others() -> None:
 @pytest.mark.parametrize("shape", roots.SHAPES)
 def test_a_making_cut_off_anywhere_is_finished_by_making_it_again(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reserve, "_BYTES_PER_INODE", roots.RESERVE_BYTES)
-    calls, states = roots._cut(roots.start(shape).world(), shape, roots.make, check=True)
+    calls, states = _cut(roots.start(shape).world(), shape, roots.make, check=True)
     assert calls > 20
     assert states > 2 * calls
 
@@ -114,7 +115,7 @@ def test_a_removal_cut_off_anywhere_is_finished_by_removing_it_again(monkeypatch
     roots.make(host, "beside")
     world = host.world()
     settled = world._replace(volumes=(world.volumes[0].durable(),), generation=1)
-    assert roots._cut(settled, "beside", roots.remove, check=False)[0] >= 10
+    assert _cut(settled, "beside", roots.remove, check=False)[0] >= 10
 
 
 # Given up.

@@ -230,6 +230,12 @@ _BATCHES = {
 }  # fmt: skip
 _TAKEN_UP = (*_LAYOUTS_TAKEN_UP, *_FINALIZE_TAKEN_UP)
 _ANY = frozenset({"K", "J", "B", "P"})
+# The first is small, and misses most.
+_TO_IDS = (
+    "batch to ids of a kept one",
+    "batch to ids of a kept one, then back where it is cut off",
+    "batch to ids",
+)
 _LONG = ("layout of three", "layout of three, then back where it is cut off", *tuple(_TO_IDS_AGAIN))
 _BACKS = tuple(name for name in _BATCHES if name.endswith("where it is cut off"))
 OPERATIONS = (
@@ -249,8 +255,8 @@ OPERATIONS = (
         syncs=(
             Syncs(of=functions.LAYOUT_SYNC, cases=_TAKEN_UP),
             Syncs(of=functions.LAYOUT_STATE, cases=_TAKEN_UP),
-            Syncs(of=functions.RELAYOUT_SYNC, cases=tuple(_TO_IDS_AGAIN)),
-            Syncs(of=functions.RELAYOUT_TO_IDS, cases=(*_TO_IDS_AGAIN, "layout over two disks")),
+            Syncs(of=functions.RELAYOUT_SYNC, cases=_TO_IDS),
+            Syncs(of=functions.RELAYOUT_TO_IDS, cases=(*_TO_IDS, "layout over two disks")),
             Syncs(of=functions.RELAYOUT_TO_NAMES, cases=(*_TO_NAMES_AGAIN, "way back over two disks")),
             Syncs(of=functions.RELAYOUT_PREFIXES, cases=("batch to names, and its prefixes",)),
         ),

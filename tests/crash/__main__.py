@@ -23,16 +23,12 @@ from typing import NamedTuple
 
 from logdir.disk.kernel.host import Call
 from tests.crash.enumerate import ERRNOS, explore, explore_failures, replay
-from tests.crash.families import CASES, FAMILIES, case
-from tests.crash.families.case import Case, loud
-from tests.crash.operations import FACTORIES, operation
 from tests.crash.recording import MODELS, Recording, record, shown
 from tests.crash.result import Result
-from tests.crash.steps import recover_all
 from tests.crash.summary import Summary, heading, line, worthless
-
-_LONGEST = ("purge", "purge in steps on two disks", "layout of three", "batch to ids")
-"""What is begun first, so that nothing long is left over at the end for one process alone."""
+from tests.operations.case import Case, loud
+from tests.operations.operation import Trait
+from tests.operations.registry import case, cases, family_of, having
 
 
 def results(
@@ -41,7 +37,7 @@ def results(
     """Yield what came of each operation.
 
     Args:
-        picked: Names of operations and of families' cases; none for all.
+        picked: Names of cases; none for all.
         models: Of ``recording.MODELS``.
         depth: 1, or 2 to crash the recovery too.
         failures: The errnos with which to fail every call instead.
@@ -51,7 +47,7 @@ def results(
 
 
 def _result(one: Case, models: Sequence[str], depth: int, failures: Sequence[int]) -> Result:
-    about = (one.start, one.run, one.recover, one.judge)
+    about = (one.start, one.do, one.recovery, one.holds)
     if failures:
         return explore_failures(*about, failures, operation=one.name, quiet=one.quiet)
     return explore(*about, models, depth, operation=one.name, quiet=one.quiet)
@@ -81,17 +77,7 @@ def unsynced_renames(recording: Recording, quiet: Callable[[Call], bool] = loud)
 
 
 def _picked(names: Sequence[str]) -> Iterator[Case]:
-    for name in names or (*FACTORIES, *CASES):
-        if name in CASES:
-            yield case(name)
-        else:
-            one = operation(name)
-            yield Case(name, one.start, one.run, recover_all, one.judge, reaches=one.reaches)
-
-
-def family_of(name: str) -> str:
-    """Return in which family an operation is counted."""
-    return next((family for family, cases in FAMILIES.items() if name in cases), "replica, file")
+    yield from map(case, names or tuple(cases()))
 
 
 class _Asked(NamedTuple):
@@ -122,7 +108,7 @@ class _Found(NamedTuple):
 def _explored(asked: _Asked, name: str) -> _Found:
     (one,) = _picked([name])
     result = _result(one, asked.models, asked.depth, asked.failures)
-    order = unsynced_renames(record(one.start.world(), one.run), one.quiet)
+    order = unsynced_renames(record(one.start.world(), one.do), one.quiet)
     return _Found(result, tuple(order), tuple(worthless(one, result)) if asked.is_whole else ())
 
 
@@ -133,7 +119,8 @@ def _all(names: Sequence[str], asked: _Asked, jobs: int) -> Iterator[_Found]:
         yield from map(explored, names)
         return
     with multiprocessing.get_context("fork").Pool(min(jobs, len(names))) as pool:
-        first = sorted(names, key=lambda name: name not in _LONGEST)
+        # So that nothing long is left over at the end for one process alone.
+        first = sorted(names, key=lambda name: name not in having(Trait.FIRST))
         begun = {name: pool.apply_async(explored, [name]) for name in first}
         for name in names:
             yield begun[name].get()
@@ -156,15 +143,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit status."""
     asked = _parser().parse_args(arguments)
     if asked.list:
-        print("\n".join((*FACTORIES, *CASES)))
+        print("\n".join(cases()))
         return 0
     if asked.replay:
         (one,) = _picked(asked.operation)
-        messages = replay(one.start, one.run, one.recover, one.judge, asked.replay)
+        messages = replay(one.start, one.do, one.recovery, one.holds, asked.replay)
         print("\n".join(messages) or "nothing is wrong")
         return bool(messages)
     began = time.monotonic()
-    names = tuple(asked.operation) or (*FACTORIES, *CASES)
+    names = tuple(asked.operation) or tuple(cases())
     about = _Asked(tuple(asked.models), asked.depth, ERRNOS if asked.failures else ())
     summary = Summary(about.models)
     violations = 0

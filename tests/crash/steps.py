@@ -1,6 +1,6 @@
 """The steps of operations, said as they are done; recovery; and the way back.
 
-Not here: on what they start (``starts``), which are crashed (``operations``), what must hold (``oracle``).
+Not here: on what they start (``starts``), which are crashed (``tests.operations``), what must hold (``oracle``).
 
 Spec: design §3.3; reliability §4.4 (oracle: rollback).
 """
@@ -30,6 +30,7 @@ from tests.crash.oracle import Expected, Replica
 from tests.crash.recording import Acks
 from tests.crash.starts import OWNER, Part, Sites, marker_for
 from tests.crash.tree import World
+from tests.operations.case import Case
 
 
 def recover_all(host: ModelHost) -> None:
@@ -180,8 +181,8 @@ class Steps:
         self.say(part, True)
 
 
-class Operation(NamedTuple):
-    """What is crashed."""
+class Course(NamedTuple):
+    """What is done on one start, and through which places each replica goes: the oracle judges that."""
 
     name: str
     start: ModelHost
@@ -212,6 +213,41 @@ class Operation(NamedTuple):
 
         return judged
 
+    @property
+    def case(self) -> Case:
+        """Return it as a case."""
+        return Case(self.name, self.start, self.run, recover_all, self.judge, reaches=self.reaches)
+
+
+MakeCourse = Callable[[str], Course]
+NAMED_AT_ONCE = ", named at once"
+"""Of the same where a file has its name first: killed in the making, it is there, in part, and root's (A9)."""
+
+
+def cases(courses: Mapping[str, MakeCourse]) -> dict[str, Callable[[str], Case]]:
+    """Return what makes the case of each course, by its name."""
+
+    def making(make: MakeCourse) -> Callable[[str], Case]:
+        return lambda name: make(name).case
+
+    return {name: making(make) for name, make in courses.items()}
+
+
+def named_at_once(courses: Mapping[str, MakeCourse], *names: str) -> dict[str, MakeCourse]:
+    """Return some courses once more, on disks that make no file without a name."""
+
+    def making(make: MakeCourse) -> MakeCourse:
+        def made(name: str) -> Course:
+            one = make(name.removesuffix(NAMED_AT_ONCE))
+            world = one.start.world()
+            volumes = tuple(volume._replace(makes_unnamed=False) for volume in world.volumes)
+            expected = replace(one.expected, is_named_at_once=True)
+            return one._replace(name=name, start=ModelHost(world._replace(volumes=volumes)), expected=expected)
+
+        return made
+
+    return {f"{name}{NAMED_AT_ONCE}": making(courses[name]) for name in names}
+
 
 def _running(do: Callable[[Steps], None], step_bytes: int) -> Callable[[ModelHost, Acks], None]:
     def run(host: ModelHost, acks: Acks) -> None:
@@ -237,7 +273,7 @@ def replica_of(part: Part, *course: str, drops: tuple[str, ...] = (), is_staged:
     )
 
 
-def operation_of(
+def course_of(
     name: str,
     host: ModelHost,
     do: Callable[[Steps], None],
@@ -245,7 +281,7 @@ def operation_of(
     files: dict[str, tuple[bytes | None, bytes | None, str]] | None = None,
     directories: frozenset[str] = frozenset(),
     step_bytes: int = purge.STEP_BYTES,
-) -> Operation:
-    """Return an operation that does this and may change that."""
+) -> Course:
+    """Return what does this and may change that."""
     expected = Expected(replicas=replicas, files=files or {}, directories=directories, owner=OWNER)
-    return Operation(name, host, _running(do, step_bytes), expected)
+    return Course(name, host, _running(do, step_bytes), expected)

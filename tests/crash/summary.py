@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tests.crash.families.case import Case
 from tests.crash.result import Result
+from tests.operations.case import Case
 
 FEWEST_STATES = 20
 """An operation with fewer is too small to show anything."""

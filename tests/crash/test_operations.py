@@ -10,20 +10,19 @@ import pytest
 from tests.crash.__main__ import main, results, unsynced_renames
 from tests.crash.enumerate import ERRNOS, explore
 from tests.crash.model import SYNCS, Failure, ModelHost
-from tests.crash.operations import CUT_SHORT, FACTORIES, operation, operations
 from tests.crash.recording import Acks, record
 from tests.crash.result import Result
-from tests.crash.steps import Operation, recover_all
+from tests.crash.steps import recover_all
+from tests.operations.case import Case
+from tests.operations.operation import REPLICA, Trait
+from tests.operations.registry import case, families, having
 from tests.proof.claims import CRASHES, CRASHES_WITHIN_RECOVERY, ERRNOS_EVERYWHERE
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
-NAMES = tuple(FACTORIES)
-RAW = ("restore what no checkpoint named", "restore into a prefix somebody began", *CUT_SHORT)
-"""What starts with bare calls of somebody else."""
-STEPS = "purge in steps on two disks"
-LONG = ("purge", "purge on two disks", STEPS)
-"""What has so many states that a taste must do for some of the questions."""
+NAMES = families()[REPLICA]
+RAW = having(Trait.RAW, Trait.PREPARED)
+LONG = having(Trait.LONG)
 FULL = SIZE is Size.FULL
 DEPTH_1 = NAMES if FULL else tuple(name for name in NAMES if name not in LONG)
 """A taste: ``make crash``, which CI runs, takes all of them."""
@@ -45,8 +44,8 @@ def test_every_operation_survives_every_crash(record_proof: Recorder) -> None:
 
 @pytest.mark.parametrize("name", DEPTH_1)
 def test_every_call_is_a_row_and_every_model_a_column(name: str) -> None:
-    one, result = operation(name), _depth_1()[name]
-    recording = record(one.start.world(), one.run)
+    one, result = case(name), _depth_1()[name]
+    recording = record(one.start.world(), one.do)
     calls = len(recording.records)
     rows = {after for after, _, model in result.cells if model in ("K", "J", "B", "P", "DJ")}
     assert rows == set(range(calls + 1))
@@ -68,7 +67,7 @@ def test_every_operation_survives_a_crash_within_its_recovery(record_proof: Reco
 
 @pytest.mark.slow
 def test_every_errno_at_every_call_ends_done_undone_or_read_only(record_proof: Recorder) -> None:
-    names = NAMES if FULL else [name for name in NAMES if name not in (*LONG, "purge a small one")]
+    names = NAMES if FULL else [name for name in NAMES if name not in LONG | having(Trait.LONG_ERRNOS)]
     states = 0
     for result in results(names, failures=ERRNOS if FULL else FEW_ERRNOS):
         assert not result.violating, str(result)
@@ -78,14 +77,14 @@ def test_every_errno_at_every_call_ends_done_undone_or_read_only(record_proof: R
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_parents_of_a_rename_are_durable_before_it_is_said(name: str) -> None:
-    one = operation(name)
-    assert unsynced_renames(record(one.start.world(), one.run)) == []
+    one = case(name)
+    assert unsynced_renames(record(one.start.world(), one.do)) == []
 
 
-def _failing(one: Operation, failure: Failure) -> tuple[ModelHost, str]:
+def _failing(one: Case, failure: Failure) -> tuple[ModelHost, str]:
     host = ModelHost(one.start.world()).fail(failure)
     try:
-        one.run(host, Acks())
+        one.do(host, Acks())
     except Exception as error:  # noqa: BLE001 - what it is, is judged
         return host, type(error).__name__
     return host, ""
@@ -93,8 +92,8 @@ def _failing(one: Operation, failure: Failure) -> tuple[ModelHost, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_failed_sync_is_never_repeated_and_nothing_is_written_to_that_disk_after_it(name: str) -> None:
-    one = operation(name)
-    whole = record(one.start.world(), one.run).records
+    one = case(name)
+    whole = record(one.start.world(), one.do).records
     for at, made in enumerate(whole):
         if made.call.name not in SYNCS:
             continue
@@ -103,26 +102,26 @@ def test_a_failed_sync_is_never_repeated_and_nothing_is_written_to_that_disk_aft
             disk = made.call.path[:3]
             assert [later.call for later in host.records[at + 1 :] if later.call.path.startswith(disk)] == []
             assert error in ("ReadOnlyDiskError", "")
-            assert error or name in ("recover", *RAW) or any(other.call.path[:3] != disk for other in whole)
+            assert error or name in RAW | having(Trait.GOES_ON) or any(other.call.path[:3] != disk for other in whole)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a10_a_full_disk_takes_the_reserve_once_and_the_step_again(name: str) -> None:
     """Whatever step it is: the outcome is the same as on a disk with room (A10)."""
-    one = operation(name)
+    one = case(name)
     plain = ModelHost(one.start.world())
     acks = Acks()
-    one.run(plain, acks)
+    one.do(plain, acks)
     for at, made in enumerate(plain.records):
         # Recovery and tidying need no room that they would have to wait for.
         # Nor does a removal, but on btrfs, and then it is undone.
-        if made.errno or made.call.name in (*SYNCS, "truncate") or name in ("recover", "remove a file", *RAW):
+        if made.errno or made.call.name in (*SYNCS, "truncate") or name in RAW | having(Trait.NEEDS_NO_ROOM):
             continue
         if made.call.path.endswith(("replica.json", "replica.new.json", ".old")) and made.call.name == "unlink":
             continue
         host = ModelHost(one.start.world()).fail(Failure(at, errno.ENOSPC, is_short=made.call.name == "write"))
         again = Acks()
-        one.run(host, again)
+        one.do(host, again)
         assert again.said == acks.said, made.call
         given_up = [r.call for r in host.records if r.call.name == "truncate" and r.call.path.endswith("/reserve")]
         assert len(given_up) == 1, made.call
@@ -131,11 +130,11 @@ def test_a10_a_full_disk_takes_the_reserve_once_and_the_step_again(name: str) ->
 @pytest.mark.parametrize("name", ["stage 1", "hold", "restore", "make a file"])
 def test_a09_only_without_unnamed_files_does_a_kill_leave_one_a_broker_cannot_read(name: str) -> None:
     """A process of root killed at any call: a file of ours under a name belongs to the log dir's owner, at once."""
-    one = operation(name)
-    assert not explore(one.start, one.run, recover_all, one.judge, ["K"]).violations
+    one = case(name)
+    assert not explore(one.start, one.do, recover_all, one.holds, ["K"]).violations
     world = one.start.world()
     named = ModelHost(world._replace(volumes=tuple(v._replace(makes_unnamed=False) for v in world.volumes)))
-    found = explore(named, one.run, recover_all, one.judge, ["K"]).violations
+    found = explore(named, one.do, recover_all, one.holds, ["K"]).violations
     assert {violation.message.partition(":")[0] for violation in found} == {"unreadable"}
 
 
@@ -167,8 +166,8 @@ def test_the_errnos_are_those_of_the_specification() -> None:
 
 
 def test_recovery_of_what_was_never_interrupted_writes_nothing() -> None:
-    for one in operations():
-        if one.name in ("recover", "stage over a marker"):
+    for one in map(case, NAMES):
+        if one.name in having(Trait.AT_WORK):
             continue
         host = ModelHost(one.start.world())
         recover_all(host)

@@ -19,27 +19,21 @@ from logdir.refusal_slug import Why
 from tests.crash import steps
 from tests.crash.__main__ import main
 from tests.crash.enumerate import explore
-from tests.crash.families import case
-from tests.crash.families.case import Case
 from tests.crash.model import ModelHost
-from tests.crash.operations import operation
 from tests.crash.recording import MODELS, Acks
 from tests.crash.starts import FILE, A, Sites, marker_for
 from tests.crash.steps import recover_all
 from tests.crash.summary import worthless
-
-
-def _case(name: str) -> Case:
-    one = operation(name)
-    return Case(name, one.start, one.run, recover_all, one.judge, reaches=one.reaches)
+from tests.operations.case import Case
+from tests.operations.registry import case
 
 
 def _worthless(one: Case) -> list[str]:
-    return worthless(one, explore(one.start, one.run, one.recover, one.judge, MODELS, operation=one.name))
+    return worthless(one, explore(one.start, one.do, one.recovery, one.holds, MODELS, operation=one.name))
 
 
 def test_an_operation_that_shows_something_is_none_that_is_worthless() -> None:
-    assert _worthless(_case("stage 1")) == []
+    assert _worthless(case("stage 1")) == []
     assert _worthless(case("give an id")) == []
 
 
@@ -61,8 +55,8 @@ def test_an_operation_that_always_refuses_does_not_pass(
 
 
 def test_an_operation_with_fewer_than_twenty_states_does_not_pass() -> None:
-    one = _case("stage 1")
-    few = explore(one.start, lambda host, acks: None, one.recover, one.judge, MODELS, operation=one.name)
+    one = case("stage 1")
+    few = explore(one.start, lambda host, acks: None, one.recovery, one.holds, MODELS, operation=one.name)
     assert few.states == 7
     assert "worthless: stage 1 has 7 states, fewer than 20" in worthless(one, few)
 
@@ -82,8 +76,8 @@ def _altered(alter: Callable[[ReplicaMarker], ReplicaMarker]) -> list[str]:
                 directory.replace("replica.new.json", "replica.json")
                 directory.sync()
 
-    one = operation("stage 1")
-    found = explore(one.start, run, recover_all, one.judge, ("K", "J"))
+    one = case("stage 1")
+    found = explore(one.start, run, recover_all, one.holds, ("K", "J"))
     return sorted({violation.message.partition(" is ")[0] for violation in found.violations})
 
 
@@ -108,7 +102,7 @@ def test_a_capture_with_another_deadline_than_was_decided_is_caught(monkeypatch:
     render = replica_marker.render
     monkeypatch.setattr(replica_marker, "render", lambda marker: render(replace(marker, boottime_ms=0)))
     one = case("capture")
-    found = explore(one.start, one.run, one.recover, one.judge, ("K",))
+    found = explore(one.start, one.do, one.recovery, one.holds, ("K",))
     assert any(violation.message.startswith("early: the deadline of ") for violation in found.violations)
 
 
@@ -120,13 +114,13 @@ def test_a_missing_disk_may_not_be_made_up(monkeypatch: pytest.MonkeyPatch) -> N
             if system.status == "empty":
                 with suppress(FileExistsError), host.open_top(system.mount) as top:
                     top.write("made-up", b"", FILE)
-        one.recover(host)
+        one.recovery(host)
 
-    found = explore(one.start, one.run, recover, one.judge, ("D",), quiet=one.quiet)
+    found = explore(one.start, one.do, recover, one.holds, ("D",), quiet=one.quiet)
     assert "foreign: /d1 is changed though it is empty" in {violation.message for violation in found.violations}
 
 
 def test_the_figures_of_a_deadline_are_those_of_the_design() -> None:
-    with Sites(operation("stage 1").start) as open_dirs:
+    with Sites(case("stage 1").start) as open_dirs:
         marker = json.loads(replica_marker.render(marker_for(open_dirs.of(A), A)))
     assert marker["delay_ms"] == 4 * 60 * 60 * 1000

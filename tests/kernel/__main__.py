@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.kernel.cuts import Cut, Machine, Violation, shortest
 from tests.kernel.images import FILE_SYSTEMS, Images, leave_mounts, missing
-from tests.kernel.operations import FACTORIES
+from tests.kernel.operations import names
 from tests.kernel.schedule import SEED, cuts
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the operations")
     asked = parser.parse_args(arguments)
     if asked.list:
-        print("\n".join(FACTORIES))
+        print("\n".join(names()))
         return 0
     kinds = asked.file_system or FILE_SYSTEMS
     todo = [Cut.parse(text) for text in asked.replay or ()] or list(cuts(asked.cuts, kinds, asked.seed))

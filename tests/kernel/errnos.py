@@ -21,7 +21,7 @@ from tests.crash.enumerate import ERRNOS
 from tests.crash.recording import Acks
 from tests.kernel.cuts import opens, recovered
 from tests.kernel.host import plant, world_of
-from tests.kernel.operations import FACTORIES, REAL_ONLY, KernelOperation, kernel_operation
+from tests.kernel.operations import REAL_ONLY, KernelOperation, kernel_operation, names
 from tests.kernel.runner import Ended
 from tests.kernel.tracing import RAW, Event, Tracer, events
 
@@ -185,7 +185,7 @@ def cases(count: int, bench: Bench, *, kills: bool = False, seed: int = SEED) ->
     """
     rng = random.Random(f"{seed} {kills}")
     left: dict[str, list[Case]] = {}
-    for name in (*FACTORIES, *REAL_ONLY):
+    for name in (*names(), *REAL_ONLY):
         found = []
         for at in range(len(bench.heard(name))):
             if kills:
@@ -200,9 +200,9 @@ def cases(count: int, bench: Bench, *, kills: bool = False, seed: int = SEED) ->
         if found:
             left[name] = found
     while left and count > 0:
-        names = sorted(left)
-        rng.shuffle(names)
-        for name in names:
+        turn = sorted(left)
+        rng.shuffle(turn)
+        for name in turn:
             if count <= 0:
                 return
             yield left[name].pop()

@@ -1,6 +1,6 @@
-"""The operations that run on real kernels: those of ``tests.crash``, and those with crash tests of their own.
+"""The cases that run on real kernels: those of the registry, and an export, which works outside all log dirs.
 
-Each is what its crash test has it be: on what it starts, what it does, what a start does after it was cut off, and who
+Each is what its operation has it be: on what it starts, what it does, what a start does after it was cut off, and who
 judges. Nothing of that is said again here.
 
 Not here: running them (``cuts``, ``runner``).
@@ -10,29 +10,24 @@ Spec: issue "Build 6", (b) and (c); reliability §4.4.
 
 from __future__ import annotations
 
-import errno
 import functools
 import hashlib
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple, cast
 
 from logdir.disk.kernel.atomic_directory import PARTIAL
 from logdir.disk.kernel.host import Call
 from logdir.disk.replica.export import MANIFEST, NOTE, export
-from logdir.disk.root.probe import NOT_HERE
 from logdir.observe.outside import kept_free
-from tests.crash import operations as small
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks, Recording, record
 from tests.crash.starts import FILES, A, Sites, staged
-from tests.crash.steps import recover_all
 from tests.crash.tree import World
 from tests.kernel.host import KernelHost
-from tests.logdir.disk import test_layout_crash as layout
-from tests.logdir.disk import test_rescue_crash as rescue
-from tests.logdir.disk import test_work_root_crash as roots
+from tests.logdir.disk import layout_crash as layout
+from tests.operations import registry
+from tests.operations.operation import Trait
 
 
 class KernelOperation(NamedTuple):
@@ -73,140 +68,18 @@ class KernelOperation(NamedTuple):
         return self.start.world()._replace(uid=0, gid=0)
 
 
-def _of_crash(name: str) -> KernelOperation:
-    one = small.operation(name)
-    return KernelOperation(name, one.start, one.run, recover_all, one.judge, name in small.CUT_SHORT)
+def _of_registry(name: str) -> KernelOperation:
+    one = registry.case(name)
+    is_raw = name in registry.having(Trait.RAW)
+    return KernelOperation(name, one.start, one.do, one.recovery, one.holds, is_raw, one.leads_elsewhere)
 
 
-# Capture and adopt.
-
-
-def _capture(name: str) -> KernelOperation:
-    return KernelOperation(name, rescue._deleted(), rescue._capture, rescue._recover_capture, rescue._judge_capture)
-
-
-def _adopt(name: str, present: int, *, keep: bool) -> KernelOperation:
-    return KernelOperation(
-        name,
-        rescue._made_anew(present),
-        rescue._adopt_on(present, keep=keep),
-        rescue._recover_adopt,
-        rescue._judge_adopt(present, keep=keep),
-    )
-
-
-# Layout and bar.
-
-
-def _apply(name: str, broker: str, *, on: bool) -> KernelOperation:
-    host = layout.broker(broker)
-    plan = layout.planned(host)
-    run = layout.acknowledged(lambda host: layout.apply(host, plan))
-    if not on:
-        return KernelOperation(name, host, run, layout.rollback, layout.judge_back)
-    end = layout.ended(host, lambda host: layout.apply(host, plan))
-    again = lambda host: layout.apply(host, plan)  # noqa: E731 - the same call, as run and as recovery
-    return KernelOperation(name, host, run, again, layout.judge_end(end.world()))
-
-
-def _back_to(first: World) -> Judge:
-    """All is as at first; also before any recovery, once it was acknowledged."""
-
-    def judge(before: World, state: State, acks: Acks) -> list[str]:
-        wrong = layout.differences(layout.seen(first), layout.seen(state.recovered))
-        return wrong + (layout.differences(layout.seen(first), layout.seen(state.crashed)) if "done" in acks else [])
-
-    return judge
-
-
-def _rollback(name: str, broker: str) -> KernelOperation:
-    first = layout.broker(broker)
-    plan = layout.planned(first)
-    applied = layout.ended(first, lambda host: layout.apply(host, plan))
-    return KernelOperation(
-        name, applied, layout.acknowledged(layout.rollback), layout.rollback, _back_to(first.world())
-    )
-
-
-def _bar(name: str) -> KernelOperation:
-    host = layout.start(disks=2)
-    end = layout.ended(host, layout.blocked).world()
-    return KernelOperation(name, host, layout.acknowledged(layout.blocked), layout.blocked, layout.judge_end(end))
-
-
-def _unbar(name: str) -> KernelOperation:
-    first = layout.start(disks=2)
-    blocked = layout.ended(first, layout.blocked)
-    return KernelOperation(
-        name, blocked, layout.acknowledged(layout.unbarred), layout.unbarred, _back_to(first.world())
-    )
-
-
-# Work roots.
-
-
-def _made(shape: str, host: ModelHost, acks: Acks) -> None:
-    roots.make(host, shape)
-    acks.ack("done")
-
-
-def _removed(shape: str, host: ModelHost, acks: Acks) -> None:
-    roots.remove(host, shape)
-    acks.ack("done")
-
-
-_NOT_HERE = NOT_HERE | {errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
-"""With which a place for a work root does not do, so that the next is tried, or which takes the reserve just made."""
-
-
-def _init(name: str, shape: str) -> KernelOperation:
-    start = roots.start(shape)
-    end = layout.ended(start, lambda host: roots.make(host, shape)).world()
-
-    def judge(before: World, state: State, acks: Acks) -> list[str]:
-        is_whole = roots.is_never_half_and_called_whole(state.crashed, shape)
-        wrong = [] if is_whole or "done" not in acks else ["what was reported done was lost"]
-        return wrong + layout.differences(layout.untimed(end), layout.untimed(state.recovered))
-
-    recover = lambda host: roots.make(host, shape)  # noqa: E731 - doing it again
-    return KernelOperation(name, start, partial(_made, shape), recover, judge, leads_elsewhere=_NOT_HERE)
-
-
-def _uninit(name: str, shape: str) -> KernelOperation:
-    first = roots.start(shape)
-    made = layout.ended(first, lambda host: roots.make(host, shape))
-
-    def judge(before: World, state: State, acks: Acks) -> list[str]:
-        wrong = layout.differences(layout.untimed(first.world()), layout.untimed(state.recovered))
-        if "done" in acks:
-            wrong += layout.differences(layout.untimed(first.world()), layout.untimed(state.crashed))
-        return wrong
-
-    return KernelOperation(name, made, partial(_removed, shape), lambda host: roots.remove(host, shape), judge)
+def names() -> tuple[str, ...]:
+    """Return the names of all that the model knows too."""
+    return registry.on_kernels()
 
 
 _COPY = "copy"
-FACTORIES: dict[str, Callable[[str], KernelOperation]] = {
-    # But for those on a file system that makes no file without a name: none of ours is one.
-    **{name: _of_crash for name in small.FACTORIES if not name.endswith(", named at once")},
-    "capture": _capture,
-    "adopt": partial(_adopt, present=0, keep=False),
-    "adopt and keep": partial(_adopt, present=0, keep=True),
-    "adopt from another disk": partial(_adopt, present=1, keep=False),
-    "apply, then back": partial(_apply, broker="three", on=False),
-    "apply, then on": partial(_apply, broker="three", on=True),
-    "apply on two disks, then back": partial(_apply, broker="two-disks", on=False),
-    "apply on two disks, then on": partial(_apply, broker="two-disks", on=True),
-    "rollback": partial(_rollback, broker="three"),
-    "rollback on two disks": partial(_rollback, broker="two-disks"),
-    "bar": _bar,
-    "unbar": _unbar,
-    "init beside": partial(_init, shape="beside"),
-    "init in place": partial(_init, shape="in-place"),
-    "init inside": partial(_init, shape="inside"),
-    "uninstall a root": partial(_uninit, shape="beside"),
-}
-"""Name to what makes it."""
 
 
 # Export: it works outside all log dirs, so the model has none of it.
@@ -264,7 +137,7 @@ REAL_ONLY: dict[str, Callable[[str], KernelOperation]] = {"export": _export}
 @functools.cache
 def kernel_operation(name: str) -> KernelOperation:
     """Return the operation of this name."""
-    return {**FACTORIES, **REAL_ONLY}[name](name)
+    return (REAL_ONLY.get(name) or _of_registry)(name)
 
 
 @functools.cache

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from tests.crash.recording import Acks
 from tests.kernel.host import KernelHost
-from tests.kernel.operations import FACTORIES, kernel_operation
+from tests.kernel.operations import kernel_operation, names
 
 ROOT = Path(__file__).parents[2]
 _SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
@@ -96,7 +96,7 @@ def main(go: int, out: int) -> None:
         request = json.loads(line)
         # All that is made once is made before, and what is imported late is imported.
         one = kernel_operation(request["operation"])
-        if one.name in FACTORIES:
+        if one.name in names():
             one.calls  # noqa: B018 - it runs once on the model
         child = os.fork()
         if child == 0:

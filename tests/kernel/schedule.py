@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from tests.kernel.cuts import METHODS, NEIGHBOUR, Cut
 from tests.kernel.fullness import HOWS
-from tests.kernel.operations import FACTORIES, kernel_operation
+from tests.kernel.operations import kernel_operation, names
+from tests.operations.operation import Trait
+from tests.operations.registry import having
 
 SEED = 516
 _FIRST = 0.5
@@ -18,8 +20,6 @@ _FIRST = 0.5
 _AGAIN = 0.25
 _COUNTING = ("ext4", "xfs")
 """What has an end of inodes."""
-_WITHOUT_RESERVE = ("init", "uninstall")
-"""What makes the reserve, or takes it away."""
 _RECOVERY = 6
 """Most recoveries make fewer calls."""
 
@@ -28,9 +28,9 @@ END = 1 << 20
 """More calls than any operation makes."""
 
 
-def every_call(names: Sequence[str] = tuple(FACTORIES)) -> dict[str, list[int]]:
+def every_call() -> dict[str, list[int]]:
     """Return the numbers of calls after which each operation can be cut."""
-    return {name: list(range(kernel_operation(name).calls + 1)) for name in names}
+    return {name: list(range(kernel_operation(name).calls + 1)) for name in names()}
 
 
 def cuts(count: int, file_systems: Sequence[str], seed: int = SEED) -> Iterator[Cut]:
@@ -56,9 +56,9 @@ def cuts(count: int, file_systems: Sequence[str], seed: int = SEED) -> Iterator[
         ]
     made = 0
     while left and made < count:
-        names = sorted(left)
-        rng.shuffle(names)
-        for name in names[: count - made]:
+        turn = sorted(left)
+        rng.shuffle(turn)
+        for name in turn[: count - made]:
             after, kind = left[name].pop(0)
             first, *others = METHODS[kind]
             method = first if rng.random() < _FIRST else rng.choice(others)
@@ -79,11 +79,11 @@ def full_cuts(count: int, file_systems: Sequence[str], seed: int = SEED) -> Iter
     """
     rng = random.Random(f"{seed} full")
     kinds = [(kind, how) for kind in file_systems for how in HOWS if "inodes" not in how or kind in _COUNTING]
-    names = [name for name in FACTORIES if not name.startswith(_WITHOUT_RESERVE)]
-    rng.shuffle(names)
+    filled = [name for name in names() if name not in having(Trait.RESERVE)]
+    rng.shuffle(filled)
     todo = []
     for turn in range(len(kinds)):
-        todo += [(name, *kinds[(at + turn) % len(kinds)]) for at, name in enumerate(names)]
+        todo += [(name, *kinds[(at + turn) % len(kinds)]) for at, name in enumerate(filled)]
     for number, (name, kind, how) in enumerate(todo[:count]):
         # A neighbour has no room for a file of its own.
         method = rng.choice([one for one in METHODS[kind] if one != NEIGHBOUR])

@@ -21,7 +21,7 @@ from tests.kernel.cuts import METHODS, Cut, Machine, Violation, recovered, roots
 from tests.kernel.errnos import Bench, cases, kill_at
 from tests.kernel.host import seen
 from tests.kernel.images import FILE_SYSTEMS
-from tests.kernel.operations import FACTORIES, kernel_operation
+from tests.kernel.operations import kernel_operation, names
 from tests.kernel.schedule import SEED, cuts
 from tests.proof.claims import POWER_CUTS, POWER_CUTS_AGREE, POWER_CUTS_WITHIN
 from tests.proof.plugin import Recorder
@@ -44,8 +44,8 @@ def test_a11_no_power_cut_at_any_call_loses_or_doubles_anything(machine: Machine
     assert not found, shortest(found)
     kinds = Counter(cut.file_system for cut in todo)
     assert set(kinds) == set(FILE_SYSTEMS)
-    if count >= len(FACTORIES):
-        assert {cut.operation for cut in todo} == set(FACTORIES)
+    if count >= len(names()):
+        assert {cut.operation for cut in todo} == set(names())
     counts = {"power cuts": count, **{f"on {kind}": number for kind, number in kinds.items()}}
     counts["calls cut at"] = len({(cut.operation, cut.after) for cut in todo})
     counts["in recovery too"] = sum(cut.again is not None for cut in todo)
@@ -119,7 +119,7 @@ def test_the_choice_is_seeded_and_takes_every_call_before_it_takes_one_twice() -
     everything = list(cuts(1 << 20, FILE_SYSTEMS))
     assert everything == list(cuts(1 << 20, FILE_SYSTEMS))
     assert len({(cut.file_system, cut.operation, cut.after) for cut in everything}) == len(everything)
-    for name in FACTORIES:
+    for name in names():
         calls = kernel_operation(name).calls + 1
         taken = [cut.after for cut in everything if cut.operation == name]
         assert len(taken) == calls * len(FILE_SYSTEMS)

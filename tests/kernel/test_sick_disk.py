@@ -24,7 +24,7 @@ from tests.crash.starts import A, C, Sites, marker_for
 from tests.kernel.cuts import Machine, opens, recovered, roots_of, run_to
 from tests.kernel.host import KernelHost, seen, world_of
 from tests.kernel.images import FILE_SYSTEMS, Mounted
-from tests.kernel.operations import FACTORIES, kernel_operation
+from tests.kernel.operations import kernel_operation, names
 from tests.kernel.runner import Runner
 from tests.kernel.schedule import SEED
 from tests.proof.claims import DISKS_GONE, HUNG_CALLS, SHORT_WRITES
@@ -37,9 +37,9 @@ _A_WHILE_S = 0.02
 
 
 @cache
-def names() -> tuple[str, ...]:
+def changing() -> tuple[str, ...]:
     """Return the operations that change anything."""
-    return tuple(name for name in FACTORIES if kernel_operation(name).calls)
+    return tuple(name for name in names() if kernel_operation(name).calls)
 
 
 def chosen(count: int, what: str) -> Iterator[tuple[str, str, int]]:
@@ -47,7 +47,7 @@ def chosen(count: int, what: str) -> Iterator[tuple[str, str, int]]:
     rng = random.Random(f"{SEED} {what}")
     left: list[str] = []
     for number in range(count):
-        left = left or rng.sample(names(), len(names()))
+        left = left or rng.sample(changing(), len(changing()))
         name = left.pop()
         yield name, FILE_SYSTEMS[number % len(FILE_SYSTEMS)], rng.randrange(kernel_operation(name).calls)
 
@@ -189,7 +189,7 @@ def test_a_short_write_is_finished_or_undone(machine: Machine, runner: Runner, r
     rng = random.Random(SEED)
     writes = [
         (name, at)
-        for name in names()
+        for name in changing()
         for at, call in enumerate(kernel_operation(name).recorded)
         if call.name == "write"
     ]

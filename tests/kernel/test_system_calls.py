@@ -11,7 +11,7 @@ import pytest
 
 from tests.crash.recording import record
 from tests.kernel.errnos import SEED, Bench, Case, cases
-from tests.kernel.operations import FACTORIES, kernel_operation
+from tests.kernel.operations import kernel_operation, names
 from tests.kernel.tracing import events, expected
 from tests.proof.claims import REAL_ERRNOS, REAL_KILLS, TRACES
 from tests.proof.plugin import Recorder
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.root
 
 def test_the_model_makes_the_calls_that_the_kernel_hears(bench: Bench, record_proof: Recorder) -> None:
     calls = 0
-    for name in FACTORIES:
+    for name in names():
         one = kernel_operation(name)
         model = [event.shown() for event in expected(record(one.world(), one.run))]
         assert [event.shown() for event in bench.heard(name)] == model, name
         calls += len(model)
-    record_proof(TRACES, {"operations": len(FACTORIES), "system calls": calls})
+    record_proof(TRACES, {"operations": len(names()), "system calls": calls})
 
 
 def test_an_errno_at_any_system_call_ends_done_undone_or_read_only(bench: Bench, record_proof: Recorder) -> None:

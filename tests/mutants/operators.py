@@ -248,7 +248,7 @@ class RecordDropped(CallDropped):
     @classmethod
     def examples(cls) -> Sequence[Example]:
         """Return texts before and after."""
-        return (Example("staging limit.write_record(sites, record)\n", "pass\n"),)
+        return (Example("staging_limit.write_record(open_dirs, record)\n", "pass\n"),)
 
 
 class OtherCallDropped(CallDropped):

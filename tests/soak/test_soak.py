@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.seeded.patched import ROOT, Edit
+from tests.operations import functions, wrong
+from tests.operations.seeded import Change, call, drop, named, seed, wrapped
+from tests.operations.source import ROOT
 from tests.proof.claims import BLACK_BOX
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
@@ -68,42 +70,30 @@ def test_the_soak_imports_nothing_of_the_product() -> None:
         assert strange == [], path
 
 
-SLOW = Edit(
-    "logdir/disk/kernel/host.py",
-    "        source, goal = os.fsencode(",
-    "        __import__('time').sleep(0.03)\n        source, goal = os.fsencode(",
-)
+SLOW = Change(functions.RENAME_CALL, wrapped(wrong.slowly))
 """A kill comes some changes after the one it waits for, and between a marker and its rename lies one call.
 
 So that a kill comes in time, a rename takes as long here as on a slow disk.
 """
 BUGS = {
     "a restore puts no checkpoint entry back": (
-        Edit("logdir/disk/replica/staging.py", "            put_entries(site, item.marker)\n", ""),
+        (Change(functions.RESTORE, drop(call("put_entries"))),),
         r"taken back with None in",
     ),
     "a restore leaves its marker": (
-        Edit(
-            "logdir/disk/replica/staging.py",
-            "        _forget(directory, NEW_MARKER)\n        _forget(directory, FILE_NAME)\n",
-            "",
-        ),
+        (Change(functions.RESTORE, drop(call("_forget", nth=2))), Change(functions.RESTORE, drop(call("_forget")))),
         r"left behind",
     ),
     "a purge comes before its time": (
-        Edit("logdir/decide/staged/deadline.py", "    if remaining <= 0:\n", "    if remaining <= 10**9:\n"),
+        (Change(functions.DUE, wrapped(wrong.due_early)),),
         r": (purging|gone), expected staged",
     ),
     "a hold leaves a deadline": (
-        Edit("logdir/disk/replica/staging.py", "replace(marker, delay_ms=None)", "replace(marker, delay_ms=7)"),
+        (Change(functions.HOLD, named(call("replace"), delay_ms=7)),),
         r"marker: delay 7|has a deadline",
     ),
     "a start leaves the marker of what is live": (
-        Edit(
-            "logdir/disk/recover_log_dir.py",
-            "        clear_marker(directory)\n    return True",
-            "        return True\n    return True",
-        ),
+        (Change(functions.RECOVER_UNMARK, drop(call("clear_marker"))),),
         r"left behind",
     ),
 }
@@ -114,13 +104,11 @@ UNDER_SLOW_RENAMES = ("a start leaves the marker of what is live",)
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", BUGS)
 def test_no_bug_that_was_sown_goes_unseen(name: str, tmp_path: Path) -> None:
-    edit, line = BUGS[name]
+    changes, line = BUGS[name]
     for package in ("logdir", "migrate", "scheduler", "tools"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for one in (edit, SLOW) if name in UNDER_SLOW_RENAMES else (edit,):
-        text = (tmp_path / one.file).read_text("utf-8")
-        assert text.count(one.old) == 1
-        (tmp_path / one.file).write_text(text.replace(one.old, one.new), "utf-8")
+    for file, text in seed((*changes, SLOW) if name in UNDER_SLOW_RENAMES else changes).items():
+        (tmp_path / file).write_text(text, "utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak", "5000", "--seed", "1"],
         cwd=tmp_path,

@@ -21,34 +21,21 @@ import logdir
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from tests.crash.directory import ModelDirectory
 from tests.crash.enumerate import Run
-from tests.crash.families import CASES, case
 from tests.crash.filesystem import failure
 from tests.crash.model import Failure, ModelHost
-from tests.crash.operations import CUT_SHORT, FACTORIES, operation
 from tests.crash.recording import Acks, record
 from tests.logdir.disk.rescue import DELETED
+from tests.operations.operation import Trait
+from tests.operations.registry import case, cases, having
 from tests.proof.sizes import SIZE, Size
 
-BEGUN = (
-    *CUT_SHORT,
-    "restore into a prefix somebody began",
-    "restore what no checkpoint named",
-    "stage decided before it was made anew",
-)
+BEGUN = having(Trait.RAW, Trait.PREPARED)
 """Their first calls are those of another process, and they go on where one of these fails."""
-ELSEWHERE = "init where beside does not do"
-"""What cannot be taken back in one place keeps it from no other."""
-LONG = ("purge", "purge in steps on two disks", "layout of three", "way back of three", "way back over two disks")
+MOVES_ON = having(Trait.MOVES_ON)
+"""What cannot be taken back in one place keeps them from no other."""
+_LEFT = having(Trait.OUTSIDE, Trait.ALIKE, Trait.TAKEN_UP)
 TAKEN = tuple(
-    name
-    for name in (*CASES, *FACTORIES)
-    # An export writes outside of log dirs. What is cut off, or raced, makes the same calls as what is not.
-    if name not in ("export", "capture, then removed by its broker")
-    and not name.endswith(("where it is cut off", "named at once", "nobody takes up"))
-    and not name.startswith("race: ")
-    and "taken up" not in name
-    and (SIZE is not Size.SAMPLE or name not in LONG)
-    and (SIZE is not Size.SAMPLE or name in ("init inside", ELSEWHERE) or not name.startswith("init "))
+    name for name in cases() if name not in _LEFT and (SIZE is not Size.SAMPLE or name not in having(Trait.LONG_CALLS))
 )
 PRODUCT = frozenset(str(path) for path in Path(logdir.__file__).parent.rglob("*.py"))
 LOOKS = ("names", "types", "stat", "own_stat", "identity", "space", "read", "open")
@@ -59,8 +46,8 @@ ASKED_FIRST = frozenset({"open_root", "plan_init", "true_properties", "state", "
 
 
 def _begin(name: str) -> tuple[ModelHost, Run]:
-    one = case(name) if name in CASES else operation(name)
-    return one.start, one.run
+    one = case(name)
+    return one.start, one.do
 
 
 def _left_by(path: str) -> tuple[str, ...]:
@@ -75,7 +62,7 @@ def test_a_sick_disk_is_called_read_only_and_nothing_new_is_written_to_it(name: 
         if DELETED in made.call.path and made.call.name != "link":
             continue  # its broker's
         host = ModelHost(start.world()).fail(Failure(at, errno.EIO))
-        if name in BEGUN or (name == ELSEWHERE and made.call.name == "rmdir"):
+        if name in BEGUN or (name in MOVES_ON and made.call.name == "rmdir"):
             _ends_as_ours(host, run)
             continue
         with pytest.raises(ReadOnlyDiskError):
@@ -134,7 +121,7 @@ def test_a_disk_that_cannot_be_looked_at_is_called_read_only(name: str, monkeypa
         except ReadOnlyDiskError:
             continue
         except RefusedError:
-            assert name.startswith("init ")  # which has other places
+            assert name in having(Trait.RESERVE)  # which has other places
         except OSError as error:
             frames = [frame.name for frame in traceback.extract_tb(error.__traceback__) if frame.filename in PRODUCT]
             assert frames[0] in ASKED_FIRST, frames

@@ -25,14 +25,14 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.replica_marker import ReplicaMarker
 from tests.crash.enumerate import State
-from tests.crash.families.case import Case, settled
 from tests.crash.model import ModelHost
 from tests.crash.races.turns import Actor, interleave
 from tests.crash.recording import Acks
 from tests.crash.steps import nobody
 from tests.crash.tree import World
-from tests.logdir.disk import test_rescue_crash as rescue
+from tests.logdir.disk import rescue_crash as rescue
 from tests.logdir.disk.rescue import DELETED, OLD, instant
+from tests.operations.case import Case, settled
 
 NAME = f"{OLD}_0"
 LIVE = "/d0/kafka/t-0"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import pytest
 
 from tests.crash.enumerate import explore
-from tests.crash.families.case import Case
 from tests.crash.model import ModelHost
 from tests.crash.races.actors import ACTORS, by_turns, orders, race, start, turned
 from tests.crash.races.turns import every
 from tests.crash.recording import Acks, record
+from tests.operations.case import Case
 from tests.proof.claims import INTERLEAVINGS, TURNS
 from tests.proof.plugin import Recorder
 
@@ -33,7 +33,7 @@ def _words(acks: Acks) -> list[str]:
 
 
 def _explored(one: Case, models: str = "KJBPF") -> int:
-    result = explore(one.start, one.run, one.recover, one.judge, models, operation=one.name)
+    result = explore(one.start, one.do, one.recovery, one.holds, models, operation=one.name)
     assert not result.violating, str(result)
     return result.states
 
@@ -49,7 +49,7 @@ def test_every_order_of_restore_purge_and_capture_survives_a_crash_anywhere(reco
 @pytest.mark.parametrize("order", ORDERS, ids=", ".join)
 def test_restore_wins_before_the_claim_and_is_refused_in_words_after_it(order: tuple[str, ...]) -> None:
     one = race(order)
-    recording = record(one.start.world(), one.run)
+    recording = record(one.start.world(), one.do)
     assert not recording.error, recording.error
     words = _words(recording.acks)
     at = {step: number for number, step in enumerate(order)}
@@ -91,7 +91,7 @@ def test_two_that_take_turns_at_every_call_never_both_have_it(pair: str, record_
 def test_what_is_being_purged_is_captured_anew(order: tuple[str, ...]) -> None:
     """What was claimed will not stay, however whole it is: who is told where a capture lies must find it there."""
     one = race((*order, "remove"))
-    recording = record(one.start.world(), one.run)
+    recording = record(one.start.world(), one.do)
     assert not recording.error, recording.error
     assert _words(recording.acks) == ["claimed", "captured", "removed"]
     assert len({said.rpartition(" ")[2] for said in recording.acks.said[:2]}) == 2, recording.acks.said
@@ -103,9 +103,9 @@ def test_the_judge_of_races_sees_what_goes_wrong() -> None:
     one = race(("P sees", "claim", "R sees", "restore", "remove"))
 
     def lying(host: ModelHost, acks: Acks) -> None:
-        one.run(host, acks)
+        one.do(host, acks)
         claimed = next(said for said in acks.said if said.startswith("claimed"))
         acks.ack(claimed.replace("claimed", "restored"))
 
-    result = explore(one.start, lying, one.recover, one.judge, "K")
+    result = explore(one.start, lying, one.recovery, one.holds, "K")
     assert {violation.message.partition(":")[0] for violation in result.violations} >= {"doubled", "lost"}

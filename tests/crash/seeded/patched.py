@@ -1,6 +1,6 @@
 """A copy of the package with a change to its text, tried in a process of its own: what catches the change.
 
-Not here: the changes (``bugs``), what is tried (``tests.crash.__main__``).
+Not here: the changes (``tests.operations``), what is tried (``tests.crash.__main__``).
 
 Spec: reliability §4.4 ("mutation score: test the test").
 """
@@ -8,25 +8,23 @@ Spec: reliability §4.4 ("mutation score: test the test").
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.operations.registry import MORE
+from tests.operations.seeded import Change, seed
+
 ROOT = Path(__file__).parents[3]
 SYNCS = frozenset({"fsync", "sync", "sync_disk", "sync_file"})
 _TIMEOUT_S = 280
-
-
-class Edit(NamedTuple):
-    """A piece of one file's text and what it becomes."""
-
-    file: str
-    old: str
-    new: str
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class LeftOut(NamedTuple):
@@ -35,50 +33,59 @@ class LeftOut(NamedTuple):
     file: str
     line: int
     function: str
+    """As it is imported: ``package.module:function``."""
     text: str
-
-    @property
-    def key(self) -> str:
-        """Its name: it does not change when lines above it do."""
-        return f"{Path(self.file).stem}.{self.function}: {self.text}"
+    nth: int
+    """Which sync of its function it is, from 1."""
+    shown: str
+    """Its name: it does not change when lines above it do."""
 
 
 def sync_calls(file: str) -> Iterator[LeftOut]:
     """Yield every statement of a file that is a call of a sync."""
-    text = (ROOT / file).read_text("utf-8")
-    for function in ast.walk(ast.parse(text)):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                called = node.value.func
-                if isinstance(called, ast.Attribute) and called.attr in SYNCS:
-                    yield LeftOut(file, node.lineno, function.name, ast.unparse(node))
+    module = file.removesuffix(".py").replace("/", ".")
+    for name, function in _functions(ast.parse((ROOT / file).read_text("utf-8"))):
+        seen: Counter[str] = Counter()
+        for nth, node in enumerate(_syncs(function), 1):
+            text = ast.unparse(node)
+            seen[text] += 1
+            number = f" #{seen[text]}" if seen[text] > 1 else ""
+            shown = f"{Path(file).stem}.{name.rpartition('.')[2]}: {text}{number}"
+            yield LeftOut(file, node.lineno, f"{module}:{name}", text, nth, shown)
 
 
-def edited(edits: Sequence[Edit]) -> dict[str, str]:
-    """Return the changed files, by path.
+def _functions(tree: ast.AST, within: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield the functions of a module and the methods of its classes, with their names."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{within}{node.name}.")
+        elif isinstance(node, ast.FunctionDef):
+            yield within + node.name, node
+
+
+def _syncs(function: ast.FunctionDef) -> list[ast.Expr]:
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr in SYNCS
+    ]
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def copy(target: Path, changes: Sequence[Change] = (), left_out: LeftOut | None = None) -> None:
+    """Copy the package, and seed bugs into it or leave one sync out.
 
     Raises:
-        ValueError: a piece is not there exactly once.
+        NoTargetError: What is changed is not there.
+        ValueError: The sync is not there.
     """
-    found: dict[str, str] = {}
-    for file, old, new in edits:
-        text = found.get(file) or (ROOT / file).read_text("utf-8")
-        if text.count(old) != 1:
-            raise ValueError(f"{file} holds {text.count(old)} times: {old}")
-        found[file] = text.replace(old, new)
-    return found
-
-
-def copy(target: Path, edits: Sequence[Edit] = (), left_out: LeftOut | None = None) -> None:
-    """Copy the package and change its text.
-
-    Raises:
-        ValueError: a piece is not there exactly once.
-    """
-    shutil.copytree(ROOT / "logdir", target / "logdir", ignore=shutil.ignore_patterns("__pycache__"))
-    for file, text in edited(edits).items():
+    changed = seed(changes)
+    for package in {"logdir", *(Path(file).parts[0] for file in changed)}:
+        shutil.copytree(ROOT / package, target / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, text in changed.items():
         (target / file).write_text(text, "utf-8")
     if left_out:
         path = target / left_out.file
@@ -97,7 +104,7 @@ def run(target: Path, module: str, *arguments: str) -> subprocess.CompletedProce
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=target,
-        env={"PYTHONPATH": paths, "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**_ENVIRONMENT, "PYTHONPATH": paths, MORE: os.environ.get(MORE, "")},
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,

@@ -1,4 +1,4 @@
-"""The same of the operations with families of their own: every sown bug is caught, every sync that is left out missed.
+"""The same of operations with families of their own: every seeded bug is caught, every sync that is left out missed.
 
 Together with ``test_seeded`` this is every sync in ``logdir/disk``. A taste and CI take some, ``make proof`` all.
 """
@@ -11,31 +11,21 @@ from typing import TypeVar
 
 import pytest
 
-from tests.crash.families import CASES
-from tests.crash.redundant_syncs import REDUNDANT, REDUNDANT_IN_FAMILIES
-from tests.crash.seeded import test_seeded
-from tests.crash.seeded.bugs import BUGS, Bug
-from tests.crash.seeded.family_bugs import BUILD_6_D, FAMILY_BUGS, NO_MODEL
-from tests.crash.seeded.patched import ROOT, LeftOut, caught_by, copy, edited, run, sync_calls
-from tests.crash.seeded.syncs import RECORDS, SMALL_FILE, TRIED, calls_of, every_module, module, tried
+from tests.crash.seeded.patched import ROOT, LeftOut, caught_by, copy, run
+from tests.crash.seeded.syncs import arguments, every, is_meant, is_of_a_replica, of, watched, why_needless
+from tests.operations import functions, registry
+from tests.operations.operation import REPLICA
+from tests.operations.seeded import Change, Seeded, seed, valued
 from tests.proof.claims import SYNCS
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
 _T = TypeVar("_T")
 _EVERY = {Size.SAMPLE: 9, Size.CI: 3, Size.FULL: 1}[SIZE]
-HERE = calls_of(name for name in every_module() if name not in test_seeded.MODULES)
-WRITES = [
-    (f"{record}: {call.function}, {call.text}", record, call) for record in RECORDS for call in sync_calls(SMALL_FILE)
-]
-EVERY = frozenset(RECORDS)
-MISSED = {
-    ("replace_file", "directory.sync_file(temporary)"): EVERY,
-    # Of these two the log dir is synced once more: after the text beside the one, at the end of each verb of the other.
-    ("replace_file", "directory.sync()"): EVERY - {"start_block.json", "layout.json"},
-    # The others are never removed by themselves, or under that last sync.
-    ("remove_file", "directory.sync()"): frozenset({"start_block.json", "layout.json"}),
-}
+ALL_BUGS = tuple(bug for _, bug in registry.seeded())
+BUGS = tuple(bug for one, bug in registry.seeded() if one.family != REPLICA and bug.tried)
+HERE = tuple(call for call in every() if not is_of_a_replica(call))
+WRITES = [(record, call) for record in registry.files() for call in of(functions.SMALL_FILE_MODULE)]
 
 
 def _some(items: Sequence[_T]) -> Sequence[_T]:
@@ -43,60 +33,49 @@ def _some(items: Sequence[_T]) -> Sequence[_T]:
     return items[2 % _EVERY :: _EVERY]
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *FAMILY_BUGS], ids=lambda bug: bug.name)
-def test_every_bug_still_fits_the_source(bug: Bug) -> None:
-    for file, text in edited(bug.edits).items():
+@pytest.mark.parametrize("bug", ALL_BUGS, ids=lambda bug: bug.name)
+def test_every_bug_still_fits_the_source(bug: Seeded) -> None:
+    for file, text in seed(bug.changes).items():
         compile(text, file, "exec")
 
 
-@pytest.mark.parametrize("bug", _some(FAMILY_BUGS), ids=lambda bug: bug.name)
-def test_a_bug_that_was_sown_is_caught(bug: Bug, tmp_path: Path) -> None:
-    copy(tmp_path, bug.edits)
-    assert frozenset(caught_by(tmp_path, bug.tried)) == bug.models
+@pytest.mark.parametrize("bug", _some(BUGS), ids=lambda bug: bug.name)
+def test_a_bug_that_was_sown_is_caught(bug: Seeded, tmp_path: Path) -> None:
+    copy(tmp_path, bug.changes)
+    assert frozenset(caught_by(tmp_path, bug.tried)) == bug.caught_by
 
 
-@pytest.mark.parametrize(("key", "call"), _some(HERE), ids=[key for key, _ in _some(HERE)])
-def test_a_sync_left_out_is_missed_or_written_down(
-    key: str, call: LeftOut, tmp_path: Path, record_proof: Recorder
-) -> None:
+@pytest.mark.parametrize("call", _some(HERE), ids=lambda call: call.shown)
+def test_a_sync_left_out_is_missed_or_written_down(call: LeftOut, tmp_path: Path, record_proof: Recorder) -> None:
     copy(tmp_path, left_out=call)
-    found = caught_by(tmp_path, (*tried(call), "--models", "KJBP"))
-    if key in REDUNDANT_IN_FAMILIES:
-        assert found == (), "it is missed after all: take it off the list"
-    else:
-        assert found, "nothing misses it"
+    found = caught_by(tmp_path, arguments(call))
+    assert bool(found) != bool(why_needless(call)), "nothing misses it, or it is missed after all"
     how = "written down" if not found else "missed by a model" if set(found) - {"order"} else "missed by the order"
     record_proof(SYNCS, {"syncs": 1, how: 1})
 
 
-@pytest.mark.parametrize(("record", "call"), [one[1:] for one in _some(WRITES)], ids=[one[0] for one in _some(WRITES)])
+@pytest.mark.parametrize(("record", "call"), _some(WRITES), ids=str)
 def test_each_file_of_ours_misses_each_sync_of_its_writing(record: str, call: LeftOut, tmp_path: Path) -> None:
     copy(tmp_path, left_out=call)
-    found = caught_by(tmp_path, (*RECORDS[record], "--models", "KJBP"))
-    assert bool(found) == (record in MISSED[call.function, call.text]), found
+    file = registry.files()[record]
+    found = caught_by(tmp_path, (*file.cases, "--models", "KJBP"))
+    assert bool(found) == ((call.function, call.nth) in file.misses), found
 
 
-def test_at_most_a_fifth_of_all_syncs_is_written_down() -> None:
-    everywhere = calls_of(every_module())
-    written = {**REDUNDANT, **REDUNDANT_IN_FAMILIES}
-    assert set(REDUNDANT_IN_FAMILIES) <= {key for key, _ in HERE}
-    assert len(written) * 5 <= len(everywhere)
-    assert all("ext4" in reason for reason in REDUNDANT_IN_FAMILIES.values())
-
-
-def test_every_sync_of_every_module_is_tried_by_cases_there_are() -> None:
-    assert {f"{module(call)}.{call.function}" for _, call in HERE} == set(TRIED)
-    assert {name for names in (*TRIED.values(), *RECORDS.values()) for name in names} <= set(CASES)
-
-
-def test_everything_that_was_asked_for_is_sown() -> None:
-    names = {bug.name for bug in (*BUGS, *FAMILY_BUGS)}
-    assert [name for name in BUILD_6_D.values() if name not in names] == ["the kernel asked for a rename that replaces"]
-    assert len(BUILD_6_D) == 14
+def test_every_sync_of_every_module_must_be_missed_or_at_most_a_fifth_need_not() -> None:
+    assert [call.shown for call in every() if not watched(call)] == [], "no operation says which of its cases miss it"
+    for _, each in registry.syncs():
+        assert of(each.of)
+        assert set(each.cases) <= set(registry.cases())
+    for one in registry.needless():
+        assert [is_meant(one, call) for call in of(one.function)].count(True) == 1
+        assert "ext4" in one.because
+    assert len(registry.needless()) * 5 <= len(every())
 
 
 def test_a_kernel_asked_for_a_rename_that_replaces_is_caught_on_real_directories(tmp_path: Path) -> None:
-    copy(tmp_path, (NO_MODEL,))
+    """The model disk has calls of its own, so real directories must tell."""
+    copy(tmp_path, (Change(functions.RENAME_FLAG, valued("0")),))
     pytest_of = ("-q", "-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider", "-p", "no:randomly")
     test = str(ROOT / "tests/crash/test_model.py")
     done = run(tmp_path, "pytest", *pytest_of, "--import-mode=importlib", test)

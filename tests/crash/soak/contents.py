@@ -16,6 +16,7 @@ from tests.crash.soak.broker import LAST_INDEXES, METADATA, OLD_NS, STRANGERS, m
 from tests.crash.soak.looks import CHECKPOINTS, HIDDEN_PROBE, Dir, File, Look, entries, marker
 from tests.crash.soak.model import BARRING, LAYOUT, SIDES, KnownReplica, Model
 from tests.logdir.disk.staged_rig import GID, UID
+from tests.operations.registry import draws
 
 FILE_OWNER = (UID, GID, 0o644)
 DIRECTORY_OWNER = (UID, GID, 0o755)
@@ -155,6 +156,10 @@ def bars(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
 
 def rest(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
     """Yield what is wrong with everything that is no partition directory."""
+    known = [draw for draw in draws().values() if draw.leaves]
+    leaves = frozenset(path for draw in known for path in draw.leaves)
+    for draw in known:
+        yield from (draw.holds(found, model.ended.get(draw.kind), model.begun.get(draw.kind, ())) if draw.holds else ())
     for (disk, path), file in found.files.items():
         where = f"{path} of disk {disk}"
         if path in STRANGERS:
@@ -163,9 +168,12 @@ def rest(model: Model, found: Look, *, is_recovered: bool) -> Iterator[str]:
         elif path in _OF_LAYOUT | _OF_BAR:
             if not model.is_amid(BARRING) and model.start_block == "open":
                 yield f"stuck: {where} lies there"
-        elif path not in _FOR_GOOD and not _AT_TIMES.fullmatch(path):
+        elif path not in _FOR_GOOD | leaves and not _AT_TIMES.fullmatch(path):
             yield f"foreign: {where} lies there"
-        if path in ("work/heartbeat.json", "work/staging-limit.json", *CHECKPOINTS) and file.owner != FILE_OWNER:
+        if (
+            path in {"work/heartbeat.json", "work/staging-limit.json", *CHECKPOINTS, *leaves}
+            and file.owner != FILE_OWNER
+        ):
             yield f"foreign: {where} belongs to {file.owner}"
     for disk in range(model.disks):
         yield from (f"lost: {path} of disk {disk}" for path in _NEEDED if (disk, path) not in found.files)

@@ -98,6 +98,10 @@ class Model:
     now_ms: int = 0
     done: dict[str, int] = field(default_factory=dict)
     """Operations that came to their end, by kind."""
+    ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By kind: what the last one that ended said it would do."""
+    begun: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """By kind: what those said that were begun since."""
 
     def is_amid(self, kinds: Iterable[str]) -> bool:
         """Whether an operation of one of these kinds was begun and not ended."""
@@ -134,6 +138,7 @@ class Model:
     def begin(self, kind: str, about: Mapping[str, Any]) -> list[str]:
         """Hear that an operation begins; return what is wrong with that."""
         wrong: list[str] = []
+        self.begun.setdefault(kind, []).append(about)
         match kind:
             case "stage":
                 made = self._stage(about["items"])
@@ -242,6 +247,8 @@ class Model:
             raise ValueError(f"{kind} ends, but {pending.kind} was begun")
         self.done[kind] = self.done.get(kind, 0) + 1
         about = pending.about
+        self.ended[kind] = about
+        self.begun[kind] = []
         if pending.alternatives:
             for key, places in pending.alternatives[-1].places.items():
                 self.known[key].places = places

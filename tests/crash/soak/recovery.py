@@ -8,27 +8,25 @@ Spec: design §2 laws 2 and 3; ``logdir.disk.recover_broker``, ``start_block``, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from logdir.disk.record.start_block import StartBlockState, lift_block, set_block, state
 from logdir.disk.recover_broker import recover_broker
 from logdir.errors import RefusedError
 from logdir.names import is_prefix
 from logdir.service.batch.layout_phases import look_all
-
-if TYPE_CHECKING:
-    from tests.crash.soak.tasks import Tasks
+from tests.crash.soak.hands import Hands
 
 
-def recover(tasks: Tasks) -> dict[str, Any]:
+def recover(hands: Hands) -> dict[str, Any]:
     """Recover all log dirs; return what was found and done, for people."""
-    with tasks.locked():
-        done = recover_broker(tasks.open_dirs, is_whole=True)
+    with hands.locked():
+        done = recover_broker(hands.open_dirs, is_whole=True)
     assert not done.troubled, done
     found = [one for _, one in done.open_dirs]
-    said = _layout(tasks)
-    tasks.is_by_id = any(is_prefix(name) for open_dir in tasks.open_dirs for name in open_dir.top.names())
-    tasks.is_blocked = state(tasks.open_dirs) is StartBlockState.SET
+    said = _layout(hands)
+    hands.is_by_id = any(is_prefix(name) for open_dir in hands.open_dirs for name in open_dir.top.names())
+    hands.is_blocked = state(hands.open_dirs) is StartBlockState.SET
     return {
         "finished": len(done.adoptions.finished),
         "withdrawn": len(done.adoptions.withdrawn),
@@ -38,26 +36,26 @@ def recover(tasks: Tasks) -> dict[str, Any]:
     }
 
 
-def _layout(tasks: Tasks) -> str:
-    seen = look_all(tasks.open_dirs)
+def _layout(hands: Hands) -> str:
+    seen = look_all(hands.open_dirs)
     files = [one.file for one in seen if one.file is not None]
     if files or any(one.is_under_ids for one in seen):
         states = {file.state.value for file in files}
         if len(files) == len(seen) and states == {"applied"}:
             return "as it was"
-        if tasks.draw.random() < 0.5:
+        if hands.draw.random() < 0.5:
             try:
-                tasks.relayout_on()
+                hands.relayout_on()
                 return "went on"
             except RefusedError:
                 # A way back that was begun is gone to its end.
                 assert "rolling-back" in states, states
-        tasks.relayout_back()
+        hands.relayout_back()
         return "went back"
-    match state(tasks.open_dirs):
+    match state(hands.open_dirs):
         case StartBlockState.PARTIAL:
-            with tasks.locked():
-                (set_block if tasks.draw.random() < 0.5 else lift_block)(tasks.open_dirs)
+            with hands.locked():
+                (set_block if hands.draw.random() < 0.5 else lift_block)(hands.open_dirs)
             return "half a start block"
         case _:
             return ""

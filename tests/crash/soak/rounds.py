@@ -28,29 +28,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from tests.crash.soak.broker import Broker, make_log_dirs
+from tests.crash.soak.hands import ROUND_MS
 from tests.crash.soak.looks import Look, look
 from tests.crash.soak.model import Model
 from tests.crash.soak.oracle import judge
 from tests.crash.soak.progress import IDLE, At, Page
-from tests.crash.soak.tasks import ROUND_MS
 from tests.crash.soak.worker import Request
+from tests.operations.registry import draws, kinds
 
 __all__ = ("Kill", "Report", "Soak", "SoakError", "Workers", "judge")
 ROOT = Path(__file__).parents[3]
-KINDS = (
-    "adopt",
-    "capture",
-    "file",
-    "hold",
-    "purge",
-    "relayout",
-    "restore",
-    "rollback",
-    "set block",
-    "stage",
-    "lift block",
-)
-"""Of operations; ``start`` and ``recover`` besides."""
 COLD_EVERY = 16
 """One worker in so many is started as the product is: by ``python -m``, from nothing."""
 _EARLY = 0.1
@@ -104,7 +91,7 @@ class Report:
     @property
     def share_amid(self) -> float:
         """Return how many of them came amid an operation; a recovery is none."""
-        return sum(self.amid[kind] for kind in KINDS) / max(1, self.kills)
+        return sum(self.amid[kind] for kind in kinds()) / max(1, self.kills)
 
     def table(self) -> str:
         """Return the histogram."""
@@ -284,7 +271,7 @@ class Soak:
             aside=str(self._aside),
             seed=f"{self.report.seed} worker {number}",
             boottime_ms=self.model.now_ms,
-            prefer=("adopt", *draw.sample(KINDS, 3)),
+            prefer=(*(kind for kind, one in draws().items() if one.is_rare), *draw.sample(kinds(), 3)),
             die_at=None if again is None else again.die_at,
             is_early=is_early,
         )
@@ -299,11 +286,11 @@ class Soak:
             self._workers.tell("go")
             if again is None:
                 # From when it is at work: on a busy machine it may be long before it is let.
-                self._sleep_until(lambda at: at.operation in KINDS)
+                self._sleep_until(lambda at: at.operation in kinds())
                 time.sleep(wait_s)
                 if is_aimed:
                     # On some machines, or some days, half of all moments lie between two operations.
-                    self._sleep_until(lambda at: at.is_amid and at.operation in KINDS)
+                    self._sleep_until(lambda at: at.is_amid and at.operation in kinds())
         self._end(again)
 
     def _sleep_until(self, is_there: Callable[[At], bool]) -> None:

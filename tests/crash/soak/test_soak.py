@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.seeded.patched import ROOT, Edit, copy
+from tests.crash.seeded.patched import ROOT, copy
 from tests.crash.soak import rounds
 from tests.crash.soak.looks import WORK, look
-from tests.crash.soak.rounds import KINDS, Soak, SoakError, Workers
+from tests.crash.soak.rounds import Soak, SoakError, Workers
 from tests.logdir.disk.rescue import quick_path
 from tests.logdir.disk.staged_rig import GID, UID
+from tests.operations.registry import kinds, seeded
+from tests.operations.seeded import Seeded
 from tests.proof.claims import KILLS
 from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
@@ -37,9 +39,9 @@ def test_a_process_killed_at_any_instant_loses_doubles_and_sticks_nothing(
     assert report.share_amid >= LEAST_AMID, report.table()
     assert sum(report.done.values()) > report.kills / 2
     if SIZE is not Size.SAMPLE:
-        assert [kind for kind in (*KINDS, "recover") if not report.amid[kind]] == []
+        assert [kind for kind in (*kinds(), "recover") if not report.amid[kind]] == []
     if SIZE is Size.FULL:
-        steps = {kind: {step for step in report.steps if step.startswith(f"{kind}: ")} for kind in KINDS}
+        steps = {kind: {step for step in report.steps if step.startswith(f"{kind}: ")} for kind in kinds()}
         # In memory only a sync takes time, so of the other calls few are ever hit.
         assert {kind: found for kind, found in steps.items() if len(found) < 3} == {}
     counts = {"kills": report.kills, "operations done": sum(report.done.values()), "judgements": report.judged}
@@ -77,86 +79,17 @@ def seen_by_the_judge() -> Iterator[list[object]]:
 
 # That it catches what it is there to catch.
 
-BUGS = {
-    "renamed before it is marked": (
-        ("lost: ", "stuck: "),
-        (
-            Edit("logdir/disk/replica/staging.py", "                _mark(site, item, data)\n", ""),
-            Edit(
-                "logdir/disk/replica/staging.py",
-                'outcomes[item.path] = done(item.path, f"deleting/{place}")',
-                """with site.deleting.open(place) as late:
-                    site.deleting.sync()
-                    _write_marker(site, late, FILE_NAME, replica_marker.render(item.marker))
-                outcomes[item.path] = done(item.path, f"deleting/{place}")""",
-            ),
-        ),
-    ),
-    "removed without a claim": (
-        ("lost: ", "stuck: "),
-        (
-            Edit(
-                "logdir/disk/replica/purge.py",
-                "    rename(site, site.deleting, name, site.deleting, claimed)\n",
-                "    for inner in site.deleting.open(name).names():\n"
-                "        if inner != FILE_NAME:\n"
-                "            site.deleting.open(name).unlink(inner)\n"
-                "    site.deleting.sync()\n"
-                "    rename(site, site.deleting, name, site.deleting, claimed)\n",
-            ),
-        ),
-    ),
-    "recovery leaves the marker of what is live": (
-        ("stuck: ",),
-        (
-            Edit(
-                "logdir/disk/recover_log_dir.py",
-                "        clear_marker(directory)\n    return True",
-                "        return True\n    return True",
-            ),
-        ),
-    ),
-    "a deadline taken from times of change": (
-        ("early: ",),
-        (
-            Edit(
-                "logdir/disk/replica/replica_dir.py",
-                "    return replica_marker.parse(data, path)\n",
-                """    import dataclasses
-
-    said = replica_marker.parse(data, path)
-    changed_ms = min(directory.stat(name).mtime_ns for name in directory.names()) // 10**6
-    return dataclasses.replace(said, boottime_ms=max(0, said.boottime_ms - said.staged_at_ms + changed_ms))
-""",
-            ),
-        ),
-    ),
-    "the start block on some log dirs only": (
-        ("lost: acknowledged is blocked", "stuck: half a start block"),
-        (
-            Edit(
-                "logdir/disk/record/start_block.py",
-                "            if change is not None:\n",
-                "            if change is not None and site is not sites[-1]:\n",
-            ),
-        ),
-    ),
-    "an adoption that keeps the indexes": (
-        ("foreign: ", "trap: "),
-        (Edit("logdir/disk/replica/adopt.py", ", *last_indexes(names)}", "}"),),
-    ),
-}
+BUGS = tuple(bug for _, bug in seeded() if bug.killed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BUGS)
-def test_a_bug_that_was_sown_is_caught_by_killing(name: str, tmp_path: Path) -> None:
-    words, edits = BUGS[name]
-    copy(tmp_path, edits)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_that_was_sown_is_caught_by_killing(bug: Seeded, tmp_path: Path) -> None:
+    copy(tmp_path, bug.changes)
     paths = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
     with quick_path(tmp_path) as base, pytest.raises(SoakError) as fault:
         Soak(base / "soak", SEED, workers=Workers(paths, cwd=tmp_path)).run(400)
-    assert any(line.startswith(words) for line in str(fault.value).splitlines()), str(fault.value)
+    assert any(line.startswith(bug.killed) for line in str(fault.value).splitlines()), str(fault.value)
 
 
 def test_the_judge_sees_each_thing_that_goes_wrong(tmp_path: Path) -> None:

@@ -31,9 +31,10 @@ from logdir.disk.locks import OwnerLock
 from logdir.disk.replica import purge
 from logdir.disk.root.work_root import WorkRoot, open_root
 from tests.builders import CLUSTER
+from tests.crash.soak.hands import Hands
 from tests.crash.soak.progress import IDLE, Page, Progress
 from tests.crash.soak.recovery import recover
-from tests.crash.soak.tasks import Tasks
+from tests.crash.soak.tasks import go_home, one
 
 STEP_BYTES = 64
 """So that small files, too, are truncated in steps."""
@@ -98,7 +99,7 @@ def work(request: Request) -> None:
         if request.is_early:
             progress.arm(request.die_at)
         roots = [stack.enter_context(_owned(disk, path, stack)) for path in request.log_dirs]
-        tasks = Tasks(
+        hands = Hands(
             disk=disk,
             roots=roots,
             draw=random.Random(request.seed),
@@ -108,15 +109,15 @@ def work(request: Request) -> None:
             progress=progress,
         )
         progress.begin("recover")
-        found = recover(tasks)
+        found = recover(hands)
         progress.begin(IDLE)
         say({"recovered": found})
         if "go" not in _hear():
             return
         progress.arm(request.die_at)
         while not request.goes_home:
-            tasks.one(request.prefer)
-        tasks.go_home()
+            one(hands, request.prefer)
+        go_home(hands)
 
 
 def _owned(disk: HostDisk, path: str, stack: ExitStack) -> WorkRoot:

@@ -31,12 +31,13 @@ from logdir.disk.replica import purge
 from logdir.disk.root.work_root import open_root
 from logdir.errors import LogDirError
 from tests.crash.soak.broker import Broker, make_log_dirs
+from tests.crash.soak.hands import Hands
 from tests.crash.soak.progress import Page, Progress
-from tests.crash.soak.rounds import KINDS
-from tests.crash.soak.tasks import Tasks
+from tests.crash.soak.tasks import one
 from tests.crash.soak.worker import STEP_BYTES, instant
 from tests.crash.swaps import sentinel
 from tests.crash.swaps.attacker import AtTheDoor, Swapper
+from tests.operations.registry import kinds
 
 ROOT = Path(__file__).parents[3]
 _AT_A_TIME = 40
@@ -159,13 +160,13 @@ def _few(
     tell(roots)
     try:
         with ExitStack() as stack:
-            tasks = _opened(stack, HostDisk(door.tell), log_dirs, aside, page, draw, report)
-            if tasks is not None:
+            hands = _opened(stack, HostDisk(door.tell), log_dirs, aside, page, draw, report)
+            if hands is not None:
                 until = min(report.operations + _AT_A_TIME, limit)
                 quiet = 0
                 while report.operations < until and quiet < _AT_A_TIME:
                     at = report.operations
-                    _one(tasks, report, draw)
+                    _one(hands, report, draw)
                     quiet += report.operations == at
                     if draw.random() < 0.5:
                         door.settle()
@@ -184,7 +185,7 @@ def _opened(
     page: Page,
     draw: random.Random,
     report: Report,
-) -> Tasks | None:
+) -> Hands | None:
     """Open the work roots as a worker does at its start, and recover; ``None`` if that is refused."""
     said: dict[str, Any] = {}
 
@@ -206,7 +207,7 @@ def _opened(
             stack.enter_context(OwnerLock.take(root.open_dir.work))
             root.prove()
             roots.append(root)
-        tasks = Tasks(
+        hands = Hands(
             disk=disk,
             roots=roots,
             draw=draw,
@@ -215,18 +216,18 @@ def _opened(
             say=say,
             progress=Progress(page),
         )
-        with tasks.locked():
-            recover_broker(tasks.open_dirs, is_whole=True)
+        with hands.locked():
+            recover_broker(hands.open_dirs, is_whole=True)
     except (LogDirError, OSError) as error:
         report.operations += 1
         report.refused[type(error).__name__] += 1
         return None
-    return tasks
+    return hands
 
 
-def _one(tasks: Tasks, report: Report, draw: random.Random) -> None:
+def _one(hands: Hands, report: Report, draw: random.Random) -> None:
     try:
-        tasks.one(draw.sample(KINDS, 3))
+        one(hands, draw.sample(kinds(), 3))
     except (LogDirError, OSError) as error:
         report.refused[type(error).__name__] += 1
     except Exception as error:  # noqa: BLE001 - what it is, is judged
@@ -237,4 +238,4 @@ def _one(tasks: Tasks, report: Report, draw: random.Random) -> None:
         else:
             report.faults.append("".join(traceback.format_exception(error)))
     if draw.random() < 0.2:
-        tasks.is_by_id, tasks.is_blocked = False, False
+        hands.is_by_id, hands.is_blocked = False, False

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.seeded.patched import Edit, copy, run
+from tests.crash.seeded.patched import copy, run
 from tests.crash.swaps import sentinel
 from tests.crash.swaps.assault import attack
 from tests.logdir.disk.rescue import quick_path
+from tests.operations import functions
+from tests.operations.seeded import Change, call, named, without
 from tests.proof.claims import SWAPS
 from tests.proof.plugin import Recorder
 
@@ -63,21 +65,12 @@ def test_r23_symlink_and_swap_races_touch_nothing_outside(
     record_proof(SWAPS, counts, seeds=SEED, violations=len(report.escapes))
 
 
-_IO = "logdir/disk/kernel/host.py"
 FOLLOWING = {
-    "directories": Edit(
-        _IO,
-        "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
-        "os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
-    ),
-    "files read": Edit(_IO, "_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW |", "_OPEN_FILE = os.O_RDONLY |"),
-    "files truncated": Edit(
-        _IO, "self._open_file(name, os.O_WRONLY | os.O_NOFOLLOW |", "self._open_file(name, os.O_WRONLY |"
-    ),
-    "lock files": Edit(_IO, "flags = os.O_RDWR | os.O_NOFOLLOW |", "flags = os.O_RDWR |"),
-    "files linked": Edit(
-        _IO, "dst_dir_fd=target._fd, follow_symlinks=False)", "dst_dir_fd=target._fd, follow_symlinks=True)"
-    ),
+    "directories": Change(functions.OPEN_DIRECTORY, without("O_NOFOLLOW")),
+    "files read": Change(functions.OPEN_FILE, without("O_NOFOLLOW")),
+    "files truncated": Change(functions.TRUNCATE, without("O_NOFOLLOW")),
+    "lock files": Change(functions.OPEN_LOCK, without("O_NOFOLLOW")),
+    "files linked": Change(functions.LINK, named(call("link", of="os"), follow_symlinks=True)),
 }
 
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import pytest
-
 from logdir.clock import Instant
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.host import Call
@@ -152,9 +150,12 @@ def stopped(host: Watched, is_the_call: Callable[[int, Call], bool]) -> Iterator
             raise Stop
 
     host.before = before
-    with pytest.raises(Stop):
+    try:
         yield
-    host.before = lambda number, call: None
+    except Stop:
+        host.before = lambda number, call: None
+    else:
+        raise AssertionError("the call never came")
 
 
 def numbered(at: int) -> Callable[[int, Call], bool]:

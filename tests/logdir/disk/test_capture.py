@@ -23,7 +23,7 @@ from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.names import DirForm, name_for, parse_partition_dir
 from logdir.reasons import Reason
 from tests.crash.model import Failure, ModelHost
-from tests.logdir.disk import test_rescue_crash as rescue
+from tests.logdir.disk import rescue_crash as rescue
 from tests.logdir.disk.rescue import (
     DELAY_MS,
     DELETED,

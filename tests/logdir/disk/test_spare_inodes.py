@@ -30,8 +30,9 @@ from tests.crash.enumerate import explore, explore_failures
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.starts import A_BY_ID, LOG_STARTS, POINTS, A, B, staged, start
-from tests.crash.steps import Operation, Steps, operation_of, recover_all, replica_of
-from tests.logdir.disk import test_work_root_crash as roots
+from tests.crash.steps import Course, Steps, course_of, recover_all, replica_of
+from tests.logdir.disk import work_root_crash as roots
+from tests.logdir.disk.test_work_root_crash import _cut
 
 FILE = Owner(0, 0, 0o644)
 PER_INODE = 64 << 10
@@ -103,7 +104,7 @@ def test_no_more_are_made_than_as_many_as_are_left_for_others() -> None:
 @pytest.mark.parametrize("shape", roots.SHAPES)
 def test_a_making_cut_off_anywhere_is_finished_by_making_it_again(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reserve, "_BYTES_PER_INODE", roots.RESERVE_BYTES)
-    calls, states = roots._cut(roots.start(shape).world(), shape, roots.make, check=True)
+    calls, states = _cut(roots.start(shape).world(), shape, roots.make, check=True)
     assert calls > 20
     assert states > 2 * calls
 
@@ -114,7 +115,7 @@ def test_a_removal_cut_off_anywhere_is_finished_by_removing_it_again(monkeypatch
     roots.make(host, "beside")
     world = host.world()
     settled = world._replace(volumes=(world.volumes[0].durable(),), generation=1)
-    assert roots._cut(settled, "beside", roots.remove, check=False)[0] >= 10
+    assert _cut(settled, "beside", roots.remove, check=False)[0] >= 10
 
 
 # Given up.
@@ -201,7 +202,7 @@ def test_a_quota_may_be_one_of_inodes() -> None:
 
 def _operation(
     name: str, host: Callable[[], ModelHost], do: Callable[[Steps], None], course: tuple[str, ...]
-) -> Operation:
+) -> Course:
     spares = 4
     with mock.patch.multiple(reserve, _BYTES_PER_INODE=8), mock.patch.object(starts, "_RESERVE_BYTES", 8 * spares):
         built = host()
@@ -214,7 +215,7 @@ def _operation(
         entry = f"{part.topic} {part.partition}"
         files[f"/d0/kafka/{LOG_STARTS}"] = (POINTS, f"0\n2\nother 0 5\n{entry} 3\n".encode(), f"{part.key} reached 1")
     prefix = part.path.rpartition("/")[0]
-    return operation_of(
+    return course_of(
         name,
         _starved(built),
         do,
@@ -231,7 +232,7 @@ def _without_prefix() -> ModelHost:
     return starts.settled(host)
 
 
-OPERATIONS: dict[str, Callable[[], Operation]] = {
+OPERATIONS: dict[str, Callable[[], Course]] = {
     "stage": lambda: _operation("stage", lambda: start(A), lambda s: s.stage(A), ("live", "staged")),
     "restore": lambda: _operation(
         "restore", lambda: staged(A, points=Checkpoints(log_start=3)), lambda s: s.restore(A), ("staged", "live")
@@ -261,7 +262,7 @@ def test_a10_with_no_inode_free_it_is_done_and_survives_every_crash(name: str) -
 def test_a10_with_no_inode_free_and_none_kept_it_is_undone() -> None:
     with mock.patch.object(starts, "_RESERVE_BYTES", 32):
         host = _starved(start(A, B))
-    one = operation_of("stage 2", host, lambda s: s.stage(A, B), *(replica_of(p, "live", "staged") for p in (A, B)))
+    one = course_of("stage 2", host, lambda s: s.stage(A, B), *(replica_of(p, "live", "staged") for p in (A, B)))
     acks = Acks()
     one.run(ModelHost(one.start.world()), acks)
     assert acks.said == ("d0/a-0 refused 1", "d0/b-1 refused 1")

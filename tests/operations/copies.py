@@ -13,7 +13,6 @@ import functools
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -24,11 +23,14 @@ from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.replica.capture import CaptureItem, capture
 from logdir.disk.replica.export import MANIFEST, NOTE, export
 from tests.crash.enumerate import State
-from tests.crash.families.case import DONE, Case, readable
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.tree import World
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, OLD, instant, make_root, meta, open_site, put, quick_path
+from tests.operations import functions
+from tests.operations.case import DONE, Case, readable
+from tests.operations.operation import Make, Operation, Syncs, Trait
+from tests.operations.seeded import Change, Seeded, call, drop, moved, yielding
 
 _FILES = {"00000000000000000000.log": b"first", "partition.metadata": f"version: 0\ntopic_id: {OLD}".encode()}
 _NAME = "rescued"
@@ -153,5 +155,29 @@ def _export(name: str) -> Case:
     return Case(name, host, _run, _nothing, _judge)
 
 
-COPIES: dict[str, Callable[[str], Case]] = {"export": _export}
-"""Name to what makes it."""
+_CASES: dict[str, Make] = {"export": _export}
+OPERATIONS = (
+    Operation(
+        name="export",
+        family="copies",
+        cases=_CASES,
+        traits={Trait.OUTSIDE: ("export",)},
+        on_kernels=(),
+        syncs=tuple(
+            Syncs(of=function, cases=("export",))
+            for function in (functions.EXPORT_WRITE, functions.EXPORT_COPY, functions.EXPORT_DIRECTORY)
+        ),
+        seeded=(
+            Seeded(
+                name="a copy with its name before it is whole",
+                changes=(
+                    Change(functions.EXPORT_DIRECTORY, drop(call("sync", nth=1))),
+                    Change(functions.EXPORT_DIRECTORY, moved(call("rename"), before=yielding())),
+                ),
+                tried=("export", "--models", "KJBP"),
+                caught_by=frozenset({"K", "J", "B", "P"}),
+            ),
+        ),
+    ),
+)
+"""The descriptor; on real kernels it has a start and a judge of its own (``tests.kernel.operations``)."""

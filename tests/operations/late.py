@@ -4,14 +4,13 @@ A worker that hangs is given up, its successor looks again and goes on; what the
 when its disk answers. The guard is that everything reads again what it was decided on, under the locks, before it
 changes anything. Also here: a sweep that purges what is due, by the disk's own clock, and nothing else.
 
-Each shares the oracle of ``operations``.
+Each shares the oracle of one replica and one file.
 
 Spec: design §2 laws 1, 6, §3.3; attacks A18, A24, A40; ClickHouse's and Kafka's deadlines in reliability §2.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,25 +21,24 @@ from logdir.disk.record import heartbeat
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.staging import RestoreItem, StageItem, restore, stage
 from logdir.errors import RefusedError
-from tests.crash.families.case import Case, settled
 from tests.crash.model import ModelHost
 from tests.crash.starts import FILE, LOG_STARTS, ONE, OWNER, POINTS, A, B, C, Sites, marker_for, staged, start
-from tests.crash.steps import Operation, Steps, operation_of, recover_all, replica_of
+from tests.crash.steps import Course, MakeCourse, Steps, cases, course_of, replica_of
+from tests.operations import functions, wrong
+from tests.operations.case import settled
+from tests.operations.operation import Operation, Trait
+from tests.operations.seeded import Change, Seeded, call, never, wrapped
 
 _HOUR_MS = 60 * 60 * 1000
 _NEW = b"0\n1\nother 0 6\n"
 _LATE = b"0\n1\nother 0 7\n"
 
 
-def _of(one: Operation) -> Case:
-    return Case(one.name, one.start, one.run, recover_all, one.judge, reaches=one.reaches)
-
-
 def _now(host: ModelHost) -> Instant:
     return Instant(boot_id=host.boot_id, boottime_ms=host.boottime_ms(), wall_ms=host.now_ms(), is_synchronised=True)
 
 
-def _sweep(name: str) -> Case:
+def _sweep(name: str) -> Course:
     """Of three that are staged one is due, one is not, and one has no deadline; all their files are years old."""
     delays = {A: _HOUR_MS // 2, B: 4 * _HOUR_MS, C: None}
     host = start(*delays, files=ONE)
@@ -73,10 +71,10 @@ def _sweep(name: str) -> Case:
         )
         for part, course in courses.items()
     )
-    return _of(operation_of(name, settled(host), do, *replicas))
+    return course_of(name, settled(host), do, *replicas)
 
 
-def _late_stage(name: str) -> Case:
+def _late_stage(name: str) -> Course:
     """It was staged by a successor, and its broker made it anew: that one is another."""
 
     def do(steps: Steps) -> None:
@@ -91,11 +89,11 @@ def _late_stage(name: str) -> Case:
                 directory.write(ONE[0], b"made anew", FILE)
             stage(open_dir, [late])
 
-    one = operation_of(name, start(A, files=ONE), do, replica_of(A, "live", "staged"))
-    return _of(one._replace(has_way_back=False))
+    one = course_of(name, start(A, files=ONE), do, replica_of(A, "live", "staged"))
+    return one._replace(has_way_back=False)
 
 
-def _late_restore(name: str) -> Case:
+def _late_restore(name: str) -> Course:
     """An operator held it since."""
 
     def do(steps: Steps) -> None:
@@ -106,10 +104,10 @@ def _late_restore(name: str) -> Case:
                 steps.open_dirs.of(A), RestoreItem(name=A.place, marker=marker, path=A.path, drop_last_indexes=False)
             )
 
-    return _of(operation_of(name, staged(A, files=ONE), do, replica_of(A, "staged", "held", is_staged=True)))
+    return course_of(name, staged(A, files=ONE), do, replica_of(A, "staged", "held", is_staged=True))
 
 
-def _late_purge(name: str) -> Case:
+def _late_purge(name: str) -> Course:
     """Of two that go together an operator held one since."""
 
     def do(steps: Steps) -> None:
@@ -120,10 +118,10 @@ def _late_purge(name: str) -> Case:
 
     held, gone = ("staged", "held"), ("staged", "claimed", "gone")
     replicas = (replica_of(part, *course, is_staged=True) for part, course in ((A, held), (B, gone)))
-    return _of(operation_of(name, staged(A, B, files=ONE), do, *replicas))
+    return course_of(name, staged(A, B, files=ONE), do, *replicas)
 
 
-def _late_file(name: str) -> Case:
+def _late_file(name: str) -> Course:
     """Somebody wrote it since."""
 
     def do(steps: Steps) -> None:
@@ -144,14 +142,55 @@ def _late_file(name: str) -> Case:
     files: dict[str, tuple[bytes | None, bytes | None, str]] = {
         f"/d0/kafka/{LOG_STARTS}": (POINTS, _NEW, "file reached 1")
     }
-    return _of(operation_of(name, start(A, files=ONE), do, replica_of(A, "live"), files=files))
+    return course_of(name, start(A, files=ONE), do, replica_of(A, "live"), files=files)
 
 
-LATE: dict[str, Callable[[str], Case]] = {
+_STAGE = "stage decided before it was made anew"
+_RESTORE = "restore decided before it was held"
+_FILE = "file decided on before another wrote it"
+_ANY = frozenset({"K", "J", "B", "P", "DJ"})
+_COURSES: dict[str, MakeCourse] = {
     "sweep of what is due": _sweep,
-    "stage decided before it was made anew": _late_stage,
-    "restore decided before it was held": _late_restore,
+    _STAGE: _late_stage,
+    _RESTORE: _late_restore,
     "purge of two decided before one was held": _late_purge,
-    "file decided on before another wrote it": _late_file,
+    _FILE: _late_file,
 }
-"""Name to what makes it."""
+
+
+def _obeyed(what: str, function: str, case: str) -> Seeded:
+    """Return the bug that goes on with what was decided on an older look: what was asked again is not asked."""
+    return Seeded(
+        name=f"the late answer of a hung worker obeyed: it {what}",
+        changes=(Change(function, never(call("RefusedError"))),),
+        tried=(case, "--models", "KJBPD"),
+        caught_by=_ANY,
+    )
+
+
+OPERATIONS = (
+    Operation(
+        name="decided late",
+        family="late",
+        cases=cases(_COURSES),
+        traits={Trait.PREPARED: (_STAGE,)},
+        on_kernels=(),
+        seeded=(
+            Seeded(
+                name="a deadline taken from times of change",
+                changes=(Change(functions.READ_MARKER, wrapped(wrong.timed_by_change)),),
+                tried=("sweep of what is due", "--models", "KJBPD"),
+                caught_by=_ANY,
+            ),
+            Seeded(
+                name="a deadline taken from times of change within a boot",
+                changes=(Change(functions.READ_MARKER, wrapped(wrong.timed_by_change_in_boot)),),
+                killed=("early: ",),
+            ),
+            _obeyed("stages", functions.STAGE_MARK, _STAGE),
+            _obeyed("restores", functions.RESTORE, _RESTORE),
+            _obeyed("writes a file", functions.REPLACE_FILE, _FILE),
+        ),
+    ),
+)
+"""The descriptor."""

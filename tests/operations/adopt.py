@@ -1,168 +1,35 @@
-"""Capture, adoption, withdrawal and what a start makes of either: also beside a broker that removes what is captured.
+"""Adoption: captured files become the log of a replica made anew; and what a start makes of an unfinished one.
 
-Starts and judges are those of ``tests.logdir.disk.test_rescue_crash``.
+Starts and judges are those of ``tests.logdir.disk.rescue_crash``.
 
-Spec: design §2 law 4, §3.3; attacks A16, A17.
+Spec: design §3.3; attacks A16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 
-from logdir.disk.kernel.host import Call
+from logdir.disk.replica.adopt import AdoptItem, adopt
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.replica.staging import StageItem, stage
+from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from logdir.reasons import Reason
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import Case, Do, before_each, killed, no_more, readable, settled, with_missing
 from tests.crash.model import Killed, ModelHost
 from tests.crash.recording import Acks
+from tests.crash.soak.hands import Hands, token
+from tests.crash.soak.seen import Seen
 from tests.crash.tree import World
-from tests.logdir.disk import test_rescue_crash as rescue
-from tests.logdir.disk.rescue import DELETED, NEW, present_marker
+from tests.logdir.disk import rescue_crash as rescue
+from tests.logdir.disk.rescue import NEW, present_marker
+from tests.operations import functions, wrong
+from tests.operations.case import Case, Do, killed, readable, settled, with_missing
+from tests.operations.operation import Draw, Make, Needless, Operation, Syncs, When
+from tests.operations.seeded import Change, Seeded, call, instead, moved, wrapped
 
-_INDEX = "00000000000000000007.index"
-
-
-CAPTURED, PARTIAL, UNDONE, ADOPTED = (frozenset({said}) for said in ("captured", "partial", "undone", "adopted"))
-
-
-def _captured(case: Case, reaches: frozenset[str] = CAPTURED) -> Case:
-    """Return it judged with its only disk missing, too: nothing is done then, and what was said to be kept is there."""
-
-    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
-        held = rescue._below(state.recovered, rescue.WHOLE)
-        is_lost = "captured" in acks and there and held != rescue.SMALL
-        return ["lost: acknowledged, but not whole in deleting/"] if is_lost else []
-
-    return case._replace(judge=with_missing(case.judge, partly), reaches=reaches)
-
-
-def _capture(name: str) -> Case:
-    case = Case(name, rescue._deleted(), rescue._capture, rescue._recover_capture, rescue._judge_capture)
-    return _captured(case)
-
-
-def _captured_and_removed(name: str) -> Case:
-    """Its broker wrote without a sync, and removes its own as soon as it is captured."""
-
-    def judge(start: World, state: State, acks: Acks) -> list[str]:
-        # What a power cut leaves of the broker's own unsynced files is another directory: that is captured, too.
-        return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
-
-    run = rescue._write_capture_and_remove
-    return _captured(Case(name, rescue._deleted(), run, rescue._recover_capture, judge, _is_brokers))
-
-
-def _captured_again_and_removed(name: str) -> Case:
-    """It was renamed by a process that was killed before that was durable; its broker trusts what the next one says."""
-    first = ModelHost(rescue._deleted().world())
-    rescue._capture(first, Acks())
-    at = next(
-        number
-        for number, made in enumerate(first.records)
-        if made.call.name == "fsync-dir" and made.call.path.endswith("/deleting")
-    )
-
-    def run(host: ModelHost, acks: Acks) -> None:
-        host.kill(len(host.records) + at)
-        with suppress(Killed):
-            rescue._capture(host, Acks())
-        host.kill_at, host.is_dead = None, False
-        rescue._capture(host, acks)
-        rescue._remove(host)
-
-    def judge(start: World, state: State, acks: Acks) -> list[str]:
-        # What a power cut leaves of a removal is another directory: that is captured, too.
-        return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
-
-    return _captured(Case(name, rescue._deleted(), run, rescue._recover_capture, judge))
-
-
-def _is_brokers(call: Call) -> bool:
-    return f"/{DELETED}/" in call.path
-
-
-def _partial(name: str) -> Case:
-    """A part of a replica is kept, and its broker removes the rest."""
-    host = rescue._host()
-    rest = {name: data for name, data in rescue.SMALL.items() if name != "partition.metadata"}
-    rescue._plant(host, f"/d0/kafka/{DELETED}", rest)
-
-    def run(host: ModelHost, acks: Acks) -> None:
-        rescue._capture(host, acks)
-        rescue._remove(host)
-
-    def judge(start: World, state: State, acks: Acks) -> list[str]:
-        held = rescue._below(state.recovered, "/d0/kafka.logdird/incoming/no-id.t_0")
-        wrong = ["lost: a part that was said to be kept"] if "partial" in acks and held != rest else []
-        if any("/deleting/" in path for path in state.recovered.files()):
-            wrong.append("half: in deleting/")
-        return wrong
-
-    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
-        return judge(start, state, acks) if there else []
-
-    return Case(name, host, run, rescue._recover_capture, with_missing(judge, partly), reaches=PARTIAL)
-
-
-def _given_up(name: str) -> Case:
-    """Its broker removes everything while it is being linked; what was linked by then is the last there is of it."""
-
-    def run(host: ModelHost, acks: Acks) -> None:
-        def gone(path: str) -> bool:
-            if not path.endswith(".log"):
-                return False
-            _remove_files(host)
-            return True
-
-        before_each(host, "link", gone)
-        rescue._capture(host, acks)
-
-    def judge(start: World, state: State, acks: Acks) -> list[str]:
-        files = state.recovered.files()
-        kept = [path for path, data in files.items() if path.endswith(f"/{_INDEX}") and data == rescue.SMALL[_INDEX]]
-        return ["lost: the last that was left of it"] if "partial" in acks and not kept else []
-
-    def partly(start: World, state: State, acks: Acks, there: frozenset[str]) -> list[str]:
-        return judge(start, state, acks) if there else []
-
-    return Case(name, rescue._deleted(), run, rescue._recover_capture, with_missing(judge, partly), reaches=PARTIAL)
-
-
-def _remove_files(host: ModelHost) -> None:
-    with host.open_top("/d0/kafka") as top, top.open(DELETED) as directory:
-        for name in directory.names():
-            directory.unlink(name)
-
-
-def _not_at_all(name: str) -> Case:
-    """Nothing of the log is left to be captured, and all the rest still has its broker's names: nothing is kept."""
-
-    def run(host: ModelHost, acks: Acks) -> None:
-        def gone(path: str) -> bool:
-            with host.open_top("/d0/kafka") as top, top.open(DELETED) as directory:
-                directory.unlink(next(name for name in directory.names() if name.endswith(".log")))
-            return True
-
-        before_each(host, "link", gone)
-        rescue._capture(host, acks)
-        acks.ack("undone")
-
-    def judge(start: World, state: State, acks: Acks) -> list[str]:
-        crashed = state.crashed.tree()
-        if any(f"/{DELETED}/" in path and path.endswith(".log") for path in crashed):
-            return []  # The power cut gave the broker its file back: a start captures it anew, and may be cut off.
-        left = [path for path in crashed if "/incoming/" in path]
-        return [f"foreign: {path} was said to be gone" for path in left] if "undone" in acks else []
-
-    judged = with_missing(judge, no_more)
-    return Case(name, rescue._deleted(), run, rescue._recover_capture, judged, reaches=UNDONE)
-
-
-# Adoption.
+ADOPTED, UNDONE = (frozenset({said}) for said in ("adopted", "undone"))
 
 
 def _adopts(present: int, *, keep: bool) -> Judge:
@@ -307,20 +174,113 @@ def _interrupted_capture(name: str) -> Case:
     return Case(name, settled(start), run, rescue._recover_adopt, judge, reaches=UNDONE)
 
 
-RESCUE: dict[str, Callable[[str], Case]] = {
-    "capture": _capture,
-    "capture, then removed by its broker": _captured_and_removed,
-    "capture after a killed one, then removed by its broker": _captured_again_and_removed,
-    "capture of a part": _partial,
-    "capture of the last of it": _given_up,
-    "capture of nothing": _not_at_all,
-    "adopt": partial(_adopt, present=0, keep=False),
-    "adopt and keep": partial(_adopt, present=0, keep=True),
-    "adopt from another disk": partial(_adopt, present=1, keep=False),
-    "start after an adoption only begun": _interrupted_capture,
-    "start that withdraws an adoption": _withdraw,
+def _draw(hands: Hands, seen: Seen) -> bool:
+    for aside, marker, said in hands.asides(seen):
+        lives = hands.lives(seen, marker)
+        if len(lives) != 1:
+            continue
+        (live,) = lives
+        present_token = token(live.open_dir.top, live.name)
+        present = hands.marker(live, reason=Reason.DUPLICATE)
+        # What was adopted before and is staged by now would have a twin: the same files under the same id.
+        taken = {(other, str(marked.topic_id)) for _, marked, other in hands.asides(seen)}
+        is_twin = present_token == said or (said, str(present.topic_id)) in taken
+        is_twin |= bool({present.topic_id, marker.topic_id} & {other.parts.topic_id for other in seen.claimed})
+        if present.topic_id in (None, marker.topic_id) or is_twin:
+            continue
+        assert isinstance(present.topic_id, TopicId)
+        item = AdoptItem(
+            name=aside.name,
+            marker=marker,
+            topic=marker.topic,
+            topic_id=present.topic_id,
+            present=live.open_dir,
+            present_marker=present,
+            keep=hands.draw.random() < 0.3,
+        )
+        hands.begin(
+            "adopt",
+            token=said,
+            id=str(marker.topic_id),
+            present={"token": present_token, "id": str(present.topic_id), "delay_ms": present.delay_ms},
+            keeps=item.keep,
+        )
+        with hands.locked():
+            hands.end("adopt", adopt(aside.open_dir, item, hands.open_dirs))
+        return True
+    return False
+
+
+_WITHDRAWS = "start that withdraws an adoption"
+_STARTS: dict[str, Make] = {
     "start that finishes an adoption": partial(_finish, present=0),
     "start that finishes an adoption over two disks": partial(_finish, present=1),
     "start that finishes an adoption not durable": _finish_unsynced,
 }
-"""Name to what makes it."""
+_ADOPTIONS: dict[str, Make] = {
+    "adopt": partial(_adopt, present=0, keep=False),
+    "adopt and keep": partial(_adopt, present=0, keep=True),
+    "adopt from another disk": partial(_adopt, present=1, keep=False),
+}
+_CASES: dict[str, Make] = {
+    **_ADOPTIONS,
+    "start after an adoption only begun": _interrupted_capture,
+    _WITHDRAWS: _withdraw,
+    **_STARTS,
+}
+_ANY = frozenset({"K", "J", "B", "P"})
+OPERATIONS = (
+    Operation(
+        name="adopt",
+        family="rescue",
+        cases=_CASES,
+        on_kernels=tuple(_ADOPTIONS),
+        syncs=(
+            Syncs(of=functions.ADOPT_BUILD, cases=tuple(_ADOPTIONS)),
+            Syncs(of=functions.ADOPT_READY, cases=tuple(_ADOPTIONS)),
+            Syncs(of=functions.ADOPT_WITHDRAW, cases=(_WITHDRAWS,)),
+            Syncs(of=functions.ADOPT_PUBLISH, cases=(*_ADOPTIONS, *_STARTS)),
+            Syncs(of=functions.ADOPT_FINISH, cases=tuple(_STARTS)),
+            Syncs(of=functions.LINKED_MAKE, cases=tuple(_ADOPTIONS)),
+            Syncs(of=functions.LINKED_DROP, cases=(_WITHDRAWS, "adopt")),
+        ),
+        needless=(
+            Needless(
+                function=functions.ADOPT_WITHDRAW,
+                call=call("sync", of="incoming"),
+                because="ext4, XFS, btrfs: the replica that speaks against the adoption is live, durably, before this "
+                "rename and until the directory is gone, so a half-emptied `.ready` that comes back is withdrawn again "
+                "by the next start; kept because what is being removed must not bear, at any instant of any disk, the "
+                "name of what may be published",
+            ),
+            Needless(
+                function=functions.ADOPT_PUBLISH,
+                call=call("sync", nth=-1),
+                because="ext4, XFS, btrfs: a marker that comes back under a live name means nothing, brokers pass over "
+                "it and every start takes it away; kept so that an inventory taken after the acknowledgement shows the "
+                "replica as live alone",
+            ),
+        ),
+        draws=(Draw(kind="adopt", do=_draw, when=When.NAMES, is_rare=True),),
+        seeded=(
+            Seeded(
+                name="links outlive the marker that says what they are",
+                changes=(Change(functions.LINKED_UNLINK, wrapped(wrong.marker_first)),),
+                tried=(_WITHDRAWS, "--models", "KJBP"),
+                caught_by=_ANY,
+            ),
+            Seeded(
+                name="an adoption sets the present one aside before the other is ready",
+                changes=(Change(functions.ADOPT, moved(call("_make_ready"), after=call("stage"))),),
+                tried=("adopt", "--models", "KJBP"),
+                caught_by=_ANY,
+            ),
+            Seeded(
+                name="an adoption that keeps the indexes",
+                changes=(Change(functions.ADOPT_BUILD, instead(call("last_indexes"), "()")),),
+                killed=("foreign: ", "trap: "),
+            ),
+        ),
+    ),
+)
+"""The descriptor."""

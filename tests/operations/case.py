@@ -1,6 +1,7 @@
-"""An operation whose crashes are enumerated, with a recovery and a judge of its own.
+"""One case of an operation, and what cases are put together from.
 
-Not here: those of one replica and one file (``operations``), which share a recovery and an oracle.
+Not here: the descriptor a case belongs to (``operation``); one replica and one file, which share a recovery and an
+oracle (``tests.crash.steps``).
 
 Spec: reliability §4.4.
 """
@@ -31,17 +32,23 @@ UNTOLD = "untold"
 
 
 class Case(NamedTuple):
-    """What is crashed."""
+    """One start of an operation, what is done there, and what must hold."""
 
     name: str
     start: ModelHost
-    run: Run
-    recover: Callable[[ModelHost], None]
-    judge: Judge
+    """The tree it needs; everything on it is durable."""
+    do: Run
+    """Carries it out, and acknowledges what was done."""
+    recovery: Callable[[ModelHost], None]
+    """What the next process does first."""
+    holds: Judge
+    """Says what is wrong, one line each, with a crash and what recovery made of it; the end is one of these states."""
     quiet: Callable[[Call], bool] = loud
     """Which calls change nothing in the end, and need not be durable: a probe renamed there and back."""
     reaches: frozenset[str] = frozenset({DONE})
     """What it acknowledges when nothing is cut off: else it refuses, and nothing of it is crashed."""
+    leads_elsewhere: frozenset[int] = frozenset()
+    """Errors of the kernel after which it ends well at another place, of which ``holds`` knows nothing."""
 
 
 def acknowledged(do: Do) -> Run:

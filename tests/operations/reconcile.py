@@ -7,7 +7,6 @@ Spec: design §2 laws 1, 3, §3.3, §4; attacks A38, A43.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,12 +21,13 @@ from logdir.ids import TopicId
 from tests.builders import CLUSTER, TOPIC_ID
 from tests.crash import oracle
 from tests.crash.enumerate import State
-from tests.crash.families.case import Case, readable, settled
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks, record
 from tests.crash.starts import ONE, A, B, C, Part, Sites, marker_for, start
-from tests.crash.steps import Steps, operation_of, recover_all, replica_of
+from tests.crash.steps import Steps, course_of, recover_all, replica_of
 from tests.crash.tree import World
+from tests.operations.case import Case, readable, settled
+from tests.operations.operation import Make, Operation
 
 D = Part(0, "d", 3)
 _LOG_DIRS = ("/d0/kafka", "/d1/kafka")
@@ -80,7 +80,7 @@ def _case(name: str) -> Case:
         replica_of(B, "staged", "held", is_staged=True),
         replica_of(C, "live", "staged"),
     )
-    one = operation_of(name, first, _reconcile, *replicas, files=files)._replace(has_way_back=False)
+    one = course_of(name, first, _reconcile, *replicas, files=files)._replace(has_way_back=False)
     judge = one.judge
     said = record(first.world(), one.run).acks.said
 
@@ -100,5 +100,6 @@ def _case(name: str) -> Case:
     return Case(name, first, one.run, recover_all, judged, reaches=one.reaches | {_SAID[2]})
 
 
-RECONCILE: dict[str, Callable[[str], Case]] = {"reconcile": _case}
-"""Name to what makes it."""
+_CASES: dict[str, Make] = {"reconcile": _case}
+OPERATIONS = (Operation(name="reconcile", family="reconcile", cases=_CASES, on_kernels=()),)
+"""The descriptor."""

@@ -7,7 +7,6 @@ Spec: design §2 law 9, §4; KIP-516, "Migration"; attacks A9.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from logdir.disk.replica.give_id import GiveItem, give_id
@@ -15,12 +14,14 @@ from logdir.disk.replica.outcome import Result
 from logdir.ids import TopicId
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import State
-from tests.crash.families.case import Case, acknowledged, after, answering, ends_as, resumed
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.starts import FILE, ONE, A, C, Part, Sites, start
 from tests.crash.steps import recover_all
 from tests.crash.tree import World
+from tests.operations import functions
+from tests.operations.case import Case, acknowledged, after, answering, ends_as, resumed
+from tests.operations.operation import Make, Operation, Syncs, Trait
 
 _WHOLE = f"version: 0\ntopic_id: {TOPIC_ID}".encode()
 
@@ -65,10 +66,24 @@ def _case(name: str, parts: tuple[Part, ...], *, leftover: bool = False, at: int
     return Case(name, first, acknowledged(do) if at is None else resumed(do, at), recover, judge)
 
 
-GIVES: dict[str, Callable[[str], Case]] = {
+_TAKEN_UP: dict[str, Make] = {
+    f"give an id, taken up at call {at}": partial(_case, parts=(A,), at=at) for at in range(1, 5)
+}
+_CASES: dict[str, Make] = {
     "give an id": partial(_case, parts=(A,)),
     "give an id, over what a broker left": partial(_case, parts=(A,), leftover=True),
     "give ids on two disks": partial(_case, parts=(A, C)),
-    **{f"give an id, taken up at call {at}": partial(_case, parts=(A,), at=at) for at in range(1, 5)},
+    **_TAKEN_UP,
 }
-"""Name to what makes it."""
+_GIVEN = ("give an id", "give ids on two disks")
+OPERATIONS = (
+    Operation(
+        name="give id",
+        family="gives",
+        cases=_CASES,
+        traits={Trait.TAKEN_UP: tuple(_TAKEN_UP)},
+        on_kernels=(),
+        syncs=(Syncs(of=functions.GIVE_ID, cases=_GIVEN), Syncs(of=functions.GIVE_ID_PUT, cases=_GIVEN)),
+    ),
+)
+"""The descriptor."""

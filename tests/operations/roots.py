@@ -14,6 +14,7 @@ from logdir.disk.kernel.failure import calling
 from logdir.disk.kernel.host import Call
 from logdir.disk.root.init import init, put_back_missing
 from logdir.disk.root.plan import plan_init
+from logdir.disk.root.probe import NOT_HERE
 from logdir.disk.root.removal import remove_root
 from logdir.disk.root.reserve import put_back
 from logdir.disk.root.work_root import open_log_dir, open_work_root
@@ -22,7 +23,12 @@ from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State
-from tests.crash.families.case import (
+from tests.crash.model import Failure, ModelHost
+from tests.crash.recording import Acks
+from tests.crash.tree import World
+from tests.logdir.disk.work_root_crash import META_TEXT, SHAPES
+from tests.operations import functions
+from tests.operations.case import (
     DONE,
     Case,
     acknowledged,
@@ -36,10 +42,8 @@ from tests.crash.families.case import (
     unless_missing,
     with_missing,
 )
-from tests.crash.model import Failure, ModelHost
-from tests.crash.recording import Acks
-from tests.crash.tree import World
-from tests.logdir.disk.test_work_root_crash import META_TEXT, SHAPES
+from tests.operations.operation import Make, Operation, Syncs, Trait, Written
+from tests.operations.seeded import Change, Seeded, call, moved_whole
 
 OWNER = Owner(7, 8, 0o755)
 _PROBES = ("/probe", f"/{PROBE_IN_LOG_DIR}")
@@ -158,7 +162,8 @@ def _init(
 ) -> Case:
     start = _start(shape, by_root=by_root, mounts=mounts)
     make = partial(_make, shape=shape, reserve_bytes=reserve_bytes)
-    return Case(name, start, acknowledged(make), make, _whole_or_not(after(start, make).world(), shape), is_probe)
+    holds = _whole_or_not(after(start, make).world(), shape)
+    return Case(name, start, acknowledged(make), make, holds, is_probe, leads_elsewhere=_NOT_HERE)
 
 
 def _resumed(name: str, shape: str, at: int) -> Case:
@@ -270,21 +275,81 @@ def _remove_unfinished(name: str) -> Case:
     return Case(name, start, acknowledged(remove), remove, _ends_as(first.world()))
 
 
-ROOTS: dict[str, Callable[[str], Case]] = {
+_TAKEN_UP: dict[str, Make] = {
+    f"init beside, taken up at call {at}": partial(_resumed, shape="beside", at=at) for at in (1, 4, 7, 11)
+}
+_ELSEWHERE = "init where beside does not do"
+_MADE: dict[str, Make] = {
     **{f"init {shape}": partial(_init, shape=shape) for shape in SHAPES},
     "init of two log dirs": partial(_init, shape="beside", mounts=("/d1", "/d2")),
     "init beside, by root": partial(_init, shape="beside", by_root=True),
     "init with spare inodes": partial(_init, shape="beside", reserve_bytes=_WITH_SPARES),
     "what is kept for a full disk, put back": _put_back,
-    "init where beside does not do": _elsewhere,
+    _ELSEWHERE: _elsewhere,
     "init where a directory is missing": _lacking,
     "init where the owner lock is missing": _lockless,
     "init over a directory of another": partial(_over_others, what="incoming"),
     "init over a reserve of another": partial(_over_others, what="reserve"),
-    **{f"init beside, taken up at call {at}": partial(_resumed, shape="beside", at=at) for at in (1, 4, 7, 11)},
+    **_TAKEN_UP,
+}
+_REMOVED: dict[str, Make] = {
     **{f"uninstall {shape}": partial(_remove, shape=shape) for shape in SHAPES},
     "uninstall of two log dirs": partial(_remove, shape="beside", mounts=("/d1", "/d2")),
     "uninstall with spare inodes": partial(_remove, shape="beside", reserve_bytes=_WITH_SPARES),
     "uninstall what was only begun": _remove_unfinished,
 }
-"""Name to what makes it."""
+_ALL_INITS = tuple(name for name in _MADE if name.startswith("init "))
+_MANY = tuple(name for name in _ALL_INITS if name != "init inside")
+_INITS = ("init beside", "init inside", "init beside, by root")
+_NOT_HERE = NOT_HERE | {errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
+"""With which a place for a work root does not do, so that the next is tried, or which takes the reserve just made."""
+OPERATIONS = (
+    Operation(
+        name="init",
+        family="roots",
+        cases=_MADE,
+        traits={
+            Trait.TAKEN_UP: tuple(_TAKEN_UP),
+            Trait.LONG: _MANY,
+            Trait.LONG_CALLS: tuple(name for name in _MANY if name != _ELSEWHERE),
+            Trait.LONG_SYNCS: _ALL_INITS,
+            Trait.LONG_RECOVERY: _ALL_INITS,
+            Trait.MOVES_ON: (_ELSEWHERE,),
+            Trait.RESERVE: tuple(_MADE),
+        },
+        on_kernels=("init beside", "init in-place", "init inside"),
+        syncs=(
+            Syncs(of=functions.ROOT_INODES, cases=("init with spare inodes",)),
+            Syncs(of=functions.ROOT_BEGIN, cases=("init where a directory is missing",)),
+            Syncs(of=functions.ROOT_MAKE, cases=_INITS),
+            Syncs(of=functions.ROOT_DIRECTORY, cases=("init over a directory of another",)),
+            Syncs(of=functions.ROOT_UNDO, cases=(_ELSEWHERE,)),
+            Syncs(of=functions.ROOT_FINISH, cases=("init with spare inodes",)),
+            Syncs(of=functions.ROOT_GIVE, cases=("init over a reserve of another",)),
+        ),
+        files={"work-root.json": Written(cases=_INITS)},
+    ),
+    Operation(
+        name="uninstall",
+        family="roots",
+        cases=_REMOVED,
+        traits={Trait.REORDERED: tuple(_REMOVED), Trait.RESERVE: tuple(_REMOVED)},
+        on_kernels=("uninstall beside",),
+        syncs=(
+            Syncs(
+                of=functions.ROOT_REMOVE,
+                cases=("uninstall inside", "uninstall beside", "uninstall with spare inodes"),
+            ),
+            Syncs(of=functions.ROOT_REMOVE_SYNCED, cases=("uninstall beside", "uninstall in-place")),
+        ),
+        seeded=(
+            Seeded(
+                name="a work root of which the word goes last that it is whole",
+                changes=(Change(functions.ROOT_REMOVE, moved_whole(call("unlink"), after=call("remove", of="work"))),),
+                tried=("uninstall beside", "--models", "KJBP"),
+                caught_by=frozenset({"K", "J", "B", "P"}),
+            ),
+        ),
+    ),
+)
+"""The descriptors: of making work roots, and of taking them away."""

@@ -19,12 +19,15 @@ from logdir.formats.own.controller_file import ControllerFile, MetadataMark
 from logdir.formats.own.staging_limit_file import Count
 from tests.builders import CLUSTER
 from tests.crash.enumerate import State
-from tests.crash.families.case import DONE, Case, after, readable, seen
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
 from tests.crash.starts import ONE, A, C, Sites, marker_for, start
 from tests.crash.steps import recover_all
 from tests.crash.tree import World
+from tests.operations import functions, wrong
+from tests.operations.case import DONE, Case, after, readable, seen
+from tests.operations.operation import Make, Operation, Written
+from tests.operations.seeded import Change, Seeded, wrapped
 
 _DISKS = ("/d0/kafka", "/d1/kafka")
 _COUNTS = (Count(instant_ms=5, partitions=9, topics=2),)
@@ -134,12 +137,39 @@ def _read(host: ModelHost, name: str) -> bytes:
     return data
 
 
-RECORDS: dict[str, Callable[[str], Case]] = {
-    "staging limit begun": partial(_brake, is_new=True),
-    "staging limit, then stage": partial(_brake, is_new=False),
-    "controller begun": partial(_controller, is_new=True),
-    "controller, then stage": partial(_controller, is_new=False),
-    "heartbeat begun": partial(_heartbeat, is_new=True),
-    "heartbeat, then stage": partial(_heartbeat, is_new=False),
+_RECORDS: dict[str, dict[str, Make]] = {
+    "staging limit": {
+        "staging limit begun": partial(_brake, is_new=True),
+        "staging limit, then stage": partial(_brake, is_new=False),
+    },
+    "last applied": {
+        "controller begun": partial(_controller, is_new=True),
+        "controller, then stage": partial(_controller, is_new=False),
+    },
+    "heartbeat": {
+        "heartbeat begun": partial(_heartbeat, is_new=True),
+        "heartbeat, then stage": partial(_heartbeat, is_new=False),
+    },
 }
-"""Name to what makes it."""
+_SEEDED = {
+    "staging limit": (
+        Seeded(
+            name="a staging limit counted on one disk only",
+            changes=(Change(functions.LIMIT_WRITE, wrapped(wrong.on_first_only)),),
+            tried=("staging limit, then stage", "--models", "KJBP"),
+            caught_by=frozenset({"K", "J", "B", "P"}),
+        ),
+    )
+}
+OPERATIONS = tuple(
+    Operation(
+        name=name,
+        family="records",
+        cases=made,
+        on_kernels=(),
+        files={name: Written(cases=tuple(reversed(made)))},
+        seeded=_SEEDED.get(name, ()),
+    )
+    for name, made in _RECORDS.items()
+)
+"""The descriptors, one of each record."""

@@ -1,0 +1,105 @@
+"""The functions of the product that bugs are seeded into and syncs are left out of, each as it is imported.
+
+The one place of the tests that names them: a module that moves is renamed here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_STAGING: Final = "logdir.disk.replica.staging"
+_PURGE: Final = "logdir.disk.replica.purge"
+_SMALL_FILE: Final = "logdir.disk.kernel.small_file"
+_CHECKPOINT: Final = "logdir.disk.record.checkpoints"
+_REPLICA_DIR: Final = "logdir.disk.replica.replica_dir"
+_RECOVER: Final = "logdir.disk.recover_log_dir"
+_ADOPT: Final = "logdir.disk.replica.adopt"
+_BAR: Final = "logdir.disk.record.start_block"
+_CAPTURE: Final = "logdir.disk.replica.capture"
+_ELSEWHERE: Final = "logdir.disk.kernel.atomic_directory"
+_GIVE_ID: Final = "logdir.disk.replica.give_id"
+_IO: Final = "logdir.disk.kernel.host"
+_LAYOUT: Final = "logdir.disk.record.layout"
+_LINKED: Final = "logdir.disk.replica.hardlink_dir"
+_RELAYOUT: Final = "logdir.disk.replica.relayout"
+_ROOT_INIT: Final = "logdir.disk.root.init"
+_ROOT_REMOVAL: Final = "logdir.disk.root.removal"
+
+STAGING_MODULE: Final = _STAGING
+STAGE: Final = f"{_STAGING}:stage"
+STAGE_UNDONE: Final = f"{_STAGING}:_undone"
+STAGE_MARK: Final = f"{_STAGING}:_mark"
+STAGE_RENAME: Final = f"{_STAGING}:_rename_free"
+RESTORE: Final = f"{_STAGING}:_restore"
+HOLD: Final = f"{_STAGING}:hold"
+PURGE_MODULE: Final = _PURGE
+PURGE_CLAIM: Final = f"{_PURGE}:_claim"
+PURGE_JUDGED: Final = f"{_PURGE}:_judged"
+RECOVER_MODULE: Final = _RECOVER
+RECOVER: Final = f"{_RECOVER}:recover"
+RECOVER_UNMARK: Final = f"{_RECOVER}:_unmark"
+SMALL_FILE_MODULE: Final = _SMALL_FILE
+REPLACE_FILE: Final = f"{_SMALL_FILE}:replace_file"
+REMOVE_FILE: Final = f"{_SMALL_FILE}:remove_file"
+WRITE_FILE: Final = f"{_SMALL_FILE}:_write"
+CHECKPOINT_MODULE: Final = _CHECKPOINT
+REPLICA_DIR_MODULE: Final = _REPLICA_DIR
+READ_MARKER: Final = f"{_REPLICA_DIR}:read_marker"
+REQUIRE_MARKER: Final = f"{_REPLICA_DIR}:require_marker"
+UNDONE: Final = "logdir.disk.replica.outcome:undone"
+
+ADOPT: Final = f"{_ADOPT}:_adopt"
+ADOPT_BUILD: Final = f"{_ADOPT}:_build"
+ADOPT_READY: Final = f"{_ADOPT}:_make_ready"
+ADOPT_WITHDRAW: Final = f"{_ADOPT}:withdraw"
+ADOPT_PUBLISH: Final = f"{_ADOPT}:publish"
+ADOPT_FINISH: Final = "logdir.disk.replica.adopt_recovery:_finish"
+CAPTURE: Final = f"{_CAPTURE}:_capture"
+CAPTURE_SYNC: Final = f"{_CAPTURE}:_sync_files"
+CAPTURE_COMMIT: Final = f"{_CAPTURE}:_commit"
+CAPTURE_GIVE_UP: Final = f"{_CAPTURE}:_give_up"
+LINKED_MAKE: Final = f"{_LINKED}:make_marked"
+LINKED_DROP: Final = f"{_LINKED}:drop"
+LINKED_UNLINK: Final = f"{_LINKED}:_unlink"
+EXPORT_WRITE: Final = f"{_ELSEWHERE}:NewDirectory.write"
+EXPORT_COPY: Final = f"{_ELSEWHERE}:NewDirectory.copy"
+EXPORT_DIRECTORY: Final = f"{_ELSEWHERE}:new_directory"
+
+BLOCK: Final = f"{_BAR}:set_block"
+BLOCK_KEEP: Final = f"{_BAR}:_keep"
+BLOCK_EXPLAIN: Final = f"{_BAR}:_explain"
+BLOCK_PUT: Final = f"{_BAR}:_put"
+BLOCK_LIFT: Final = f"{_BAR}:_lift"
+LAYOUT_SYNC: Final = f"{_LAYOUT}:sync"
+LAYOUT_STATE: Final = f"{_LAYOUT}:write_state"
+LAYOUT_FINALIZE: Final = "logdir.decide.layout.relayout:finalize"
+LAYOUT_RUN: Final = "logdir.service.batch.layout_phases:_Work.run"
+RELAYOUT_SYNC: Final = f"{_RELAYOUT}:_Batch.sync"
+RELAYOUT_TO_IDS: Final = f"{_RELAYOUT}:to_ids"
+RELAYOUT_GIVE_TOPIC: Final = f"{_RELAYOUT}:_give_topic"
+RELAYOUT_RENAME: Final = f"{_RELAYOUT}:_rename"
+RELAYOUT_TO_NAMES: Final = f"{_RELAYOUT}:_to_names"
+RELAYOUT_PREFIXES: Final = f"{_RELAYOUT}:remove_empty_prefixes"
+
+GIVE_ID: Final = f"{_GIVE_ID}:_give"
+GIVE_ID_PUT: Final = f"{_GIVE_ID}:_put"
+LIMIT_WRITE: Final = "logdir.disk.record.staging_limit:write_record"
+ROOT_INODES: Final = "logdir.disk.root.reserve:put_inodes"
+ROOT_BEGIN: Final = f"{_ROOT_INIT}:_begin"
+ROOT_MAKE: Final = f"{_ROOT_INIT}:_make_root"
+ROOT_DIRECTORY: Final = f"{_ROOT_INIT}:_ensure_directory"
+ROOT_UNDO: Final = f"{_ROOT_INIT}:_undo"
+ROOT_FINISH: Final = f"{_ROOT_INIT}:_finish"
+ROOT_GIVE: Final = f"{_ROOT_INIT}:_give"
+ROOT_REMOVE: Final = f"{_ROOT_REMOVAL}:_remove"
+ROOT_REMOVE_SYNCED: Final = f"{_ROOT_REMOVAL}:_remove_synced"
+
+RENAME_FLAG: Final = "logdir.disk.kernel.libc:_NOREPLACE"
+RENAME_CALL: Final = f"{_IO}:HostDirectory.rename"
+OPEN_DIRECTORY: Final = f"{_IO}:_OPEN_DIRECTORY"
+OPEN_FILE: Final = f"{_IO}:_OPEN_FILE"
+TRUNCATE: Final = f"{_IO}:HostDirectory.truncate"
+OPEN_LOCK: Final = f"{_IO}:HostDirectory.open_lock"
+LINK: Final = f"{_IO}:HostDirectory.link"
+
+DUE: Final = "logdir.decide.staged.deadline:due"

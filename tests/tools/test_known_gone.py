@@ -71,7 +71,7 @@ def assert_kept(cluster: Cluster, *words: object) -> None:
     assert is_in(cluster.rig.disks[0], STAGED)
 
 
-@pytest.mark.parametrize("words_of", [bare, older, older_with_a_watermark, dump])
+@pytest.mark.parametrize("argv_of", [bare, older, older_with_a_watermark, dump])
 def test_a47_what_its_own_log_shows_removed_is_not_renamed_back_with_another_source(
     argv_of: Callable[[Cluster], Words], tmp_path: Path
 ) -> None:

@@ -234,7 +234,7 @@ class TestSetAsideByBrokers:
 
 class TestImagesThatMayNotBeUsed:
     @pytest.mark.parametrize(
-        "used", [None, replace(FRESH, metadata=MetadataMark(epoch=9, offset=9))], ids=["forgotten", "rolled-back"]
+        "last_applied", [None, replace(FRESH, metadata=MetadataMark(epoch=9, offset=9))], ids=["forgotten", "rolled-back"]
     )
     def test_a20_a43_nothing_is_proven_without_a_position(self, log: LogDir, last_applied: Any) -> None:
         image = gone(log, A)
@@ -297,7 +297,7 @@ class TestImagesThatMayNotBeUsed:
         image = gone(log, A)
         one, rest = pair(live("a", A))
         quarantined = Problem("suspect", "/d1", "a disk on which no sync failed", "one")
-        for changed in ({"node_id": 7}, {"cluster_id": "y" * 22}, {"closed": quarantined}):
+        for changed in ({"node_id": 7}, {"cluster_id": "y" * 22}, {"quarantined": quarantined}):
             found = view(image, replace(one, **changed), rest)
             if found.refused is None:
                 assert [refusal.log_dir for refusal in found.passed_over] == ["/d1"]

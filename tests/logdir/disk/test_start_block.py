@@ -91,7 +91,7 @@ def test_a37_cut_off_at_every_call_it_is_half_and_goes_either_way(direction: str
                 raise _CutError
 
         with opened(HostDisk(), paths) as open_dirs:
-            if direction == "unbar":
+            if direction == "lift":
                 set_block(open_dirs)
         with opened(HostDisk(tell), paths) as cut:
             try:

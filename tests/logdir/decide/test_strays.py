@@ -234,7 +234,9 @@ class TestSetAsideByBrokers:
 
 class TestImagesThatMayNotBeUsed:
     @pytest.mark.parametrize(
-        "last_applied", [None, replace(FRESH, metadata=MetadataMark(epoch=9, offset=9))], ids=["forgotten", "rolled-back"]
+        "last_applied",
+        [None, replace(FRESH, metadata=MetadataMark(epoch=9, offset=9))],
+        ids=["forgotten", "rolled-back"],
     )
     def test_a20_a43_nothing_is_proven_without_a_position(self, log: LogDir, last_applied: Any) -> None:
         image = gone(log, A)

@@ -351,7 +351,7 @@ def test_metadata_beside_a_disk_that_hangs_is_read(images: Images, tmp_path: Pat
         assert listed.result["log"]["origin"] == f"{broker.disks[0]}/{LOG}"
         dumped = Running(("metadata", "dump", *files, "--disk-timeout", str(TIMEOUT_S), "--json")).answer()
         assert (dumped.status, dumped.suspects) == (4, [str(broker.sick / LOG)]), dumped
-        assert [bool(one["batches"]) for one in dumped.result["files"]] == [False, True]
+        assert [bool(one["batches"]) for one in dumped.result["items"]] == [False, True]
         sick.go_on()
         assert all_ended(listed.session, dumped.session)
 
@@ -433,7 +433,7 @@ def test_a49_work_roots_are_made_on_all_disks_or_it_is_said_on_which(hung: str, 
             assert unchanged(broker) == before
         else:
             require_in_time(answer, broker, Case("init --apply", 1))
-            states = {row["log_dir"]: row["state"] for row in answer.result["work_roots"]}
+            states = {row["log_dir"]: row["state"] for row in answer.result["items"]}
             assert states == dict(zip(map(str, broker.disks), ("done", "undone", "undone"), strict=True))
         sick.go_on()
         assert all_ended(answer.session)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from logdir.disk.kernel.unique_name import free_name
 from logdir.disk.root import probe
 from logdir.errors import RefusedError
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.ids import TopicId
 from logdir.names import WorkDir
 from tests.builders import TOPIC_ID
@@ -21,6 +23,23 @@ def test_a_probe_that_fails_for_no_known_reason_says_what_the_kernel_does(tmp_pa
         error = probe.refusal(open_dir, OSError(errno.EMLINK, "Too many links"))
     assert isinstance(error, RefusedError)
     assert (error.slug, error.found) == ("rename-failed", "Too many links")
+
+
+def test_a_probe_on_a_full_disk_proves_nothing_and_forbids_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what is staged on a full disk could never be purged: its directories may have no room for one more name."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(probe, "round_trip", fails)
+    with opened(make_log_dir(tmp_path / "d1")) as open_dir:
+        for number in (errno.ENOSPC, errno.EDQUOT):
+            probe.prove(WorkRootKind.BESIDE, open_dir)
+        number = errno.EXDEV
+        with pytest.raises(RefusedError, match="mounts-differ"):
+            probe.prove(WorkRootKind.BESIDE, open_dir)
 
 
 def test_a_name_is_refused_once_thousands_are_taken(tmp_path: Path) -> None:

@@ -35,10 +35,11 @@ def test_a_probe_on_a_full_disk_proves_nothing_and_forbids_nothing(
     def fails(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(probe, "round_trip", fails)
     refusal = pytest.raises(RefusedError, match="mounts-differ") if is_refused else nullcontext()
-    with opened(make_log_dir(tmp_path / "d1")) as open_dir, refusal:
-        probe.prove(WorkRootKind.BESIDE, open_dir)
+    with opened(make_log_dir(tmp_path / "d1")) as open_dir:
+        monkeypatch.setattr(probe, "round_trip", fails)
+        with refusal:
+            probe.prove(WorkRootKind.BESIDE, open_dir)
 
 
 def test_a_name_is_refused_once_thousands_are_taken(tmp_path: Path) -> None:

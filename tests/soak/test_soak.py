@@ -47,9 +47,12 @@ def test_nothing_is_lost_early_doubled_or_changed_by_commands_killed_anywhere(
     finally:
         shutil.rmtree(base)
     print(report.table())
-    # A product that refuses everything changes nothing, and is no good. In twenty rounds a fifth is up to chance.
-    if SIZE is not Size.SAMPLE:
+    # A product that refuses everything changes nothing, and is no good. Twenty rounds say nothing of that; in some
+    # hundreds the few commands of a rare kind may all be killed, so one killed amid its changes counts there too.
+    if SIZE is Size.FULL:
         assert [kind for kind in KINDS if not report.done[kind]] == []
+    elif SIZE is not Size.SAMPLE:
+        assert [kind for kind in KINDS if not report.done[kind] + report.amid[kind]] == []
     assert sum(report.amid.values()) >= (1 if SIZE is Size.SAMPLE else report.rounds // 5)
     counts = {"rounds": report.rounds, "kills": report.kills, "kills amid changes": sum(report.amid.values())}
     record_proof(BLACK_BOX, counts, seeds=SEED + half)

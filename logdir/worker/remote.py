@@ -30,7 +30,7 @@ from logdir.worker.channel import ENOUGH, Inbox, frame
 from logdir.worker.directory import RemoteDirectory, RemoteDisk
 from logdir.worker.port import Pending, Port
 from logdir.worker.state import RootView, WorkerState
-from logdir.worker.waiting import SILENT_MS, Overdue, Sent, Waiting
+from logdir.worker.waiting import SILENT_MS, Overdue, Sent, Waiting, patience_now
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,7 +71,7 @@ class RemotePort:
     @property
     def patient_until_ms(self) -> int:
         """When it is given up, if it gives no sign of life before."""
-        return self.heard_ms + self._patience_ms
+        return self.heard_ms + patience_now(self._patience_ms)
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
         """As ``Port.begin``."""
@@ -276,7 +276,7 @@ class RemotePort:
         self.connection.close()
         if is_killed:
             os.kill(self.pid, signal.SIGKILL)
-        if not _has_ended(self.pid, _END_MS if is_killed else self._patience_ms) and not is_killed:
+        if not _has_ended(self.pid, _END_MS if is_killed else patience_now(self._patience_ms)) and not is_killed:
             os.kill(self.pid, signal.SIGKILL)
             _has_ended(self.pid, _END_MS)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import select
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
@@ -23,6 +24,17 @@ R = TypeVar("R")
 
 SILENT_MS: Final = 450
 """A worker that is at work says so twice in this time."""
+
+
+def patience_now(patience_ms: int) -> int:
+    """Return how long a worker may give no sign of life: not for long while a Ctrl-C ends the command.
+
+    The calls that it stopped are given up at once. Those that tidy up after it begin later, and a disk may hang in them.
+    """
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return patience_ms if error is None else min(patience_ms, SILENT_MS)
 
 
 class Asked(Protocol):

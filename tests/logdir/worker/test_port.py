@@ -211,6 +211,37 @@ def test_a_port_that_is_closed_before_the_answer_lets_its_worker_finish(tmp_path
     assert not is_alive(port.pid)
 
 
+def test_what_an_interrupt_tidies_up_does_not_wait_as_long_as_a_port_is_patient(tmp_path: Path) -> None:
+    """The disk begins to hang after the interrupt: between two calls, none of which it stopped."""
+    (port,) = start([str(log_dir(tmp_path / "d"))], 600_000)
+    assert isinstance(port, RemotePort)
+    stopped(port)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            with pytest.raises(LogDirSuspectError):
+                port.run(identity_at, port.log_dir)
+            port.close()
+    assert time.monotonic() - began < 60
+    assert not is_alive(port.pid)
+
+
+def test_a_worker_that_does_not_end_after_an_interrupt_is_not_waited_for(tmp_path: Path) -> None:
+    (port,) = start([str(log_dir(tmp_path / "d"))], 600_000)
+    assert isinstance(port, RemotePort)
+    stopped(port)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            close_all((port,))
+    assert time.monotonic() - began < 60
+    assert not is_alive(port.pid)
+
+
 @pytest.mark.parametrize("when", ["idle", "asked"])
 def test_a_worker_that_is_killed_leaves_its_log_dir_suspect(beside: str, when: str, tmp_path: Path) -> None:
     top, other = log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2")

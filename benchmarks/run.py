@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Sequence
 
-from benchmarks import fleet, inventory, locks, metadata, purge, relayout, stage
+from benchmarks import fleet, inventory, locks, metadata, purge, relayout, stage, staged_ls
 from benchmarks import help as help_text
 from benchmarks.file_systems import dirs_or_images, measured
 from benchmarks.measure import HOME, ROUNDS, Row, show
@@ -60,7 +60,7 @@ def main() -> int:
     parts = [
         f"\n## {now:%Y-%m-%d %H:%M} UTC\n",
         f"CPython {version}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the start\n",
-        show([*inventory.measure(arguments.rounds), *help_text.measure()]),
+        show([*inventory.measure(arguments.rounds), *help_text.measure(), *staged_ls.measure()]),
         "",
         show(_changes(arguments.dir, arguments.rounds)),
     ]

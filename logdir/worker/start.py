@@ -11,19 +11,26 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import ParamSpec, TypeVar, cast
+from typing import Final, ParamSpec, TypeVar, cast
 
+from logdir.disk.lock_holder import is_locked
 from logdir.errors import LogDirError
+from logdir.observe.mounts import identity_at
 from logdir.observe.share import is_alone
 from logdir.worker.calls import Signature
 from logdir.worker.child import answer_one, serve, settle
+from logdir.worker.directory import read
+from logdir.worker.look import look_deep
 from logdir.worker.port import LocalPort, Port
 from logdir.worker.remote import RemotePort
+from logdir.worker.state import open_root
 from logdir.worker.waiting import Waiting
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_EVERY_COMMAND: Final = (identity_at, is_locked, look_deep, open_root, read)
+"""Calls that are made of every log dir: how they are sent is worked out once, before workers are copied from here."""
 _IS_HERE: ContextVar[bool] = ContextVar("is_here", default=False)
 
 
@@ -53,6 +60,8 @@ def start(log_dirs: Iterable[str], patience_ms: int) -> tuple[Port, ...]:
     if _IS_HERE.get():
         return tuple(LocalPort(log_dir) for log_dir in log_dirs)
     waiting = Waiting()
+    for call in _EVERY_COMMAND:
+        Signature.of(call)
     ports: list[RemotePort] = []
     try:
         for log_dir in log_dirs:

@@ -29,7 +29,7 @@ SILENT_MS: Final = 450
 def patience_now(patience_ms: int) -> int:
     """Return how long a worker may give no sign of life: not for long while a Ctrl-C ends the command.
 
-    The calls that it stopped are given up at once. Those that tidy up after it begin later, and a disk may hang in them.
+    The calls that it stopped are given up at once. Those that tidy up after it begin later, and may hang as well.
     """
     error = sys.exc_info()[1]
     while error is not None and not isinstance(error, KeyboardInterrupt):

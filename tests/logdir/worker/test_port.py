@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -211,19 +211,28 @@ def test_a_port_that_is_closed_before_the_answer_lets_its_worker_finish(tmp_path
     assert not is_alive(port.pid)
 
 
+def interrupted_before(tidy_up: Callable[[], None]) -> None:
+    """Do what is done on the way out after Ctrl-C."""
+    try:
+        raise KeyboardInterrupt
+    finally:
+        tidy_up()
+
+
 def test_what_an_interrupt_tidies_up_does_not_wait_as_long_as_a_port_is_patient(tmp_path: Path) -> None:
     """The disk begins to hang after the interrupt: between two calls, none of which it stopped."""
     (port,) = start([str(log_dir(tmp_path / "d"))], 600_000)
     assert isinstance(port, RemotePort)
     stopped(port)
+
+    def tidy_up() -> None:
+        with pytest.raises(LogDirSuspectError):
+            port.run(identity_at, port.log_dir)
+        port.close()
+
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        try:
-            raise KeyboardInterrupt
-        finally:
-            with pytest.raises(LogDirSuspectError):
-                port.run(identity_at, port.log_dir)
-            port.close()
+        interrupted_before(tidy_up)
     assert time.monotonic() - began < 60
     assert not is_alive(port.pid)
 
@@ -234,10 +243,7 @@ def test_a_worker_that_does_not_end_after_an_interrupt_is_not_waited_for(tmp_pat
     stopped(port)
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        try:
-            raise KeyboardInterrupt
-        finally:
-            close_all((port,))
+        interrupted_before(lambda: close_all((port,)))
     assert time.monotonic() - began < 60
     assert not is_alive(port.pid)
 

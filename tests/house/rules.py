@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from tests.house.source import Module, circles, edges, imported, streams_taken
+from tests.house.source import Module, arguments_taken, circles, edges, imported, streams_taken
 
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
@@ -20,6 +20,8 @@ MOST_TOOLS_LINES = 4340
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
 TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})
+TAKES_ARGUMENTS = frozenset({"logdir.worker.child"})
+"""A worker that is a new interpreter gets the descriptor of its socket so."""
 LONG: frozenset[str] = frozenset()
 FLAT: frozenset[str] = frozenset()
 
@@ -41,9 +43,14 @@ def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[s
     yield from _gone("CIRCLES", known, found)
 
 
-def terminal_findings(modules: Mapping[str, Module], known: Collection[str] = TAKES_STREAMS) -> Iterator[str]:
-    """Below ``tools`` nothing parses arguments, runs an event loop, draws, or takes a stream."""
+def terminal_findings(
+    modules: Mapping[str, Module],
+    known: Collection[str] = TAKES_STREAMS,
+    known_arguments: Collection[str] = TAKES_ARGUMENTS,
+) -> Iterator[str]:
+    """Below ``tools`` nothing reads or parses arguments, runs an event loop, draws, or takes a stream."""
     takers = []
+    readers = []
     for module in modules.values():
         if module.name.partition(".")[0] == "tools":
             continue
@@ -54,7 +61,14 @@ def terminal_findings(modules: Mapping[str, Module], known: Collection[str] = TA
             takers.append(module.name)
         if taken and module.name not in known:
             yield f"stream: {module.path}: expected no stream below tools, found {', '.join(taken)}; return a value"
+        arguments = sorted(set(arguments_taken(module)))
+        if arguments:
+            readers.append(module.name)
+        if arguments and module.name not in known_arguments:
+            found = ", ".join(arguments)
+            yield f"arguments: {module.path}: expected no sys.argv below tools, found {found}; take values"
     yield from _gone("TAKES_STREAMS", known, takers)
+    yield from _gone("TAKES_ARGUMENTS", known_arguments, readers)
 
 
 def size_findings(

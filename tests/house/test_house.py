@@ -61,12 +61,18 @@ def test_a_way_that_does_not_lead_back_is_no_circle() -> None:
         ("logdir__a", "def f(*, out: 'BinaryIO | None' = None): ...", 1),
         ("logdir__a", "def f(*out: IO[bytes]): ...", 1),
         ("logdir__a", "import sys\nsys.stdout.write('x')", 1),
+        ("logdir__a", "from sys import stderr", 1),
+        ("logdir__a", "import sys\nsys.__stdout__.write('x')", 1),
+        ("logdir__a", "import sys\nsys.argv[1]", 1),
+        ("migrate__a", "from sys import argv", 1),
+        ("logdir__a", "import sys\nsys.executable", 0),
+        ("tools__a", "import sys\nsys.argv[1]", 0),
         ("logdir__a", "def f(out: str) -> TextIO: ...", 0),
         ("tools__a", "def f(out: TextIO): ...", 0),
     ],
 )
 def test_arguments_and_streams_below_tools_are_found(name: str, text: str, count: int) -> None:
-    assert len(list(terminal_findings(tree(**{name: text}), ()))) == count
+    assert len(list(terminal_findings(tree(**{name: text}), (), ()))) == count
 
 
 @pytest.mark.parametrize(("lines", "count"), [(399, 0), (400, 1)])
@@ -88,5 +94,5 @@ def test_a_command_line_that_grows_is_found() -> None:
 def test_an_exception_that_is_no_longer_needed_is_found() -> None:
     modules = tree(logdir__a="")
     assert len(list(circle_findings(modules, {frozenset({"logdir.a", "logdir.b"})}))) == 1
-    assert len(list(terminal_findings(modules, {"logdir.a"}))) == 1
+    assert len(list(terminal_findings(modules, {"logdir.a"}, {"logdir.a"}))) == 2
     assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2

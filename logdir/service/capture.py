@@ -153,9 +153,9 @@ def _row(action: Capture) -> ItemResult:
         log_dir=one.log_dir,
         path=one.path,
         state=ItemState.PLANNED,
-        topic=one.topic,
-        topic_id=one.topic_id,
-        partition=one.partition,
+        topic=one.ref.topic,
+        topic_id=one.ref.topic_id,
+        partition=one.ref.partition,
         undo_until_ms=undo_until_ms,
         detail=action.why,
     )

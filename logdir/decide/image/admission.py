@@ -209,7 +209,7 @@ def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Reject
 def _gone_id(one: StagedReplica) -> TopicId | None:
     if one.kind is not Kind.STAGED or one.marker is None or one.marker.reason not in ID_IS_GONE:
         return None
-    return one.topic_id or one.marker.topic_id
+    return one.ref.topic_id or one.marker.topic_id
 
 
 def _followed(document: RequestDocument, last_applied: ControllerFile, *, is_full_wanted: bool) -> ControllerFile:

@@ -178,12 +178,12 @@ class _Places:
 
     def _add(self, item: Replica | StagedReplica) -> None:
         for key in self._keys(item):
-            self._ids[key].add(b"" if item.topic_id is None else bytes(item.topic_id))
+            self._ids[key].add(b"" if item.ref.topic_id is None else bytes(item.ref.topic_id))
 
     def _keys(self, item: Replica | StagedReplica) -> Iterator[tuple[str | bytes, int]]:
-        for name in (item.topic, None if item.topic_id is None else bytes(item.topic_id)):
-            if name and (name, item.partition) in self._ids:
-                yield name, item.partition
+        for name in (item.ref.topic, None if item.ref.topic_id is None else bytes(item.ref.topic_id)):
+            if name and (name, item.ref.partition) in self._ids:
+                yield name, item.ref.partition
 
     def is_refused(self, item: Item) -> bool:
         """Whether what was asked of a replica of it is not done."""

@@ -60,9 +60,9 @@ class DescribedItem:
     def of(cls, row: Described) -> DescribedItem:
         """Return the item of a row."""
         return cls(
-            topic=row.topic,
-            topic_id=row.topic_id,
-            partition=row.partition,
+            topic=row.ref.topic,
+            topic_id=row.ref.topic_id,
+            partition=row.ref.partition,
             state=row.state,
             kind=row.kind,
             log_dir=row.log_dir,

@@ -36,14 +36,30 @@ class ReplicaRef:
     @property
     def keys(self) -> tuple[ReplicaKey, ...]:
         """Return its key by id, then its key by name, where it has them."""
-        by_name: tuple[ReplicaKey, ...] = () if self.topic is None else ((self.topic, self.partition),)
-        return by_name if self.topic_id is None else ((self.topic_id, self.partition), *by_name)
+        named: tuple[ReplicaKey, ...] = () if self.topic is None else ((self.topic, self.partition),)
+        return named if self.topic_id is None else ((self.topic_id, self.partition), *named)
 
     @property
-    def by_id(self) -> str:
+    def id_text(self) -> str:
         """Return ``id_p``; without an id as ``str`` does."""
         return str(self) if self.topic_id is None else f"{self.topic_id}_{self.partition}"
+
+    @property
+    def by_name(self) -> ReplicaRef:
+        """Return it as its name alone knows it."""
+        return ReplicaRef(topic=self.topic, topic_id=None, partition=self.partition)
 
     def __str__(self) -> str:
         """Return ``name-p``; without a name ``id_p``."""
         return f"{self.topic_id}_{self.partition}" if self.topic is None else f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdPartition(ReplicaRef):
+    """A replica whose topic's name and id are both known: Kafka's word. It equals no ``ReplicaRef``.
+
+    Spec: org.apache.kafka.common.TopicIdPartition.
+    """
+
+    topic: str
+    topic_id: TopicId

@@ -136,9 +136,9 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
         marker, present = decided
         ready[place] = item, marker, present
         fit.append(_files(request, image, place, item, marker))
-    partitions = {one.partition for one in fit}
-    ids = {one.topic_id for one in fit}
-    others = [one for one in request.others if one.partition in partitions and one.topic_id in ids]
+    partitions = {one.ref.partition for one in fit}
+    ids = {one.ref.topic_id for one in fit}
+    others = [one for one in request.others if one.ref.partition in partitions and one.ref.topic_id in ids]
     whole = plan_adopt(
         AdoptRequest(
             topic=topic,
@@ -179,9 +179,7 @@ def _files(
         node_id=request.node_id,
         log_dir=item.log_dir,
         name=item.name,
-        topic=marker.topic,
-        topic_id=marker.topic_id,
-        partition=marker.partition,
+        ref=marker.ref,
         log_end=request.log_ends.get(place),
         is_tiered=marker.tiered or marker.topic in image.tiered,
     )

@@ -48,7 +48,7 @@ from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.refusal_slug import Why
-from logdir.replica_ref import ReplicaKey
+from logdir.replica_ref import ReplicaKey, TopicIdPartition
 
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """Nothing follows; a zero id changes nothing (design §4)."""
@@ -225,9 +225,9 @@ def _give_ids(
             action = GiveId(
                 log_dir=replica.log_dir,
                 path=replica.path,
-                topic=replica.ref.topic,
-                topic_id=TopicId(said.other_id),
-                partition=replica.ref.partition,
+                ref=TopicIdPartition(
+                    topic=replica.ref.topic, topic_id=TopicId(said.other_id), partition=replica.ref.partition
+                ),
                 evidence=said.evidence,
             )
             found.append(action)

@@ -219,9 +219,7 @@ def _listed(item: StagedReplica) -> ItemResult:
         log_dir=item.log_dir,
         path=item.path,
         state=ItemState.WAITING,
-        topic=item.ref.topic,
-        topic_id=item.ref.topic_id,
-        partition=item.ref.partition,
+        ref=item.ref,
         detail=_way_out(item, is_restore=False),
     )
 

@@ -113,7 +113,7 @@ def apply(facts: Sequence[LogDirFacts], actions: Iterable[Action]) -> tuple[LogD
                 one = replace(
                     one,
                     replicas=tuple(
-                        replace(replica, ref=replace(replica.ref, topic_id=action.topic_id), problems=())
+                        replace(replica, ref=replace(replica.ref, topic_id=action.ref.topic_id), problems=())
                         if replica.path == action.path
                         else replica
                         for replica in one.replicas

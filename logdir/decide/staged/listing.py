@@ -26,7 +26,7 @@ from logdir.refusal_slug import Why
 def selector_of(item: StagedReplica) -> str:
     """Return a selector that finds a staged replica and its copies; it never looks like a flag."""
     kind = "part" if item.ref.topic_id is None else "id"
-    name = item.ref.by_id
+    name = item.ref.id_text
     return f"{kind}:{name}" if name.startswith("-") else name
 
 

@@ -183,7 +183,7 @@ def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> R
 def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: ReplicaIndex) -> Refusal:
     is_last = item.marker is not None and isinstance(item.marker.evidence, Present)
     found = "the only in-sync replica when it was staged" if is_last else "staged with nothing known of its assignment"
-    name = item.ref.by_id
+    name = item.ref.id_text
     copies = known.staged(item.ref, Kind.STAGED, Kind.PURGING, Kind.INCOMING)
     # Without both all of them would go: two disks may hold a copy of one name.
     which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""

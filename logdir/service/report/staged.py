@@ -101,9 +101,7 @@ def item_of(staged: StagedReplica, state: ItemState, says: str, undo_until_ms: i
         log_dir=staged.log_dir,
         path=staged.path,
         state=state,
-        topic=staged.ref.topic,
-        topic_id=staged.ref.topic_id,
-        partition=staged.ref.partition,
+        ref=staged.ref,
         undo_until_ms=undo_until_ms,
         detail=says,
     )

@@ -70,7 +70,7 @@ def assignment_in(image: Image, ref: ReplicaRef) -> Assignment:
     key = None if ref.topic_id is None else bytes(ref.topic_id)
     if key is not None and not any(key):
         key = None
-    if image.conflicting and not image.conflicting.isdisjoint(_names(topic, key, partition)):
+    if image.conflicting and not image.conflicting.isdisjoint(ref.keys):
         return _NOT_COVERED
     if key is None:
         return _by_name(image, topic, partition)
@@ -95,10 +95,6 @@ def assignment_in(image: Image, ref: ReplicaRef) -> Assignment:
     if found is not None or topic is None:
         return _silent(image, topic, partition, other)
     return _contradicted(image, topic, partition, other)
-
-
-def _names(topic: str | None, key: bytes | None, partition: int) -> tuple[tuple[str | bytes, int], ...]:
-    return tuple((one, partition) for one in (topic, key) if one is not None)
 
 
 def _other_id(image: Image, topic: str | None, key: bytes) -> bytes | None:

@@ -87,6 +87,14 @@ def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
+def fields_of_classes(module: Module) -> Iterator[tuple[str, set[str]]]:
+    """Yield the name of every class and the names of the fields it declares itself."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ClassDef):
+            declared = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
+            yield node.name, {target.id for target in declared if isinstance(target, ast.Name)}
+
+
 def streams_taken(module: Module) -> Iterator[str]:
     """Yield every function that takes a stream, and every use of a standard stream."""
     for node in ast.walk(module.tree):

@@ -90,6 +90,4 @@ def result_of(
 
 
 def _answer(one: Answer) -> AnswerItem:
-    item = one.item
-    topic_id = None if item.topic_id.is_zero else item.topic_id
-    return AnswerItem(ref=ReplicaRef(topic=item.topic, topic_id=topic_id, partition=item.partition), code=one.code)
+    return AnswerItem(ref=one.item.ref, code=one.code)

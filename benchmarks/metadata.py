@@ -33,6 +33,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.replica_ref import ReplicaRef
 
 ROUNDS = 7
 TAIL = 1000
@@ -185,9 +186,7 @@ def _broker(partitions: int) -> tuple[Image, tuple[LogDirFacts, ...]]:
                 log_dir=f"/d{at}",
                 path=f"{name}-{partition}",
                 kind=Kind.LIVE,
-                topic=name,
-                topic_id=TopicId(raw),
-                partition=partition,
+                ref=ReplicaRef(topic=name, topic_id=TopicId(raw), partition=partition),
                 inode=1,
                 log_bytes=1000,
                 segments=1,

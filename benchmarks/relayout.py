@@ -38,11 +38,11 @@ def plan_of(open_dirs: Sequence[OpenLogDir]) -> PlanDocument:
     }]  # fmt: skip
     for one in seen:
         for replica in one.replicas:
-            topic_id = str(replica.topic_id)
+            ref, topic_id = replica.ref, str(replica.ref.topic_id)
             lines.append({
                 "step": len(lines), "op": "relayout", "log_dir": one.log_dir, "from": replica.path,
-                "to": f"{topic_id[:2]}/{topic_id}_{replica.partition}", "topic": replica.topic, "topic_id": topic_id,
-                "partition": replica.partition, "id_from": "own", "log_bytes": 100,
+                "to": f"{topic_id[:2]}/{topic_id}_{ref.partition}", "topic": ref.topic, "topic_id": topic_id,
+                "partition": ref.partition, "id_from": "own", "log_bytes": 100,
             })  # fmt: skip
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     footer = {"steps": len(lines) - 1, "sha256": hashlib.sha256(data).hexdigest()}

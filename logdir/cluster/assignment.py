@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
-from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 
 
 class AssignmentState(Enum):
@@ -59,19 +59,18 @@ class Assignment(NamedTuple):
 _NOT_COVERED = Assignment(AssignmentState.NOT_COVERED, Unknown())
 
 
-def assignment_in(image: Image, topic: str | None, topic_id: TopicId | None, partition: int) -> Assignment:
+def assignment_in(image: Image, ref: ReplicaRef) -> Assignment:
     """Return what an image says of a replica of its node.
 
     Args:
         image: Any.
-        topic: The replica's topic name; ``None`` if nothing says it.
-        topic_id: Its id; ``None`` or zero if it has none.
-        partition: Its index.
+        ref: Which replica; the zero id is none.
     """
-    key = None if topic_id is None else bytes(topic_id)
+    topic, partition = ref.topic, ref.partition
+    key = None if ref.topic_id is None else bytes(ref.topic_id)
     if key is not None and not any(key):
         key = None
-    if image.conflicting and not image.conflicting.isdisjoint(_names(topic, key, partition)):
+    if image.conflicting and not image.conflicting.isdisjoint(ref.keys):
         return _NOT_COVERED
     if key is None:
         return _by_name(image, topic, partition)
@@ -96,10 +95,6 @@ def assignment_in(image: Image, topic: str | None, topic_id: TopicId | None, par
     if found is not None or topic is None:
         return _silent(image, topic, partition, other)
     return _contradicted(image, topic, partition, other)
-
-
-def _names(topic: str | None, key: bytes | None, partition: int) -> tuple[tuple[str | bytes, int], ...]:
-    return tuple((one, partition) for one in (topic, key) if one is not None)
 
 
 def _other_id(image: Image, topic: str | None, key: bytes) -> bytes | None:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from logdir.errors import Problem
 from logdir.evidence import Removed
 from logdir.ids import DirectoryId, TopicId
+from logdir.replica_ref import ReplicaKey
 
 ZERO_ID = TopicId(bytes(16))
 """Kafka's "no id"."""
@@ -157,7 +158,7 @@ class Image:
     absence_meaning: AbsenceMeaning = AbsenceMeaning.ABSENT
     listed: frozenset[tuple[str, int]] | None = None
     """Names and partitions a request speaks of; ``None``: of all."""
-    conflicting: frozenset[tuple[str | bytes, int]] = frozenset()
+    conflicting: frozenset[ReplicaKey] = frozenset()
     """Names or ids, and partitions, of which it contradicts itself, and so says nothing."""
     stages_mismatch: bool = False
     """Another id under a name is by itself a reason to staged (KIP-516, "LeaderAndIsr")."""

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
-from logdir.cluster.image import ZERO_ID, Partition
+from logdir.cluster.image import Partition
 from logdir.errors import InvalidIdError, MalformedFileError, UnsupportedVersionError
 from logdir.formats.own import own_json
 from logdir.ids import TopicId
 from logdir.names import MAX_PARTITION, is_legal_topic
+from logdir.replica_ref import ReplicaRef
 from logdir.wire import frames
 from logdir.wire.errors import WireError
 from logdir.wire.message import Direction
@@ -71,11 +72,8 @@ class RequestType(IntEnum):
 class Item(NamedTuple):
     """One partition of a request."""
 
-    topic: str | None
-    """``None`` in the KIP's StopReplica, which names ids alone."""
-    topic_id: TopicId
-    """Zero: none was given."""
-    partition: int
+    ref: ReplicaRef
+    """Without a name in the KIP's StopReplica, which names ids alone; without an id where it is zero or not given."""
     state: Partition | None
     """Of a LeaderAndIsr request."""
     leader_epoch: int
@@ -184,7 +182,7 @@ class _Body:
             raise self.refused(key, "a legal topic name")
         return value
 
-    def topic_id(self, key: str) -> TopicId:
+    def topic_id(self, key: str) -> TopicId | None:
         value = self.values.get(key)
         if not isinstance(value, str):
             raise self.refused(key, "a topic id")
@@ -195,7 +193,7 @@ class _Body:
         if str(found) != value:
             # Spare bits or padding: two spellings of one id are a fault of whoever wrote it (attacks A42).
             raise self.refused(key, f"{found}, the one spelling of this topic id,")
-        return found
+        return None if found.is_zero else found
 
     def nodes(self, key: str, *, is_optional: bool = False) -> tuple[int, ...]:
         value = self.values.get(key, [] if is_optional else None)
@@ -227,22 +225,22 @@ def _items(body: _Body, api: Api, version: int, form: Form) -> Iterator[Item]:
     if api is Api.STOP_REPLICA:
         for topic in body.objects("topicStates"):
             name = None if form is Form.KIP else topic.topic("topicName")
-            topic_id = topic.topic_id("topicId") if form is Form.KIP else ZERO_ID
+            topic_id = topic.topic_id("topicId") if form is Form.KIP else None
             for one in topic.objects("partitionStates"):
                 yield _stopped(one, name, topic_id)
         return
     if version < 2:
         for one in body.objects("ungroupedPartitionStates"):
-            yield _led(one, one.topic("topicName"), ZERO_ID)
+            yield _led(one, one.topic("topicName"), None)
         return
     for topic in body.objects("topicStates"):
         name = topic.topic("topicName")
-        topic_id = topic.topic_id("topicId") if version >= 5 else ZERO_ID
+        topic_id = topic.topic_id("topicId") if version >= 5 else None
         for one in topic.objects("partitionStates"):
             yield _led(one, name, topic_id)
 
 
-def _led(one: _Body, topic: str, topic_id: TopicId) -> Item:
+def _led(one: _Body, topic: str, topic_id: TopicId | None) -> Item:
     # The KIP's text has no adding and removing replicas; shipped versions have them from 3 on.
     state = Partition(
         replicas=one.nodes("replicas"),
@@ -254,13 +252,15 @@ def _led(one: _Body, topic: str, topic_id: TopicId) -> Item:
         partition_epoch=one.number("partitionEpoch", -1, _INT32, default=-1),
     )
     partition = one.number("partitionIndex", 0, MAX_PARTITION)
-    return Item(topic, topic_id, partition, state, state.leader_epoch)
+    return Item(ReplicaRef(topic=topic, topic_id=topic_id, partition=partition), state, state.leader_epoch)
 
 
-def _stopped(one: _Body, topic: str | None, topic_id: TopicId) -> Item:
+def _stopped(one: _Body, topic: str | None, topic_id: TopicId | None) -> Item:
     partition = one.number("partitionIndex", 0, MAX_PARTITION)
     leader_epoch = one.number("leaderEpoch", -2, _INT32)
-    return Item(topic, topic_id, partition, None, leader_epoch, one.flag("deletePartition"))
+    return Item(
+        ReplicaRef(topic=topic, topic_id=topic_id, partition=partition), None, leader_epoch, one.flag("deletePartition")
+    )
 
 
 def _unpacked(values: own_json.Values, path: str, api: Api, version: int, form: Form) -> object:

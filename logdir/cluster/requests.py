@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
 from logdir.cluster.request_document import Api, Item, RequestDocument, RequestType
 from logdir.evidence import Proof, Removed
+from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaKey
 
 _Key = tuple[str | bytes, int]
 
@@ -35,36 +37,32 @@ class Receipt:
     """One before it may have been missed: what was known is dropped."""
 
 
-def contradicting(items: Iterable[Item]) -> frozenset[_Key]:
+def contradicting(items: Iterable[Item]) -> frozenset[ReplicaKey]:
     """Return names or ids, with the partition, for which there are two instructions.
 
     Two instructions for one item of a batch are an error for both (design §11). A name with two ids, or an id with two
     names, contradicts itself in all its partitions.
     """
     items = tuple(items)
-    count: dict[_Key, int] = {}
-    ids: dict[str, set[bytes]] = {}
-    names: dict[bytes, set[str]] = {}
+    count: dict[ReplicaKey, int] = {}
+    ids: dict[str, set[TopicId | None]] = {}
+    names: dict[TopicId | None, set[str]] = {}
     for item in items:
-        for key in keys_of(item):
+        for key in item.ref.keys:
             count[key] = count.get(key, 0) + 1
-        if item.topic is not None:
-            ids.setdefault(item.topic, set()).add(bytes(item.topic_id))
-            if not item.topic_id.is_zero:
-                names.setdefault(bytes(item.topic_id), set()).add(item.topic)
-    found: set[_Key] = set()
+        topic, topic_id = item.ref.topic, item.ref.topic_id
+        if topic is not None:
+            ids.setdefault(topic, set()).add(topic_id)
+            if topic_id is not None:
+                names.setdefault(topic_id, set()).add(topic)
+    found: set[ReplicaKey] = set()
     for item in items:
-        keys = keys_of(item)
-        is_torn = item.topic is not None and (len(ids[item.topic]) > 1 or len(names.get(bytes(item.topic_id), ())) > 1)
+        keys = item.ref.keys
+        topic = item.ref.topic
+        is_torn = topic is not None and (len(ids[topic]) > 1 or len(names.get(item.ref.topic_id, ())) > 1)
         if is_torn or any(count[key] > 1 for key in keys):
             found.update(keys)
     return frozenset(found)
-
-
-def keys_of(item: Item) -> tuple[_Key, ...]:
-    """Return by what an item's partition is known: name, id or both."""
-    by_id: tuple[_Key, ...] = () if item.topic_id.is_zero else ((bytes(item.topic_id), item.partition),)
-    return by_id if item.topic is None else ((item.topic, item.partition), *by_id)
 
 
 def is_fenced(base: Image | None, item: Item) -> bool:
@@ -77,11 +75,12 @@ def is_fenced(base: Image | None, item: Item) -> bool:
 
 
 def _known(base: Image, item: Item) -> Partition | None:
-    if not item.topic_id.is_zero:
-        topic = base.topics.get(bytes(item.topic_id))
+    ref = item.ref
+    if ref.topic_id is not None:
+        topic = base.topics.get(bytes(ref.topic_id))
     else:
-        topic = None if item.topic is None else base.topic(item.topic)
-    return None if topic is None else topic.partitions.get(item.partition)
+        topic = None if ref.topic is None else base.topic(ref.topic)
+    return None if topic is None else topic.partitions.get(ref.partition)
 
 
 class _Draft:
@@ -173,23 +172,23 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
     conflicting = contradicting(document.items)
     listed = set()
     for item in document.items:
-        if not conflicting.isdisjoint(keys_of(item)):
+        if not conflicting.isdisjoint(item.ref.keys):
             continue
         if document.api is Api.STOP_REPLICA:
             if item.delete and not is_fenced(kept, item):
                 _stop(draft, item, Removed(proof=Proof.STOP_REPLICA, as_of_ms=receipt.received_ms))
             continue
-        state = item.state
-        if state is None or item.topic is None:
+        state, topic, topic_id, partition = item.state, item.ref.topic, item.ref.topic_id, item.ref.partition
+        if state is None or topic is None:
             raise ValueError(f"a LeaderAndIsr item without state or topic: {item}")
         if measure is not None and is_fenced(measure, item):
             # An older leader epoch changes nothing; the newer state it was measured by stays.
             state = _known(measure, item) or state
-        listed.add((item.topic, item.partition))
-        if item.topic_id.is_zero:
-            draft.put_nameless(item.topic, item.partition, state)
+        listed.add((topic, partition))
+        if topic_id is None:
+            draft.put_nameless(topic, partition, state)
         else:
-            draft.put(item.topic, bytes(item.topic_id), item.partition, state)
+            draft.put(topic, bytes(topic_id), partition, state)
     does_list = document.api is Api.LEADER_AND_ISR
     absence_meaning = AbsenceMeaning.NOTHING
     if is_full:
@@ -216,13 +215,14 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
 
 
 def _stop(draft: _Draft, item: Item, seen: Removed) -> None:
-    topic_id = None if item.topic_id.is_zero else bytes(item.topic_id)
-    if topic_id is None and item.topic is not None:
+    ref = item.ref
+    topic_id = None if ref.topic_id is None else bytes(ref.topic_id)
+    if topic_id is None and ref.topic is not None:
         # Shipped versions name no id: what is meant is what the name has now (kafka-behaviour §4.1).
-        topic_id = draft.names.get(item.topic)
+        topic_id = draft.names.get(ref.topic)
     if topic_id is not None:
-        draft.drop(topic_id, item.partition)
-        draft.left[topic_id, item.partition] = seen
-    elif item.topic is not None:
-        draft.drop_nameless(item.topic, item.partition)
-        draft.left[item.topic, item.partition] = seen
+        draft.drop(topic_id, ref.partition)
+        draft.left[topic_id, ref.partition] = seen
+    elif ref.topic is not None:
+        draft.drop_nameless(ref.topic, ref.partition)
+        draft.left[ref.topic, ref.partition] = seen

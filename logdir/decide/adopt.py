@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from logdir.decide.new_topic import NewTopic
 from logdir.decide.refusal import READ_ONLY, Refusal, refuse
-from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,7 @@ class StagedFiles:
     log_dir: str
     name: str
     """Under ``deleting/``; under ``incoming/`` of a partial capture."""
-    topic: str
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     log_end: int | None
     """The offset after its last record; ``None``: not known."""
     is_partial: bool = False
@@ -98,10 +96,10 @@ def plan_adopt(request: AdoptRequest) -> AdoptPlan:
     for one in request.staged:
         refusal = _against(request, one)
         if refusal is None:
-            fit.setdefault(one.partition, []).append(one)
+            fit.setdefault(one.ref.partition, []).append(one)
         else:
             refusals.append(refusal)
-            unfit.setdefault(one.partition, []).append(f"{refusal.problem.found} on broker {one.node_id}")
+            unfit.setdefault(one.ref.partition, []).append(f"{refusal.problem.found} on broker {one.node_id}")
     actions: list[Adopt] = []
     for partition, group in sorted(fit.items()):
         found = _against_group(request, partition, group, unfit.get(partition, ()))
@@ -123,7 +121,7 @@ def _action(one: StagedFiles) -> Adopt:
         node_id=one.node_id,
         log_dir=one.log_dir,
         path=f"deleting/{one.name}",
-        partition=one.partition,
+        partition=one.ref.partition,
         log_end=one.log_end,
     )
 
@@ -132,7 +130,7 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
     """Return what speaks against one staged replica by itself."""
     where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
     export = "logdirctl staged export copies the files to a place outside the log dirs"
-    if METADATA_TOPIC in (topic.topic, one.topic):
+    if METADATA_TOPIC in (topic.topic, one.ref.topic):
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if one.is_partial:
         return refuse(*where, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", export)
@@ -143,12 +141,12 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
         found = f"{topic.topic} has remote storage"
         fix = "create the topic again without remote.storage.enable"
         return refuse(*where, Why.RESTORE_KIND_DIFFERS, "a topic whose log is all local", found, fix)
-    if one.topic_id == topic.topic_id:
+    if one.ref.topic_id == topic.topic_id:
         fix = "logdirctl staged restore renames it back"
         return refuse(
-            *where, Why.RESTORE_KIND_DIFFERS, f"a topic with another id than {one.topic_id}", "the same id", fix
+            *where, Why.RESTORE_KIND_DIFFERS, f"a topic with another id than {one.ref.topic_id}", "the same id", fix
         )
-    ids = sorted({str(other.topic_id) for other in request.staged if other.topic_id != topic.topic_id})
+    ids = sorted({str(other.ref.topic_id) for other in request.staged if other.ref.topic_id != topic.topic_id})
     if len(ids) > 1:
         fix = "adopt one topic at a time: name it by its id, as logdirctl staged ls shows it"
         return refuse(*where, Why.AMBIGUOUS, "files of one topic id", " and ".join(ids), fix)
@@ -158,20 +156,20 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
 def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
     """Return why the new topic has no place for one staged replica."""
     where = one.log_dir, f"deleting/{one.name}"
-    replicas = topic.replicas.get(one.partition)
+    replicas = topic.replicas.get(one.ref.partition)
     if replicas is None:
-        found = f"partition {one.partition} of a topic that has {len(topic.replicas)}"
+        found = f"partition {one.ref.partition} of a topic that has {len(topic.replicas)}"
         fix = "create the topic again with as many partitions as it had"
         return refuse(*where, Why.NOT_IN_TOPIC, f"a partition of {topic.topic}", found, fix)
-    if one.partition in topic.reassigned:
+    if one.ref.partition in topic.reassigned:
         found = "its replicas are being reassigned"
         fix = "let kafka-reassign-partitions finish, or cancel it, then try again"
         return refuse(
-            *where, Why.REASSIGNMENT_UNDER_WAY, f"{topic.topic}-{one.partition} with settled replicas", found, fix
+            *where, Why.REASSIGNMENT_UNDER_WAY, f"{topic.topic}-{one.ref.partition} with settled replicas", found, fix
         )
     if one.node_id not in replicas:
         found = f"replicas on {_named(replicas)}"
-        fix = f"create the topic again with partition {one.partition} on broker {one.node_id}"
+        fix = f"create the topic again with partition {one.ref.partition} on broker {one.node_id}"
         return refuse(*where, Why.NOT_IN_TOPIC, f"a replica on broker {one.node_id}", found, fix)
     return None
 
@@ -224,7 +222,7 @@ def _against_missing(
 
 def _listing_fix(one: StagedFiles, brokers: Sequence[int]) -> str:
     return (
-        f"stop broker {_named(brokers)}, type there: logdirctl staged ls {one.topic_id} --json > FILE, "
+        f"stop broker {_named(brokers)}, type there: logdirctl staged ls {one.ref.topic_id} --json > FILE, "
         "and give each FILE here behind --with"
     )
 
@@ -252,7 +250,7 @@ def _against_deadline(request: AdoptRequest, group: Sequence[StagedFiles]) -> _W
         return None
     expected = "staged files that no purge removes before they are adopted"
     found = f"those on broker {_named(sorted(one.node_id for one in late))} may be purged by now"
-    fix = f"type there: logdirctl staged hold {late[0].topic_id}_{late[0].partition} --apply, then list them again"
+    fix = f"type there: logdirctl staged hold {late[0].ref.id_text} --apply, then list them again"
     return Why.PURGE_DUE, expected, found, fix
 
 
@@ -273,8 +271,8 @@ def _says(request: AdoptRequest, actions: Sequence[Adopt], start: Sequence[int])
         return []
     topic = request.topic
     partitions = sorted({action.partition for action in actions})
-    old = next(one for one in request.staged if one.topic_id != topic.topic_id)  # all others are of this topic, too
-    becomes = f"files of {old.topic} (id {old.topic_id}) become {topic.topic} (id {topic.topic_id})"
+    old = next(one for one in request.staged if one.ref.topic_id != topic.topic_id)  # all others are of this topic, too
+    becomes = f"files of {old.ref.topic} (id {old.ref.topic_id}) become {topic.topic} (id {topic.topic_id})"
     replaced = f"records written to {topic.topic} since it was created again are replaced"
     said = [
         f"adopt: {becomes}, partitions {_named(partitions)}",

@@ -37,9 +37,10 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
-from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex, StagedReplica
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 _LAYOUTS = frozenset(("topic-name", "empty"))
 Place = tuple[str, str]
@@ -135,9 +136,9 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
         marker, present = decided
         ready[place] = item, marker, present
         fit.append(_files(request, image, place, item, marker))
-    partitions = {one.partition for one in fit}
-    ids = {one.topic_id for one in fit}
-    others = [one for one in request.others if one.partition in partitions and one.topic_id in ids]
+    partitions = {one.ref.partition for one in fit}
+    ids = {one.ref.topic_id for one in fit}
+    others = [one for one in request.others if one.ref.partition in partitions and one.ref.topic_id in ids]
     whole = plan_adopt(
         AdoptRequest(
             topic=topic,
@@ -178,9 +179,7 @@ def _files(
         node_id=request.node_id,
         log_dir=item.log_dir,
         name=item.name,
-        topic=marker.topic,
-        topic_id=marker.topic_id,
-        partition=marker.partition,
+        ref=marker.ref,
         log_end=request.log_ends.get(place),
         is_tiered=marker.tiered or marker.topic in image.tiered,
     )
@@ -232,8 +231,8 @@ def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
 def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
     """Return why the old id still has, or will have, a live replica here, or the new topic has a ``-future``."""
     where = item.log_dir, f"deleting/{item.name}"
-    old = Identity(topic=None, topic_id=marker.topic_id, partition=marker.partition)
-    new = Identity(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
+    old = ReplicaRef(topic=None, topic_id=marker.topic_id, partition=marker.partition)
+    new = ReplicaRef(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
     if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
         return refuse(*where, Why.LIVE_REPLICA_EXISTS, f"no live replica of id {marker.topic_id}", _paths(live))
     if futures := (*known.replicas(old, Kind.FUTURE), *known.replicas(new, Kind.FUTURE)):
@@ -276,15 +275,15 @@ def _present(
 ) -> Stage | Refusal | None:
     """Return how the replica is staged that the broker made for the new topic, or why it is not the one to replace."""
     where = item.log_dir, f"deleting/{item.name}"
-    name = name_for(topic.topic, item.partition, DirForm.CURRENT)
-    if request.node_id not in topic.replicas.get(item.partition, ()):
+    name = name_for(topic.topic, item.ref.partition, DirForm.CURRENT)
+    if request.node_id not in topic.replicas.get(item.ref.partition, ()):
         return None
-    identity = Identity(topic=topic.topic, topic_id=None, partition=item.partition)
+    identity = ReplicaRef(topic=topic.topic, topic_id=None, partition=item.ref.partition)
     live = known.replicas(identity, Kind.LIVE)
-    right = [one for one in live if one.topic_id == topic.topic_id]
+    right = [one for one in live if one.ref.topic_id == topic.topic_id]
     if len(live) != 1 or not right:
         found = (
-            " and ".join(f"{one.log_dir}/{one.path} (id {one.topic_id})" for one in live)
+            " and ".join(f"{one.log_dir}/{one.path} (id {one.ref.topic_id})" for one in live)
             or "no live directory of that name"
         )
         fix = "start the broker until it has made its replica of the topic, stop it, then try again"
@@ -309,14 +308,12 @@ def _present(
 
 def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], replica: Replica) -> Refusal | None:
     """Return why the new id may be gone by now, too: a broker would erase what is adopted, or call it stray."""
-    expected = f"topic id {replica.topic_id}, known to be still assigned here"
+    expected = f"topic id {replica.ref.topic_id}, known to be still assigned here"
     asked = StagedReplica(
         log_dir=replica.log_dir,
         name=replica.path,
         kind=Kind.STAGED,
-        topic_id=replica.topic_id,
-        topic=replica.topic,
-        partition=replica.partition,
+        ref=replica.ref,
         inode=replica.inode,
         marker=None,
         problem=None,
@@ -331,7 +328,7 @@ def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], repli
             fix = "create the topic again, and let the broker run until it has made its replica"
             return refuse(*where, Why.TOPIC_GONE, expected, found.why, fix)
         case Assigned.NOT_HERE:
-            fix = f"create the topic again with partition {replica.partition} on this broker"
+            fix = f"create the topic again with partition {replica.ref.partition} on this broker"
             return refuse(*where, Why.NOT_ASSIGNED_HERE, expected, found.why, fix)
 
 

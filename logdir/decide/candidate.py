@@ -22,9 +22,10 @@ from logdir.errors import ANOTHERS_DISK
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
-from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 BROKEN_ID: Final = "partition-metadata-broken"
 _EXPECTED: Final = {
@@ -141,7 +142,7 @@ def against_candidate(
     """
     replica, said = candidate.replica, candidate.said
     where = replica.log_dir, replica.path
-    if replica.topic_id is None and BROKEN_ID in replica.problems:
+    if replica.ref.topic_id is None and BROKEN_ID in replica.problems:
         return refuse(
             *where,
             Why.PARTITION_METADATA_BROKEN,
@@ -153,7 +154,7 @@ def against_candidate(
         found = "its log is beyond its other replicas'"
         return refuse(*where, Why.LOG_AHEAD, "a stale replica, where the name has another id", found, "look at both")
     if candidate.is_held and said.other_id is not None:
-        asked = Identity(topic=None, topic_id=TopicId(said.other_id), partition=replica.partition)
+        asked = ReplicaRef(topic=None, topic_id=TopicId(said.other_id), partition=replica.ref.partition)
         staged = known.staged(asked, Kind.STAGED, Kind.PURGING)
         if staged:
             found = " and ".join(one.place for one in staged)

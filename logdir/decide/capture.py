@@ -106,7 +106,7 @@ def plan_capture(
 
 def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Refusal | None:
     where = replica.log_dir, replica.path
-    if replica.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
+    if replica.ref.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if (refusal := refuse_quarantined(*where, one.quarantined) or refuse_untouched(replica)) is not None:
         return refusal

@@ -23,6 +23,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.ids import DirectoryId, TopicId
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaKey, ReplicaRef
 
 
 class State(Enum):
@@ -59,9 +60,7 @@ class State(Enum):
 class Described:
     """One directory, or a replica that should be here and is not."""
 
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     state: State
     kind: Kind | None = None
     """``None``: it is missing."""
@@ -81,9 +80,7 @@ class Described:
 class Listed:
     """One partition of an image."""
 
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     of: Topic
 
 
@@ -140,13 +137,9 @@ def partitions(image: Image) -> tuple[Listed, ...]:
     """Return every partition of an image, by topic and number."""
     topics = sorted((*image.topics.values(), *image.without_id.values()), key=lambda topic: topic.name)
     return tuple(
-        Listed(
-            topic=topic.name,
-            topic_id=TopicId(topic.topic_id) if any(topic.topic_id) else None,
-            partition=number,
-            of=topic,
-        )
+        Listed(ref=ReplicaRef(topic=topic.name, topic_id=topic_id, partition=number), of=topic)
         for topic in topics
+        for topic_id in (TopicId(topic.topic_id) if any(topic.topic_id) else None,)
         for number in sorted(topic.partitions)
     )
 
@@ -155,7 +148,7 @@ def missing_problem(one: Described) -> Problem:
     """Return the line of a replica that is not here."""
     return Problem(
         Why.REPLICA_MISSING.value,
-        f"{one.topic}-{one.partition}",
+        str(one.ref),
         "a directory on one of the disks: the cluster wants it here",
         "no directory on a disk that answers",
         "find it before a broker starts, which would make it again, empty",
@@ -185,16 +178,15 @@ def one_broker(facts: Iterable[LogDirFacts], configured: int | None) -> int:
 
 
 def _order(one: Described) -> tuple[bool, str, int, str, str]:
-    return one.topic is None, one.topic or str(one.topic_id), one.partition, one.log_dir or "", one.path or ""
+    ref = one.ref
+    return ref.topic is None, ref.topic or str(ref.topic_id), ref.partition, one.log_dir or "", one.path or ""
 
 
 def _replica(image: Image | None, one: LogDirFacts, replica: Replica) -> Described:
     state, said = _state(image, one, replica)
     start, first = replica.checkpoints.log_start, replica.first_offset
     return Described(
-        topic=replica.topic,
-        topic_id=replica.topic_id,
-        partition=replica.partition,
+        ref=replica.ref,
         state=state,
         kind=replica.kind,
         log_dir=replica.log_dir,
@@ -204,24 +196,22 @@ def _replica(image: Image | None, one: LogDirFacts, replica: Replica) -> Describ
         first_offset=replica.first_offset,
         problems=replica.problems,
         said=said,
-        is_tiered=_is_tiered(image, replica.topic) or (start is not None and first is not None and start < first),
+        is_tiered=_is_tiered(image, replica.ref.topic) or (start is not None and first is not None and start < first),
     )
 
 
 def _aside(image: Image | None, item: StagedReplica) -> Described:
     marker = item.marker
-    said = None if image is None else assignment_in(image, item.topic, item.topic_id, item.partition).partition
+    said = None if image is None else assignment_in(image, item.ref).partition
     return Described(
-        topic=item.topic,
-        topic_id=item.topic_id,
-        partition=item.partition,
+        ref=item.ref,
         state=_OF_KIND[item.kind],
         kind=item.kind,
         log_dir=item.log_dir,
         path=item.path,
         log_bytes=item.log_bytes,
         said=said,
-        is_tiered=_is_tiered(image, item.topic) or (marker is not None and marker.tiered),
+        is_tiered=_is_tiered(image, item.ref.topic) or (marker is not None and marker.tiered),
     )
 
 
@@ -230,7 +220,7 @@ def _is_tiered(image: Image | None, topic: str | None) -> bool:
 
 
 def _state(image: Image | None, one: LogDirFacts, replica: Replica) -> tuple[State, Partition | None]:
-    said = None if image is None else assignment_in(image, replica.topic, replica.topic_id, replica.partition)
+    said = None if image is None else assignment_in(image, replica.ref)
     partition = None if said is None else said.partition
     if replica.kind is not Kind.LIVE:
         return _OF_KIND[replica.kind], partition
@@ -258,28 +248,20 @@ def _is_elsewhere(assigned: DirectoryId | None, own: str | None) -> bool:
 
 def _missing(image: Image, facts: Sequence[LogDirFacts]) -> Iterator[Described]:
     node = image.node_id
-    here: set[tuple[str | bytes, int]] = set()
+    here: set[ReplicaKey] = set()
     for one in facts:
         for replica in one.replicas:
             if replica.kind is Kind.LIVE:
-                if replica.topic_id is not None:
-                    here.add((bytes(replica.topic_id), replica.partition))
-                elif replica.topic is not None:
-                    here.add((replica.topic, replica.partition))
+                here.update(replica.ref.keys[:1])  # one that has an id is never known by its name alone
     for listed in partitions(image):
-        said = listed.of.partitions[listed.partition]
+        said = listed.of.partitions[listed.ref.partition]
         # One that is being added is not there yet, and nothing is wrong with that.
         if node not in said.replicas or node in said.adding:
             continue
-        keys: set[tuple[str | bytes, int]] = {(listed.of.name, listed.partition)}
-        if listed.topic_id is not None:
-            keys.add((bytes(listed.topic_id), listed.partition))
-        if here.isdisjoint(keys):
+        if here.isdisjoint(listed.ref.keys):
             yield Described(
-                topic=listed.topic,
-                topic_id=listed.topic_id,
-                partition=listed.partition,
+                ref=listed.ref,
                 state=State.MISSING,
                 said=said,
-                is_tiered=_is_tiered(image, listed.topic),
+                is_tiered=_is_tiered(image, listed.ref.topic),
             )

@@ -46,8 +46,9 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
-from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica, identity_of
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaKey, TopicIdPartition
 
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """Nothing follows; a zero id changes nothing (design §4)."""
@@ -104,7 +105,6 @@ class ReconcilePlan:
         return not (refused or self.waiting or self.unseen)
 
 
-_Key = tuple[str | TopicId, int]
 _Nameless = tuple[Replica, Assignment]
 
 
@@ -178,9 +178,9 @@ def _compare(
     nameless: list[_Nameless] = []
     for one in usable:
         for replica in one.replicas:
-            if replica.kind is not Kind.LIVE or replica.topic == METADATA_TOPIC:
+            if replica.kind is not Kind.LIVE or replica.ref.topic == METADATA_TOPIC:
                 continue
-            said = assignment_in(image, replica.topic, replica.topic_id, replica.partition)
+            said = assignment_in(image, replica.ref)
             if said.says in _QUIET:
                 continue
             if said.says is AssignmentState.NO_ID:
@@ -196,25 +196,21 @@ def _compare(
 
 def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Assignment]]) -> ReplicaIndex:
     """Return what lies on all disks of the partitions that matter: of hundreds of thousands, few do."""
-    keys: set[_Key] = set()
+    keys: set[ReplicaKey] = set()
     for replica, one in said:
-        keys.update(_keys(replica))
+        keys.update(replica.ref.keys)
         if one.other_id is not None:
-            keys.add((TopicId(one.other_id), replica.partition))
+            keys.add((TopicId(one.other_id), replica.ref.partition))
     if not keys:
         return ReplicaIndex(())
     return ReplicaIndex(
         replace(
             disk,
-            replicas=tuple(replica for replica in disk.replicas if not keys.isdisjoint(_keys(replica))),
-            staged=tuple(item for item in disk.staged if not keys.isdisjoint(_keys(item))),
+            replicas=tuple(replica for replica in disk.replicas if not keys.isdisjoint(replica.ref.keys)),
+            staged=tuple(item for item in disk.staged if not keys.isdisjoint(item.ref.keys)),
         )
         for disk in facts
     )
-
-
-def _keys(item: Replica | StagedReplica) -> tuple[_Key, ...]:
-    return tuple((known, item.partition) for known in (item.topic, item.topic_id) if known is not None)
 
 
 def _give_ids(
@@ -225,13 +221,13 @@ def _give_ids(
         refusal = _against_giving(request, known, replica, said)
         if refusal is not None:
             refusals.append(refusal)
-        elif replica.topic is not None and said.other_id is not None:
+        elif replica.ref.topic is not None and said.other_id is not None:
             action = GiveId(
                 log_dir=replica.log_dir,
                 path=replica.path,
-                topic=replica.topic,
-                topic_id=TopicId(said.other_id),
-                partition=replica.partition,
+                ref=TopicIdPartition(
+                    topic=replica.ref.topic, topic_id=TopicId(said.other_id), partition=replica.ref.partition
+                ),
                 evidence=said.evidence,
             )
             found.append(action)
@@ -252,12 +248,12 @@ def _against_giving(
         )
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
-    wanted = replace(identity_of(replica), topic_id=None if said.other_id is None else TopicId(said.other_id))
+    wanted = replace(replica.ref, topic_id=None if said.other_id is None else TopicId(said.other_id))
     twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
     if twins:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in twins)
         return refuse(*where, Why.LIVE_REPLICA_EXISTS, "one replica of its name", f"also {found}", "look at both")
-    staged = [one for one in known.staged(wanted, Kind.STAGED, Kind.PURGING) if one.topic_id == wanted.topic_id]
+    staged = [one for one in known.staged(wanted, Kind.STAGED, Kind.PURGING) if one.ref.topic_id == wanted.topic_id]
     if staged:
         found = " and ".join(one.place for one in staged)
         return refuse(*where, Why.STALE_TOPIC_ID, "an id that was not staged here before", found, "look at both")
@@ -311,8 +307,8 @@ def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> 
         for replica in one.replicas:
             if replica.kind is Kind.LIVE:
                 live += 1
-                if replica.topic in weak and (replica.log_dir, replica.path) not in going:
-                    staying.add(replica.topic)
+                if replica.ref.topic in weak and (replica.log_dir, replica.path) not in going:
+                    staying.add(replica.ref.topic)
     return staging_limit.StagingVolume(
         partitions=len(stages),
         topics=len(topics),

@@ -15,8 +15,8 @@ from enum import Enum
 from logdir.decide.stage import Stage
 from logdir.evidence import Evidence
 from logdir.formats.own.replica_marker import ReplicaMarker
-from logdir.ids import TopicId
 from logdir.reasons import Reason
+from logdir.replica_ref import TopicIdPartition
 
 
 class Rule(Enum):
@@ -77,9 +77,7 @@ class GiveId:
 
     log_dir: str
     path: str
-    topic: str
-    topic_id: TopicId
-    partition: int
+    ref: TopicIdPartition
     evidence: Evidence
     rule: Rule = Rule.GIVES_ID
 

@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 from logdir.errors import ConfigError, InvalidIdError, Problem
 from logdir.ids import TopicId
 from logdir.names import is_legal_topic, parse_id_dir, parse_index
+from logdir.replica_ref import ReplicaRef
 
 EVERYTHING = "*"
 _GLOB = re.compile(r"[*?\[]")
@@ -41,16 +42,8 @@ class Selectable(Protocol):
     """What a selector can find."""
 
     @property
-    def topic(self) -> str | None:
-        """Its topic's name, if known."""
-
-    @property
-    def topic_id(self) -> TopicId | None:
-        """Its topic's id, if known."""
-
-    @property
-    def partition(self) -> int:
-        """Its partition."""
+    def ref(self) -> ReplicaRef:
+        """By what it is known."""
 
 
 _T = TypeVar("_T", bound=Selectable)
@@ -163,7 +156,7 @@ def select(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
     listed = list(items)
     found = {}
     for way in selector.ways:
-        hits = tuple(item for item in listed if way.finds(item.topic, item.topic_id, item.partition))
+        hits = tuple(item for item in listed if way.finds(item.ref.topic, item.ref.topic_id, item.ref.partition))
         if hits:
             found[way.reading] = hits
     if len(found) > 1:

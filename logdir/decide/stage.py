@@ -35,7 +35,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.formats.own.staging_limit_file import Count
 from logdir.names import METADATA_TOPIC, fits_staged
-from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
@@ -183,7 +183,7 @@ def _volume(
 ) -> staging_limit.StagingVolume:
     going = {(action.log_dir, action.path) for action in actions}
     live = [replica for one in facts for replica in one.replicas if replica.kind is Kind.LIVE]
-    staying = {replica.topic for replica in live if (replica.log_dir, replica.path) not in going}
+    staying = {replica.ref.topic for replica in live if (replica.log_dir, replica.path) not in going}
     topics = {action.marker.topic for action in actions}
     return staging_limit.StagingVolume(
         partitions=len(actions),
@@ -221,7 +221,7 @@ def stage_one(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, repl
 def _against_assignment(request: StageRequest, replica: Replica, shared: Shared) -> Refusal | None:
     """Refuse what the next start of the broker may serve empty, unless the operator says so."""
     where = replica.log_dir, replica.path
-    what = f"{replica.topic}-{replica.partition}"
+    what = str(replica.ref)
     match shared.sharing:
         case Sharing.LAST if not request.is_even_if_last:
             return refuse(
@@ -266,7 +266,7 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
 
 def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, replica: Replica) -> Refusal | None:
     where = replica.log_dir, replica.path
-    if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
+    if replica.kind is Kind.METADATA or replica.ref.topic == METADATA_TOPIC:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if replica.kind is not Kind.LIVE:
         return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory")
@@ -283,7 +283,7 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
             "look at it and move it away; the replica is held until then",
         )
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.UNEXPECTED_ENTRY, problem=problem)
-    if replica.topic is None:
+    if replica.ref.topic is None:
         return refuse(
             *where,
             Why.TOPIC_NAME_UNKNOWN,
@@ -291,18 +291,18 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
             "no topic name",
             "write the true name back first",
         )
-    if not fits_staged(replica.topic_id, replica.topic, replica.partition):
+    if not fits_staged(replica.ref.topic_id, replica.ref.topic, replica.ref.partition):
         problem = Problem(
             Why.NAME_TOO_LONG.value,
             f"{replica.log_dir}/{replica.path}",
             "a topic id to call it by, or a topic name that fits under deleting/",
-            f"no id, and {len(replica.topic)} characters",
+            f"no id, and {len(replica.ref.topic)} characters",
             "its broker gives it an id from inter.broker.protocol.version 2.8 on; stage it then",
         )
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NAME_TOO_LONG, problem=problem)
-    if is_protected(replica.topic, request.protected):
-        return refuse_protected(*where, replica.topic, request.protected)
-    futures = known.replicas(identity_of(replica), Kind.FUTURE)
+    if is_protected(replica.ref.topic, request.protected):
+        return refuse_protected(*where, replica.ref.topic, request.protected)
+    futures = known.replicas(replica.ref, Kind.FUTURE)
     if futures:
         found = " and ".join(f"{future.log_dir}/{future.path}" for future in futures)
         return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", found, FINISH_MOVE)
@@ -318,23 +318,23 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
 
 
 def _stage(request: StageRequest, one: LogDirFacts, replica: Replica, shared: Shared | None = None) -> Stage:
-    if replica.topic is None or replica.inode is None:
+    if replica.ref.topic is None or replica.inode is None:
         raise ValueError(f"refused before: {replica}")
-    is_tiered = replica.topic in request.tiered_topics or _starts_elsewhere(replica)
+    is_tiered = replica.ref.topic in request.tiered_topics or _starts_elsewhere(replica)
     marker = ReplicaMarker(
         intent=Intent.STAGED,
         cluster_id=one.cluster_id,
         node_id=one.node_id,
         directory_id=one.directory_id,
-        topic=replica.topic,
-        topic_id=replica.topic_id,
-        partition=replica.partition,
+        topic=replica.ref.topic,
+        topic_id=replica.ref.topic_id,
+        partition=replica.ref.partition,
         birth_inode=replica.inode,
         path=replica.path,
         reason=request.reason,
         evidence=request.evidence,
         staged_at_ms=max(0, request.now.wall_ms),
-        delay_ms=_delay_ms(request, replica.topic),
+        delay_ms=_delay_ms(request, replica.ref.topic),
         boot_id=request.now.boot_id,
         boottime_ms=request.now.boottime_ms,
         checkpoints=replica.checkpoints,
@@ -362,7 +362,7 @@ def _delay_ms(request: StageRequest, topic: str) -> int | None:
 
 
 def _loses(replica: Replica, *, is_tiered: bool) -> str:
-    what = f"{replica.topic}-{replica.partition}"
+    what = str(replica.ref)
     if replica.log_bytes is None:
         size = "of unknown size"
     else:

@@ -28,11 +28,11 @@ from logdir.decide.refusal import FINISH_MOVE, Refusal, is_protected, refuse, re
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
-from logdir.ids import TopicId
 from logdir.names import METADATA_TOPIC
-from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 
 class State(Enum):
@@ -63,9 +63,7 @@ class Stray:
     """Relative to the log dir."""
     kind: Kind
     """``LIVE``, ``FUTURE``, ``DELETE`` or ``STRAY``."""
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     log_bytes: int | None
     age_ms: int | None
     """Since the oldest of its files was written; ``None`` if that is not known."""
@@ -200,17 +198,21 @@ def _uncommitted(image: Image) -> Problem | None:
 
 
 def _said(image: Image, replica: Replica) -> Assignment:
-    return assignment_in(image, _name(replica), replica.topic_id, replica.partition)
+    return assignment_in(image, _ref(replica))
+
+
+def _ref(replica: Replica) -> ReplicaRef:
+    return replace(replica.ref, topic=_name(replica))
 
 
 def _name(replica: Replica) -> str | None:
     """Return the topic a directory's name says; one that Kafka cut says nothing, its id does."""
     is_cut = replica.kind in (Kind.DELETE, Kind.STRAY) and _TRUNCATED in replica.problems
-    return None if is_cut else replica.topic
+    return None if is_cut else replica.ref.topic
 
 
 def _may_be_stray(image: Image, replica: Replica) -> bool:
-    if replica.kind is Kind.METADATA or replica.topic == METADATA_TOPIC:
+    if replica.kind is Kind.METADATA or replica.ref.topic == METADATA_TOPIC:
         return False
     if replica.kind in (Kind.LIVE, Kind.FUTURE):
         return _said(image, replica).says not in _CLAIMED
@@ -266,15 +268,13 @@ class _Judge:
 
     def _row(self, replica: Replica, said: Assignment, state: State) -> Stray:
         birth_ms = self._request.births.get((replica.log_dir, replica.path))
-        topic = replica.topic
+        topic = replica.ref.topic
         start, first = replica.checkpoints.log_start, replica.first_offset
         return Stray(
             log_dir=replica.log_dir,
             path=replica.path,
             kind=replica.kind,
-            topic=topic,
-            topic_id=replica.topic_id,
-            partition=replica.partition,
+            ref=replica.ref,
             log_bytes=replica.log_bytes,
             age_ms=None if birth_ms is None else max(0, self._request.now.wall_ms - birth_ms),
             state=state,
@@ -338,7 +338,7 @@ class _Judge:
         return isinstance(said.evidence, Present) and not self._live_of(replica)
 
     def _live_of(self, replica: Replica) -> tuple[Replica, ...]:
-        return self._known.replicas(replace(identity_of(replica), topic=_name(replica)), Kind.LIVE)
+        return self._known.replicas(_ref(replica), Kind.LIVE)
 
     def _wanted(self, replica: Replica, said: Assignment) -> Stray:
         later = None if self._latest is None else _said(self._latest, replica)
@@ -382,8 +382,9 @@ class _Judge:
         refusal = against_age(self._image, replica, self._request.births) or against_candidate(
             self._image, candidate, self._known, is_ahead=False
         )
-        if refusal is None and replica.topic is not None and is_protected(replica.topic, self._request.protected):
-            refusal = refuse_protected(replica.log_dir, replica.path, replica.topic, self._request.protected)
+        topic = replica.ref.topic
+        if refusal is None and topic is not None and is_protected(topic, self._request.protected):
+            refusal = refuse_protected(replica.log_dir, replica.path, topic, self._request.protected)
         if refusal is not None:
             return self._refused(row, refusal)
         return replace(row, reason=Reason.STRAY, rule=candidate.rule)

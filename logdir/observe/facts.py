@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
-from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaKey, ReplicaRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,8 @@ class Replica:
     path: str
     """Relative to its log dir."""
     kind: Kind
-    topic: str | None
-    """``None`` if neither the name nor ``partition.metadata`` says it."""
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
+    """Its name is not known if neither the directory's name nor ``partition.metadata`` has it."""
     inode: int | None
     """``None`` where it was not, or could not be, opened."""
     log_bytes: int | None
@@ -52,10 +50,8 @@ class StagedReplica:
     """Under ``deleting/`` or ``incoming/``."""
     kind: Kind
     """``STAGED``, ``PURGING`` or ``INCOMING``."""
-    topic_id: TopicId | None
-    topic: str | None
-    """Of the name if it has no id, else of the marker."""
-    partition: int
+    ref: ReplicaRef
+    """The topic is that of the name if it has no id, else of the marker."""
     inode: int | None
     marker: ReplicaMarker | None
     problem: Problem | None
@@ -105,20 +101,6 @@ class LogDirFacts:
     staged: tuple[StagedReplica, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """By what a replica is known: its name and partition, the 128 bits of its id and partition, or both."""
-
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
-
-
-def identity_of(replica: Replica | StagedReplica) -> Identity:
-    """Return by what a replica is known."""
-    return Identity(topic=replica.topic, topic_id=replica.topic_id, partition=replica.partition)
-
-
 class ReplicaIndex:
     """What lies on all disks, found by name or id; thousands are asked for at once."""
 
@@ -128,32 +110,25 @@ class ReplicaIndex:
         Args:
             facts: Of every log dir; what is found comes in their order.
         """
-        self._replicas: dict[_Key, list[tuple[int, Replica]]] = {}
-        self._staged: dict[_Key, list[tuple[int, StagedReplica]]] = {}
+        self._replicas: dict[ReplicaKey, list[tuple[int, Replica]]] = {}
+        self._staged: dict[ReplicaKey, list[tuple[int, StagedReplica]]] = {}
         number = 0
         for one in facts:
             for replica in one.replicas:
                 number += 1
-                for key in _keys(identity_of(replica)):
+                for key in replica.ref.keys:
                     self._replicas.setdefault(key, []).append((number, replica))
             for item in one.staged:
                 number += 1
-                for key in _keys(identity_of(item)):
+                for key in item.ref.keys:
                     self._staged.setdefault(key, []).append((number, item))
 
-    def replicas(self, identity: Identity, *kinds: Kind) -> tuple[Replica, ...]:
+    def replicas(self, ref: ReplicaRef, *kinds: Kind) -> tuple[Replica, ...]:
         """Return the replicas of a partition on all disks, of these kinds."""
-        found = dict(pair for key in _keys(identity) for pair in self._replicas.get(key, ()))
+        found = dict(pair for key in ref.keys for pair in self._replicas.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
 
-    def staged(self, identity: Identity, *kinds: Kind) -> tuple[StagedReplica, ...]:
+    def staged(self, ref: ReplicaRef, *kinds: Kind) -> tuple[StagedReplica, ...]:
         """Return what is staged, or on its way in, of a partition on all disks."""
-        found = dict(pair for key in _keys(identity) for pair in self._staged.get(key, ()))
+        found = dict(pair for key in ref.keys for pair in self._staged.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
-
-
-_Key = tuple[str | TopicId, int]
-
-
-def _keys(identity: Identity) -> tuple[_Key, ...]:
-    return tuple((known, identity.partition) for known in (identity.topic, identity.topic_id) if known is not None)

@@ -29,6 +29,7 @@ from logdir.observe.outside import BESIDE
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
@@ -235,9 +236,7 @@ def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_open
         log_dir=log_dir,
         path=entry.name,
         kind=Kind(entry.kind),
-        topic=entry.topic,
-        topic_id=_id_in(entry.name) or _id(entry.topic_id),
-        partition=entry.partition or 0,
+        ref=_ref(entry, entry.topic),
         inode=inode,
         log_bytes=entry.log_bytes,
         segments=entry.segments,
@@ -246,6 +245,12 @@ def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_open
         problems=problems,
         unexpected_entries=unexpected_entries,
     )
+
+
+def _ref(entry: Entry, topic: str | None) -> ReplicaRef:
+    # The name is the durable state (law 2); the file inside may be broken.
+    topic_id = _id_in(entry.name) or _id(entry.topic_id)
+    return ReplicaRef(topic=topic, topic_id=topic_id, partition=entry.partition or 0)
 
 
 def _id_in(path: str) -> TopicId | None:
@@ -297,10 +302,7 @@ def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
         log_dir=log_dir,
         name=name,
         kind=Kind(entry.kind),
-        # The name is the durable state (law 2); the file inside may be broken.
-        topic_id=_id_in(entry.name) or _id(entry.topic_id),
-        topic=entry.topic if marker is None else marker.topic,
-        partition=entry.partition or 0,
+        ref=_ref(entry, entry.topic if marker is None else marker.topic),
         inode=inode,
         marker=marker,
         problem=problem,

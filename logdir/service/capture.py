@@ -153,9 +153,7 @@ def _row(action: Capture) -> ItemResult:
         log_dir=one.log_dir,
         path=one.path,
         state=ItemState.PLANNED,
-        topic=one.topic,
-        topic_id=one.topic_id,
-        partition=one.partition,
+        ref=one.ref,
         undo_until_ms=undo_until_ms,
         detail=action.why,
     )

@@ -115,15 +115,15 @@ def _item(into: str, item: StagedReplica) -> ItemResult:
 
 def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], list[ItemResult]]:
     """Return what has one name of its own there, and refusals of the rest."""
-    taken = Counter((item.topic, item.partition) for item in items)
+    taken = Counter((item.ref.topic, item.ref.partition) for item in items)
     good, refusals = [], []
     for item in items:
         where = item.log_dir, item.path
-        if item.marker is None or item.problem is not None or item.topic is None:
+        if item.marker is None or item.problem is not None or item.ref.topic is None:
             found = "no marker" if item.problem is None else item.problem.found
             fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
             refusals.append(at(item.place, refuse(*where, Why.MARKER_UNUSABLE, "a marker to be used", found, fix)))
-        elif taken[item.topic, item.partition] > 1:
+        elif taken[item.ref.topic, item.ref.partition] > 1:
             several = refuse(*where, Why.AMBIGUOUS, "one copy of it", "several", "choose one: --disk, --name")
             refusals.append(at(item.place, several))
         else:
@@ -132,7 +132,7 @@ def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], li
 
 
 def _destination(into: str, item: StagedReplica) -> str:
-    return os.path.join(into, f"{item.topic}-{item.partition}")
+    return os.path.join(into, f"{item.ref.topic}-{item.ref.partition}")
 
 
 def _placed(row: ItemResult, problem: Problem | None) -> ItemResult:

@@ -196,8 +196,6 @@ def _purged(action: Purge) -> ItemResult:
         log_dir=action.log_dir,
         path=f"deleting/{action.name}",
         state=ItemState.PLANNED,
-        topic=None if marker is None else marker.topic,
-        topic_id=None if marker is None else marker.topic_id,
-        partition=None if marker is None else marker.partition,
+        ref=None if marker is None else marker.ref,
         detail=f"{action.loses} ({action.why})",
     )

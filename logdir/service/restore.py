@@ -124,9 +124,7 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
         log_dir=action.log_dir,
         path=f"deleting/{action.name}",
         state=state,
-        topic=marker.topic,
-        topic_id=marker.topic_id,
-        partition=marker.partition,
+        ref=marker.ref,
         new_path=action.path if state == ItemState.PLANNED else None,
         detail=action.says,
     )

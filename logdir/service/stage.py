@@ -129,9 +129,7 @@ def _row(action: Stage, state: ItemState) -> ItemResult:
         log_dir=action.log_dir,
         path=action.path,
         state=state,
-        topic=marker.topic,
-        topic_id=marker.topic_id,
-        partition=marker.partition,
+        ref=marker.ref,
         undo_until_ms=action.undo_until_ms,
         detail=action.loses,
     )

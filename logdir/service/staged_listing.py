@@ -26,10 +26,10 @@ from logdir.evidence import Evidence
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
-from logdir.ids import TopicId
 from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
+from logdir.replica_ref import ReplicaRef
 from logdir.service.batch.purge_recheck import Looked, recheck
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.cluster.source import SourceRequest
@@ -55,9 +55,7 @@ class StagedItem:
     """Relative to its work root."""
     name: str = field(metadata=HIDDEN)
     state: str
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     log_bytes: int | None
     reason: Reason | None
     """``None``, as of all that stands in a marker: there is none."""
@@ -95,9 +93,7 @@ class StagedItem:
             path=item.path,
             name=item.name,
             state=state,
-            topic=item.topic,
-            topic_id=item.topic_id,
-            partition=item.partition,
+            ref=item.ref,
             log_bytes=item.log_bytes,
             log_end=None,
             reason=None if marker is None else marker.reason,

@@ -219,9 +219,7 @@ def _listed(item: StagedReplica) -> ItemResult:
         log_dir=item.log_dir,
         path=item.path,
         state=ItemState.WAITING,
-        topic=item.topic,
-        topic_id=item.topic_id,
-        partition=item.partition,
+        ref=item.ref,
         detail=_way_out(item, is_restore=False),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from tests.house.source import Module, circles, edges, imported, streams_taken
+from tests.house.source import Module, arguments_taken, circles, edges, fields_of_classes, imported, streams_taken
 
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
@@ -20,8 +20,26 @@ MOST_TOOLS_LINES = 4340
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
 TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})
+TAKES_ARGUMENTS = frozenset({"logdir.worker.child"})
+"""A worker that is a new interpreter gets the descriptor of its socket so."""
 LONG: frozenset[str] = frozenset()
 FLAT: frozenset[str] = frozenset()
+
+SPELLS_A_REPLICA = frozenset({
+    "logdir.decide.selector._Way",
+    "logdir.formats.kafka.offset_checkpoint.TopicPartition",
+    "logdir.formats.own.inventory.Entry",
+    "logdir.formats.own.plan_document.Step",
+    "logdir.formats.own.replica_marker.ReplicaMarker",
+    "logdir.formats.stock_output.log_dirs_json.PartitionLine",
+    "logdir.names.IdDir",
+    "logdir.names.PartitionDir",
+    "logdir.names.WorkDir",
+    "logdir.observe.classify.Named",
+    "logdir.wire.metadata_fast.PartitionChangeRow",
+    "logdir.wire.metadata_fast.PartitionRow",
+})  # fmt: skip
+"""Rows of a file or the wire, parts of a name, and what a selector asks for; all else holds a ``ReplicaRef``."""
 
 
 def findings(modules: Mapping[str, Module]) -> Iterator[str]:
@@ -29,6 +47,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from circle_findings(modules)
     yield from terminal_findings(modules)
     yield from size_findings(modules)
+    yield from replica_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -41,9 +60,14 @@ def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[s
     yield from _gone("CIRCLES", known, found)
 
 
-def terminal_findings(modules: Mapping[str, Module], known: Collection[str] = TAKES_STREAMS) -> Iterator[str]:
-    """Below ``tools`` nothing parses arguments, runs an event loop, draws, or takes a stream."""
+def terminal_findings(
+    modules: Mapping[str, Module],
+    known: Collection[str] = TAKES_STREAMS,
+    known_arguments: Collection[str] = TAKES_ARGUMENTS,
+) -> Iterator[str]:
+    """Below ``tools`` nothing reads or parses arguments, runs an event loop, draws, or takes a stream."""
     takers = []
+    readers = []
     for module in modules.values():
         if module.name.partition(".")[0] == "tools":
             continue
@@ -54,7 +78,14 @@ def terminal_findings(modules: Mapping[str, Module], known: Collection[str] = TA
             takers.append(module.name)
         if taken and module.name not in known:
             yield f"stream: {module.path}: expected no stream below tools, found {', '.join(taken)}; return a value"
+        arguments = sorted(set(arguments_taken(module)))
+        if arguments:
+            readers.append(module.name)
+        if arguments and module.name not in known_arguments:
+            found = ", ".join(arguments)
+            yield f"arguments: {module.path}: expected no sys.argv below tools, found {found}; take values"
     yield from _gone("TAKES_STREAMS", known, takers)
+    yield from _gone("TAKES_ARGUMENTS", known_arguments, readers)
 
 
 def size_findings(
@@ -77,6 +108,20 @@ def size_findings(
     lines = sum(one.lines for one in modules.values() if one.name.partition(".")[0] == "tools")
     if lines > most_tools_lines:
         yield f"tools: tools: expected at most {most_tools_lines} lines, found {lines}; move work into logdir/service"
+
+
+def replica_findings(modules: Mapping[str, Module], known: Collection[str] = SPELLS_A_REPLICA) -> Iterator[str]:
+    """Which replica something is about is said by a ``ReplicaRef``."""
+    found = {
+        f"{module.name}.{name}": module
+        for module in modules.values()
+        if module.name.partition(".")[0] == "logdir" and module.name != "logdir.replica_ref"
+        for name, fields in fields_of_classes(module)
+        if "partition" in fields and fields & {"topic", "topic_id"}
+    }
+    for name in sorted(found.keys() - set(known)):
+        yield f"replica: {found[name].path}: expected a ReplicaRef, found topic and partition in {name}; hold one"
+    yield from _gone("SPELLS_A_REPLICA", known, found)
 
 
 def _gone(table: str, known: Iterable[object], found: Collection[object]) -> Iterator[str]:

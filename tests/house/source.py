@@ -87,6 +87,14 @@ def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
+def fields_of_classes(module: Module) -> Iterator[tuple[str, set[str]]]:
+    """Yield the name of every class and the names of the fields it declares itself."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ClassDef):
+            declared = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
+            yield node.name, {target.id for target in declared if isinstance(target, ast.Name)}
+
+
 def streams_taken(module: Module) -> Iterator[str]:
     """Yield every function that takes a stream, and every use of a standard stream."""
     for node in ast.walk(module.tree):
@@ -95,8 +103,25 @@ def streams_taken(module: Module) -> Iterator[str]:
             every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
             if any(_is_stream(one.annotation) for one in every if one is not None and one.annotation is not None):
                 yield node.name
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.stdin", "sys.stdout", "sys.stderr"):
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in _STREAMS:
             yield ast.unparse(node)
+    yield from _from_sys(module, _STREAMS)
+
+
+def arguments_taken(module: Module) -> Iterator[str]:
+    """Yield every use of the arguments of the process."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in _ARGUMENTS:
+            yield ast.unparse(node)
+    yield from _from_sys(module, _ARGUMENTS)
+
+
+_STREAMS = frozenset(f"sys.{mark}{name}{mark}" for name in ("stdin", "stdout", "stderr") for mark in ("", "__"))
+_ARGUMENTS = frozenset(("sys.argv", "sys.orig_argv"))
+
+
+def _from_sys(module: Module, names: frozenset[str]) -> Iterator[str]:
+    return (f"{start}.{name}" for start, name in imported(module) if f"{start}.{name}" in names)
 
 
 def _is_stream(annotation: ast.expr) -> bool:

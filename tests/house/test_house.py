@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.rules import circle_findings, findings, size_findings, terminal_findings
+from tests.house.rules import (
+    SPELLS_A_REPLICA,
+    circle_findings,
+    findings,
+    replica_findings,
+    size_findings,
+    terminal_findings,
+)
 from tests.house.source import Module, read
 
 TOP = Path(__file__).resolve().parents[2]
@@ -61,12 +68,18 @@ def test_a_way_that_does_not_lead_back_is_no_circle() -> None:
         ("logdir__a", "def f(*, out: 'BinaryIO | None' = None): ...", 1),
         ("logdir__a", "def f(*out: IO[bytes]): ...", 1),
         ("logdir__a", "import sys\nsys.stdout.write('x')", 1),
+        ("logdir__a", "from sys import stderr", 1),
+        ("logdir__a", "import sys\nsys.__stdout__.write('x')", 1),
+        ("logdir__a", "import sys\nsys.argv[1]", 1),
+        ("migrate__a", "from sys import argv", 1),
+        ("logdir__a", "import sys\nsys.executable", 0),
+        ("tools__a", "import sys\nsys.argv[1]", 0),
         ("logdir__a", "def f(out: str) -> TextIO: ...", 0),
         ("tools__a", "def f(out: TextIO): ...", 0),
     ],
 )
 def test_arguments_and_streams_below_tools_are_found(name: str, text: str, count: int) -> None:
-    assert len(list(terminal_findings(tree(**{name: text}), ()))) == count
+    assert len(list(terminal_findings(tree(**{name: text}), (), ()))) == count
 
 
 @pytest.mark.parametrize(("lines", "count"), [(399, 0), (400, 1)])
@@ -85,8 +98,29 @@ def test_a_command_line_that_grows_is_found() -> None:
     assert [len(list(size_findings(modules, (), (), most))) for most in (11, 10)] == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__a", "class A:\n    topic: str\n    partition: int", 1),
+        ("logdir__a", "class A:\n    topic_id: TopicId | None\n    partition: int = 0", 1),
+        ("logdir__a", "def f():\n    class A(NamedTuple):\n        partition: int\n        topic: str", 1),
+        ("logdir__a", "class A:\n    ref: ReplicaRef", 0),
+        ("logdir__a", "class A:\n    topic: str\n    topic_id: TopicId", 0),
+        ("logdir__replica_ref", "class A:\n    topic: str\n    partition: int", 0),
+        ("migrate__a", "class A:\n    topic: str\n    partition: int", 0),
+    ],
+)
+def test_a_class_that_spells_topic_and_partition_itself_is_found(name: str, text: str, count: int) -> None:
+    assert len(list(replica_findings(tree(**{name: text}), ()))) == count
+
+
+def test_at_most_twelve_classes_spell_topic_and_partition_themselves() -> None:
+    assert len(SPELLS_A_REPLICA) <= 12
+
+
 def test_an_exception_that_is_no_longer_needed_is_found() -> None:
     modules = tree(logdir__a="")
     assert len(list(circle_findings(modules, {frozenset({"logdir.a", "logdir.b"})}))) == 1
-    assert len(list(terminal_findings(modules, {"logdir.a"}))) == 1
+    assert len(list(terminal_findings(modules, {"logdir.a"}, {"logdir.a"}))) == 2
     assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2
+    assert len(list(replica_findings(modules, {"logdir.a.A"}))) == 1

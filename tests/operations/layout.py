@@ -46,9 +46,9 @@ def _to_ids(name: str, broker: str) -> Case:
 def _back(host: ModelHost, first: ModelHost) -> None:
     with opened(host, rig.log_dirs(host)) as (open_dir,):
         lying = [
-            ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place)
+            ToNames(ref=i.ref, path=i.place)
             if i.path not in open_dir.top.names()
-            else ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path)
+            else ToNames(ref=i.ref.by_name, path=i.path)
             for i in rig.items_of(first)
         ]
         assert all(outcome.error is None for outcome in to_names(open_dir, lying))
@@ -71,7 +71,7 @@ def _to_names(name: str, broker: str, *, prefixes: bool) -> Case:
 
     def back(host: ModelHost) -> None:
         with opened(host, rig.log_dirs(host)) as (open_dir,):
-            lying = [ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place) for i in items]
+            lying = [ToNames(ref=i.ref, path=i.place) for i in items]
             assert all(outcome.error is None for outcome in to_names(open_dir, lying))
             if prefixes:
                 assert remove_empty_prefixes(open_dir) == ()

@@ -187,4 +187,4 @@ def topic_said_late(
     for item in [one for one in _LATE["items"] if (one.path, one.place) == (path, place)]:
         _LATE["items"].remove(item)
         with to.open(place.rpartition("/")[2]) as inner:
-            replace_metadata(inner, with_topic(item.topic_id, item.topic))
+            replace_metadata(inner, with_topic(item.ref.topic_id, item.ref.topic))

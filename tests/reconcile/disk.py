@@ -15,6 +15,7 @@ from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import WorkDir, render_work_dir
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
+from logdir.replica_ref import ReplicaRef
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 NODE = 1
@@ -42,9 +43,9 @@ def live(
         log_dir=log_dir,
         path=path,
         kind=Kind.LIVE,
-        topic=topic,
-        topic_id=None if topic_id is None else TopicId.parse(topic_id),
-        partition=partition,
+        ref=ReplicaRef(
+            topic=topic, topic_id=None if topic_id is None else TopicId.parse(topic_id), partition=partition
+        ),
         inode=77,
         log_bytes=1000,
         segments=1,
@@ -60,9 +61,7 @@ def staged(marker: ReplicaMarker, *, log_dir: str = "/d1", counter: int = 1) -> 
         log_dir=log_dir,
         name=render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, "")),
         kind=Kind.STAGED,
-        topic_id=marker.topic_id,
-        topic=marker.topic,
-        partition=marker.partition,
+        ref=ReplicaRef(topic=marker.topic, topic_id=marker.topic_id, partition=marker.partition),
         inode=marker.birth_inode,
         marker=marker,
         problem=None,
@@ -114,7 +113,7 @@ def apply(facts: Sequence[LogDirFacts], actions: Iterable[Action]) -> tuple[LogD
                 one = replace(
                     one,
                     replicas=tuple(
-                        replace(replica, topic_id=action.topic_id, problems=())
+                        replace(replica, ref=replace(replica.ref, topic_id=action.ref.topic_id), problems=())
                         if replica.path == action.path
                         else replica
                         for replica in one.replicas

@@ -60,7 +60,7 @@ def held(plan: ReconcilePlan | None) -> list[str]:
 
 
 def given(plan: ReconcilePlan | None) -> list[tuple[str, str]]:
-    return [(one.path, str(one.topic_id)) for one in (plan.actions if plan else ()) if isinstance(one, GiveId)]
+    return [(one.path, str(one.ref.topic_id)) for one in (plan.actions if plan else ()) if isinstance(one, GiveId)]
 
 
 def why(plan: ReconcilePlan | None) -> dict[str, str]:

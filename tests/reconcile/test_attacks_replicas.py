@@ -62,7 +62,8 @@ class TestA42:
         plan = reconcile(up_to(log), *both)
         assert staged(plan) == [("a-0", "topic-removed", True), (f"{A[:2]}/{A}_0", "topic-removed", True)]
         spelled = TopicId.parse_any(TopicId.parse(A).hex())
-        one = replace(live("a", None), topic_id=spelled, problems=())
+        without_id = live("a", None)
+        one = replace(without_id, ref=replace(without_id.ref, topic_id=spelled), problems=())
         assert staged(reconcile(up_to(log), *pair(one))) == [("a-0", "topic-removed", True)]
 
     def test_a42_no_id_is_given_where_its_replica_lies_already(self) -> None:

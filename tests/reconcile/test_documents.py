@@ -40,9 +40,9 @@ TORN = {
 def test_of_two_instructions_for_one_partition_neither_counts(states: list[Any]) -> None:
     one = broker()
     decided = one.receives(document(states, type=FULL, sequence=1))
-    torn = [answer.code for answer in decided.answers if answer.item.topic != "b"]
+    torn = [answer.code for answer in decided.answers if answer.item.ref.topic != "b"]
     assert torn == [Code.INVALID_REQUEST] * 2
-    assert [answer.code for answer in decided.answers if answer.item.topic == "b"] == [Code.NONE] * 2
+    assert [answer.code for answer in decided.answers if answer.item.ref.topic == "b"] == [Code.NONE] * 2
     # What it says nothing of is neither wanted nor gone, and what it leaves out is not proven to be.
     assert staged(decided.plan) == []
     assert one.last_applied is not None

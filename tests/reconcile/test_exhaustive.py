@@ -80,13 +80,14 @@ def copies_of(facts: LogDirFacts) -> tuple[Copy, ...]:
     found = []
     for replica in facts.replicas:
         broken = "partition-metadata-broken" in replica.problems
-        topic_id = BROKEN if broken and replica.topic_id is None else replica.topic_id and str(replica.topic_id)
-        found.append(Copy(replica.topic, topic_id or None, replica.partition))
+        known = replica.ref.topic_id
+        topic_id = BROKEN if broken and known is None else known and str(known)
+        found.append(Copy(replica.ref.topic, topic_id or None, replica.ref.partition))
     for item in facts.staged:
         assert item.marker is not None
         state = "held" if item.marker.delay_ms is None else "due"
         topic_id = None if item.marker.topic_id is None else str(item.marker.topic_id)
-        found.append(Copy(item.marker.topic, topic_id, item.partition, state))
+        found.append(Copy(item.marker.topic, topic_id, item.ref.partition, state))
     return tuple(sorted(found, key=str))
 
 

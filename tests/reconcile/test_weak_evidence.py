@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from logdir.evidence import Proof, Removed
+from logdir.ids import TopicId
 from logdir.reasons import Reason
 from tests.logdir.cluster.log_dir import LogDir, remove
 from tests.reconcile.disk import HOUR_MS, WALL_MS, live
@@ -44,7 +45,7 @@ def test_a02_an_image_that_says_nothing_of_it_confirms_no_purge(log: LogDir) -> 
     later(log)
     image = up_to(log)
     assert why_no_purge(image, gone, facts) is None
-    conflicting = replace(image, conflicting=frozenset({("a", 0), (raw(A), 0)}))
+    conflicting = replace(image, conflicting=frozenset({("a", 0), (TopicId.parse(A), 0)}))
     assert why_no_purge(conflicting, gone, facts) == "no-evidence"
 
 

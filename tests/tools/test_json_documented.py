@@ -16,6 +16,7 @@ from logdir.decide.adopt import Adopt
 from logdir.decide.strays import Stray
 from logdir.disk.root.plan import Candidate
 from logdir.ids import Uuid
+from logdir.replica_ref import ReplicaRef
 from logdir.service.describe import DescribeResult
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
@@ -127,7 +128,8 @@ def test_a_key_that_two_results_have_is_in_the_table_of_all_commands() -> None:
 
 @pytest.mark.parametrize("kind", sorted(RESULTS, key=str), ids=str)
 def test_one_thing_has_one_key_of_one_type_in_every_result(kind: type) -> None:
-    table, hints = shared(), get_type_hints(kind)
+    table = shared()
+    hints = get_type_hints(kind) | {f"ref.{name}": one for name, one in get_type_hints(ReplicaRef).items()}
     for name, key in keys_of(kind).items():
         assert key not in OTHER_WORDS
         assert key not in table or table[key] in types_of(hints[name]), (kind.__name__, key)

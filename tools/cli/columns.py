@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from operator import attrgetter
 from typing import Generic, NamedTuple, TextIO, TypeVar
 
 from tools.cli import render
@@ -19,13 +20,13 @@ class Column(NamedTuple, Generic[_T]):
 
     heading: str
     cell: str | Callable[[_T], object]
-    """The name of a field, or what returns the cell."""
+    """The name of a field, or of a field of a field (``ref.partition``), or what returns the cell."""
     is_number: bool = False
     """Aligned to the right."""
 
     def text(self, item: _T) -> str:
         """Return the cell of an item."""
-        return text_of(getattr(item, self.cell) if isinstance(self.cell, str) else self.cell(item))
+        return text_of(attrgetter(self.cell)(item) if isinstance(self.cell, str) else self.cell(item))
 
 
 def text_of(value: object) -> str:

@@ -103,9 +103,9 @@ def _next(arguments: argparse.Namespace, found: DescribeResult) -> str:
 
 
 _COLUMNS: tuple[Column[DescribedItem], ...] = (
-    Column("topic", lambda one: one.topic or "?"),
-    Column("p", "partition", is_number=True),
-    Column("id", "topic_id"),
+    Column("topic", lambda one: one.ref.topic or "?"),
+    Column("p", "ref.partition", is_number=True),
+    Column("id", "ref.topic_id"),
     Column("kind", lambda one: None if one.kind is None else one.kind.value + (", tiered" if one.tiered else "")),
     Column("state", lambda one: ", ".join((one.state.value, *one.problems))),
     Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),

@@ -90,8 +90,8 @@ def _step_json(step: LayoutStep) -> dict[str, object]:
 
 
 def _item_json(item: ItemResult) -> dict[str, object]:
-    topic_id = None if item.topic_id is None else str(item.topic_id)
-    replica = {"topic": item.topic, "topic_id": topic_id, "partition": item.partition}
+    known = (None, None, None) if item.ref is None else (item.ref.topic, item.ref.topic_id, item.ref.partition)
+    replica = dict(zip(("topic", "topic_id", "partition"), map(to_json, known), strict=True))
     place = {"log_dir": utf8(item.log_dir) or None, "path": utf8(item.path), "new_path": item.new_path}
     problem = None if item.problem is None else to_json(item.problem)
     return {**place, "state": item.state.value, "problem": problem, **replica}

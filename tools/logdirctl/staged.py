@@ -196,9 +196,9 @@ _ASSIGNED = {
 
 
 _COLUMNS: tuple[Column[StagedItem], ...] = (
-    Column("topic", lambda one: one.topic or "?"),
-    Column("p", "partition", is_number=True),
-    Column("id", "topic_id"),
+    Column("topic", lambda one: one.ref.topic or "?"),
+    Column("p", "ref.partition", is_number=True),
+    Column("id", "ref.topic_id"),
     Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
     Column("reason", lambda one: one.reason or "?"),
     Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),

@@ -75,9 +75,9 @@ def _next(arguments: argparse.Namespace, found: StraysResult) -> str:
     if states & {State.PROVEN, State.HELD}:
         return f"logdirctl reconcile {where} {source_argv(arguments)}{protection_words(arguments)}"
     for stray in found.strays:
-        if stray.state is State.WANTED and stray.topic_id is not None:
+        if stray.state is State.WANTED and stray.ref.topic_id is not None:
             # An id may begin like a flag.
-            return f"logdirctl describe id:{stray.topic_id}_{stray.partition} {where} {source_argv(arguments)}"
+            return f"logdirctl describe id:{stray.ref.topic_id}_{stray.ref.partition} {where} {source_argv(arguments)}"
     return f"logdirctl inventory {where}"
 
 
@@ -101,9 +101,9 @@ def _proof(stray: Stray) -> str:
 
 _COLUMNS: tuple[Column[Stray], ...] = (
     Column("state", "state"),
-    Column("topic", lambda one: one.topic or "?"),
-    Column("p", "partition", is_number=True),
-    Column("id", "topic_id"),
+    Column("topic", lambda one: one.ref.topic or "?"),
+    Column("p", "ref.partition", is_number=True),
+    Column("id", "ref.topic_id"),
     Column("kind", lambda one: one.kind.value + (", tiered" if one.is_tiered else "")),
     Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
     Column("age", lambda one: age(one.age_ms), is_number=True),

@@ -163,7 +163,7 @@ def _against_address(document: RequestDocument, node_id: int) -> Problem | None:
                 Why.REQUEST_FOR_ANOTHER_BROKER.value,
                 document.path,
                 f"node {node_id} among the replicas of every partition",
-                f"{item.topic}-{item.partition} on {', '.join(map(str, item.state.replicas)) or 'no node'}",
+                f"{item.ref.topic}-{item.ref.partition} on {', '.join(map(str, item.state.replicas)) or 'no node'}",
                 "it is meant for another broker; nothing was done",
             )
     return None
@@ -189,7 +189,7 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
 
 
 def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Rejected | None:
-    asked = {item.topic_id for item in document.items if item.state is not None and not item.topic_id.is_zero}
+    asked = {item.ref.topic_id for item in document.items if item.state is not None}
     for one in staged:
         gone = _gone_id(one)
         if gone is not None and gone in asked:
@@ -209,7 +209,7 @@ def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Reject
 def _gone_id(one: StagedReplica) -> TopicId | None:
     if one.kind is not Kind.STAGED or one.marker is None or one.marker.reason not in ID_IS_GONE:
         return None
-    return one.topic_id or one.marker.topic_id
+    return one.ref.topic_id or one.marker.topic_id
 
 
 def _followed(document: RequestDocument, last_applied: ControllerFile, *, is_full_wanted: bool) -> ControllerFile:

@@ -22,8 +22,10 @@ from logdir.decide.image.admission import Admitted, Code, Rejected, Repeated, ad
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
+from logdir.replica_ref import ReplicaKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ def _answers(
     conflicting = requests.contradicting(document.items)
     places = _Places(document, facts, refused=refused, is_repeated=is_repeated)
     for item in document.items:
-        if not conflicting.isdisjoint(requests.keys_of(item)):
+        if not conflicting.isdisjoint(item.ref.keys):
             code = Code.INVALID_REQUEST
         elif places.differs(item):
             code = Code.INCONSISTENT_TOPIC_ID
@@ -161,9 +163,9 @@ class _Places:
         is_repeated: bool,
     ) -> None:
         self._is_unread = any(one.problem is not None for one in facts)
-        self._refused: set[tuple[str | bytes, int]] = set()
-        self._ids: dict[tuple[str | bytes, int], set[bytes]] = {
-            key: set() for item in document.items for key in requests.keys_of(item)
+        self._refused: set[ReplicaKey] = set()
+        self._ids: dict[ReplicaKey, set[TopicId | None]] = {
+            key: set() for item in document.items for key in item.ref.keys
         }
         for one in facts:
             for replica in one.replicas:
@@ -178,23 +180,22 @@ class _Places:
 
     def _add(self, item: Replica | StagedReplica) -> None:
         for key in self._keys(item):
-            self._ids[key].add(b"" if item.topic_id is None else bytes(item.topic_id))
+            self._ids[key].add(item.ref.topic_id)
 
-    def _keys(self, item: Replica | StagedReplica) -> Iterator[tuple[str | bytes, int]]:
-        for name in (item.topic, None if item.topic_id is None else bytes(item.topic_id)):
-            if name and (name, item.partition) in self._ids:
-                yield name, item.partition
+    def _keys(self, item: Replica | StagedReplica) -> Iterator[ReplicaKey]:
+        return (key for key in item.ref.keys if key in self._ids)
 
     def is_refused(self, item: Item) -> bool:
         """Whether what was asked of a replica of it is not done."""
-        return any(key in self._refused for key in requests.keys_of(item))
+        return any(key in self._refused for key in item.ref.keys)
 
     def differs(self, item: Item) -> bool:
         """Whether a replica of the item's name has another id; a zero id differs from none."""
-        if item.topic is None or item.topic_id.is_zero:
+        ref = item.ref
+        if ref.topic is None or ref.topic_id is None:
             return False
-        return bool(self._ids[item.topic, item.partition] - {b"", bytes(item.topic_id)})
+        return bool(self._ids[ref.topic, ref.partition] - {None, ref.topic_id})
 
     def may_be_unseen(self, item: Item) -> bool:
         """Whether no replica of it was found, and one may lie on a log dir that cannot be read."""
-        return self._is_unread and not any(self._ids[key] for key in requests.keys_of(item))
+        return self._is_unread and not any(self._ids[key] for key in item.ref.keys)

@@ -13,7 +13,7 @@ A48.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -126,14 +126,15 @@ def assignment_of(cluster: ClusterState, item: StagedReplica) -> StillAssigned:
 
 def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: bool = True) -> StillAssigned:
     """Return what one source says, and what the marker does."""
-    topic_id = item.topic_id if item.marker is None else item.topic_id or item.marker.topic_id
+    topic_id = item.ref.topic_id if item.marker is None else item.ref.topic_id or item.marker.topic_id
+    ref = replace(item.ref, topic_id=topic_id)
     for seen in (cluster.image, cluster.seen):
-        if seen is not None and _is_removed(assignment_in(seen, item.topic, topic_id, item.partition)):
+        if seen is not None and _is_removed(assignment_in(seen, ref)):
             return StillAssigned(Assigned.GONE, f"the removal of its topic id is committed in {seen.origin}")
     image = cluster.image
     by_marker = None if item.marker is None or not is_marker_asked else _by_marker(item.marker)
     if image is not None:
-        said = assignment_in(image, item.topic, topic_id, item.partition)
+        said = assignment_in(image, ref)
         if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
             if by_marker is not None and not _is_newer(image, item.marker):
                 return by_marker
@@ -156,7 +157,8 @@ def _is_removed(said: Assignment) -> bool:
 
 
 def _not_assigned(image: Image, item: StagedReplica, said: Assignment) -> StillAssigned:
-    is_there = said.partition is not None or (item.topic_id is not None and bytes(item.topic_id) in image.topics)
+    topic_id = item.ref.topic_id
+    is_there = said.partition is not None or (topic_id is not None and bytes(topic_id) in image.topics)
     if is_there and said.says is not AssignmentState.OTHER_ID:
         return StillAssigned(Assigned.NOT_HERE, f"its partition is assigned to other nodes {_as_of(image)}")
     if said.other_id is not None:
@@ -193,7 +195,7 @@ def _hint(cluster: ClusterState, item: StagedReplica) -> str:
     latest = cluster.latest
     if latest is None:
         return found
-    said = assignment_in(latest, item.topic, item.topic_id, item.partition)
+    said = assignment_in(latest, item.ref)
     if said.says is AssignmentState.REMOVED:
         return f"{found}; its removal stands in the local log, not known to be committed"
     if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
@@ -257,7 +259,7 @@ def _end_of(cluster: ClusterState) -> int:
 def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
     images = cluster.images
     for image in images:
-        said = assignment_in(image, replica.topic, replica.topic_id, replica.partition)
+        said = assignment_in(image, replica.ref)
         if isinstance(said.evidence, Present) and said.partition is not None:
             shared = _assigned(image, said.partition)
             if shared.sharing is Sharing.IN_SYNC_ELSEWHERE and image.ended is not None:
@@ -267,7 +269,7 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
     if not images:
         return Shared(Sharing.UNKNOWN, _since(cluster))
     newest = images[0]
-    said = assignment_in(newest, replica.topic, replica.topic_id, replica.partition)
+    said = assignment_in(newest, replica.ref)
     match said.evidence:
         case Removed() if not said.has_left:
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from logdir.errors import RefusedError
 from logdir.formats.own.layout_file import LayoutFile, LayoutState
-from logdir.ids import TopicId
 from logdir.names import render_id_dir
+from logdir.replica_ref import ReplicaRef, TopicIdPartition
 
 
 class Replica(NamedTuple):
@@ -21,9 +21,7 @@ class Replica(NamedTuple):
 
     path: str
     """Relative to its log dir; with a slash in the topic-id layout."""
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     trouble: str = ""
     """Why it may not be touched; empty if it may."""
 
@@ -59,21 +57,19 @@ class LayoutView(NamedTuple):
 class ToIds:
     """A replica of the topic-name layout to take to the topic-id layout."""
 
-    topic: str
-    topic_id: TopicId
-    partition: int
+    ref: TopicIdPartition
     has_own_id: bool = True
     """Its ``partition.metadata`` says it; else that file may be missing."""
 
     @property
     def path(self) -> str:
         """Where it lies, relative to the log dir."""
-        return f"{self.topic}-{self.partition}"
+        return str(self.ref)
 
     @property
     def place(self) -> str:
         """Where it goes, relative likewise."""
-        return render_id_dir(self.topic_id, self.partition)
+        return render_id_dir(self.ref.topic_id, self.ref.partition)
 
     @property
     def prefix(self) -> str:
@@ -85,17 +81,15 @@ class ToIds:
 class ToNames:
     """A replica to take back; or one under its name already, for which this may have been cut off."""
 
-    topic: str
-    topic_id: TopicId | None
-    """``None``: it lies under its name, whatever its id."""
-    partition: int
+    ref: ReplicaRef
+    """Its name is known; without an id it lies under its name, whatever its id."""
     path: str
     """Where it lies, relative to the log dir, in either layout."""
 
     @property
     def place(self) -> str:
         """Where it goes, relative likewise."""
-        return f"{self.topic}-{self.partition}"
+        return str(self.ref)
 
     @property
     def prefix(self) -> str:

@@ -40,6 +40,7 @@ from logdir.formats.own.layout_file import LayoutState
 from logdir.formats.own.plan_document import IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
 from logdir.refusal_slug import Why
+from logdir.replica_ref import TopicIdPartition
 
 _AGAIN = "take the inventory and plan again; the other steps are not held up"
 
@@ -69,13 +70,13 @@ class _Everywhere:
     def __init__(self, broker: Sequence[LayoutView]) -> None:
         self.futures = {future for seen in broker for future in seen.futures}
         every = [replica for seen in broker for replica in seen.replicas]
-        self._named = Counter((replica.topic, replica.partition) for replica in every)
-        self._with_id = Counter((replica.topic_id, replica.partition) for replica in every)
+        self._named = Counter((replica.ref.topic, replica.ref.partition) for replica in every)
+        self._with_id = Counter((replica.ref.topic_id, replica.ref.partition) for replica in every)
         self._places: dict[tuple[TopicId | None, int], list[str]] = defaultdict(list)
         for seen in broker:
             for replica in seen.replicas:
-                if replica.topic_id:
-                    self._places[replica.topic_id, replica.partition].append(f"{seen.log_dir}/{replica.path}")
+                if replica.ref.topic_id:
+                    self._places[replica.ref.topic_id, replica.ref.partition].append(f"{seen.log_dir}/{replica.path}")
 
     def refusal(self, log_dir: str, replica: Replica, topic_id: TopicId | None) -> RefusedError | None:
         """Return why a replica may not be touched, ``None`` if it may."""
@@ -88,7 +89,7 @@ class _Everywhere:
                 found=replica.trouble,
                 fix="held: look at it",
             )
-        if (replica.topic, replica.partition) in self.futures:
+        if (replica.ref.topic, replica.ref.partition) in self.futures:
             return RefusedError(
                 path,
                 why=Why.FUTURE_REPLICA_EXISTS,
@@ -96,10 +97,10 @@ class _Everywhere:
                 found="a -future directory",
                 fix="finish or undo the move first",
             )
-        own = 1 if replica.topic_id == topic_id and topic_id is not None else 0
-        others = self._with_id[topic_id, replica.partition] - own if topic_id is not None else 0
-        if self._named[replica.topic, replica.partition] > 1 or others > 0:
-            where = [place for place in self._places[topic_id, replica.partition] if place != path]
+        own = 1 if replica.ref.topic_id == topic_id and topic_id is not None else 0
+        others = self._with_id[topic_id, replica.ref.partition] - own if topic_id is not None else 0
+        if self._named[replica.ref.topic, replica.ref.partition] > 1 or others > 0:
+            where = [place for place in self._places[topic_id, replica.ref.partition] if place != path]
             found = f"another: {', '.join(where) or 'of the same name'}"
             return RefusedError(
                 path,
@@ -206,9 +207,7 @@ def _steps(plan: PlanDocument, broker: Sequence[LayoutView]) -> tuple[dict[str, 
             continue
         items[step.log_dir].append(
             ToIds(
-                topic=step.topic,
-                topic_id=step.topic_id,
-                partition=step.partition,
+                ref=TopicIdPartition(topic=step.topic, topic_id=step.topic_id, partition=step.partition),
                 has_own_id=step.id_from is IdFrom.OWN,
             )
         )
@@ -216,9 +215,9 @@ def _steps(plan: PlanDocument, broker: Sequence[LayoutView]) -> tuple[dict[str, 
 
 
 def _is_done(step: Step, replica: Replica | None) -> bool:
-    return (
-        replica is not None and not replica.trouble and (replica.topic, replica.topic_id) == (step.topic, step.topic_id)
-    )
+    if replica is None or replica.trouble:
+        return False
+    return (replica.ref.topic, replica.ref.topic_id) == (step.topic, step.topic_id)
 
 
 def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> RefusedError | None:
@@ -230,12 +229,12 @@ def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> Re
     refusal = everywhere.refusal(step.log_dir, replica, step.topic_id)
     if refusal is not None:
         return refusal
-    if replica.topic_id != step.topic_id and (replica.topic_id is not None or step.id_from is IdFrom.OWN):
+    if replica.ref.topic_id != step.topic_id and (replica.ref.topic_id is not None or step.id_from is IdFrom.OWN):
         return RefusedError(
             path,
             why=Why.CHANGED,
             expected=f"topic id {step.topic_id}",
-            found=str(replica.topic_id or "no topic id"),
+            found=str(replica.ref.topic_id or "no topic id"),
             fix=_AGAIN,
         )
     return None
@@ -266,7 +265,7 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
     refused = []
     there = {(seen.log_dir, replica.path): replica for seen in broker for replica in seen.replicas}
     for (log_dir, path), replica in there.items():
-        refusal = everywhere.refusal(log_dir, replica, replica.topic_id)
+        refusal = everywhere.refusal(log_dir, replica, replica.ref.topic_id)
         if refusal is None and not replica.is_under_id:
             refusal = RefusedError(
                 f"{log_dir}/{path}",
@@ -380,12 +379,12 @@ def _items(seen: LayoutView, everywhere: _Everywhere, refused: list[RefusedError
     for replica in seen.replicas:
         if not replica.is_under_id:
             # Whatever else is with it, what a run that was cut off left in it goes.
-            if not replica.trouble and replica.topic is not None:
-                yield ToNames(topic=replica.topic, topic_id=None, partition=replica.partition, path=replica.path)
+            if not replica.trouble and replica.ref.topic is not None:
+                yield ToNames(ref=replica.ref.by_name, path=replica.path)
             continue
-        refusal = everywhere.refusal(seen.log_dir, replica, replica.topic_id)
-        if refusal is not None or replica.topic is None:
+        refusal = everywhere.refusal(seen.log_dir, replica, replica.ref.topic_id)
+        if refusal is not None or replica.ref.topic is None:
             if refusal is not None:
                 refused.append(refusal)
             continue
-        yield ToNames(topic=replica.topic, topic_id=replica.topic_id, partition=replica.partition, path=replica.path)
+        yield ToNames(ref=replica.ref, path=replica.path)

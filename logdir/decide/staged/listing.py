@@ -25,9 +25,8 @@ from logdir.refusal_slug import Why
 
 def selector_of(item: StagedReplica) -> str:
     """Return a selector that finds a staged replica and its copies; it never looks like a flag."""
-    kind, name = "part", f"{item.topic}-{item.partition}"
-    if item.topic_id is not None:
-        kind, name = "id", f"{item.topic_id}_{item.partition}"
+    kind = "part" if item.ref.topic_id is None else "id"
+    name = item.ref.id_text
     return f"{kind}:{name}" if name.startswith("-") else name
 
 

@@ -45,7 +45,8 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
         return refuse(*where, Why.INCOMING, "a staged or captured replica", "a replica that is incoming")
     if marker.topic == METADATA_TOPIC:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
-    if (item.topic_id is not None and item.topic_id != marker.topic_id) or item.partition != marker.partition:
+    topic_id = item.ref.topic_id
+    if (topic_id is not None and topic_id != marker.topic_id) or item.ref.partition != marker.partition:
         found = f"a marker of {marker.topic_id}_{marker.partition}"
         return refuse(*where, Why.FOREIGN_MARKER, "a marker of the directory's name", found, BY_HAND)
     return None

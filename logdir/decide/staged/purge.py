@@ -240,4 +240,4 @@ def _proof(marker: ReplicaMarker) -> Proof | None:
 
 def _loses(item: StagedReplica) -> str:
     size = "of unknown size" if item.log_bytes is None else f"{item.log_bytes} bytes"
-    return f"{item.topic or item.topic_id}-{item.partition}: {size}, for good"
+    return f"{item.ref.topic or item.ref.topic_id}-{item.ref.partition}: {size}, for good"

@@ -31,7 +31,7 @@ from logdir.evidence import Present, Proof, Removed, Unknown
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
-from logdir.observe.facts import ReplicaIndex, StagedReplica, identity_of
+from logdir.observe.facts import ReplicaIndex, StagedReplica
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from logdir.text import quoted
@@ -136,7 +136,7 @@ def _against_deliberate(
 
 def _shows_not_here(image: Image, item: StagedReplica, marker: ReplicaMarker) -> bool:
     """Whether an image shows that what was assigned here when it was staged no longer is."""
-    said = assignment_in(image, item.topic, item.topic_id, item.partition)
+    said = assignment_in(image, item.ref)
     if said.says is AssignmentState.REMOVED and not said.has_left:
         return True  # a topic id never comes back
     return said.says is not AssignmentState.NOT_COVERED and _is_news(image, marker)
@@ -183,8 +183,8 @@ def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> R
 def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: ReplicaIndex) -> Refusal:
     is_last = item.marker is not None and isinstance(item.marker.evidence, Present)
     found = "the only in-sync replica when it was staged" if is_last else "staged with nothing known of its assignment"
-    name = f"{item.topic}-{item.partition}" if item.topic_id is None else f"{item.topic_id}_{item.partition}"
-    copies = known.staged(identity_of(item), Kind.STAGED, Kind.PURGING, Kind.INCOMING)
+    name = item.ref.id_text
+    copies = known.staged(item.ref, Kind.STAGED, Kind.PURGING, Kind.INCOMING)
     # Without both all of them would go: two disks may hold a copy of one name.
     which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
     fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
@@ -196,7 +196,7 @@ def _against_assigned(
 ) -> Refusal | None:
     """Return why what is still assigned here may not be purged, ``None`` if it may."""
     where = item.log_dir, f"deleting/{item.name}"
-    one = assignment_in(image, item.topic, item.topic_id, item.partition).partition
+    one = assignment_in(image, item.ref).partition
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
     if is_live_here and _is_news(image, marker) and _was_assigned(marker):
         return None
@@ -219,14 +219,14 @@ def _against_assigned(
 
 
 def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:
-    return has_live_copy(item, known.replicas(identity_of(item), Kind.LIVE))
+    return has_live_copy(item, known.replicas(item.ref, Kind.LIVE))
 
 
 def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     """Refuse what is assigned elsewhere, if nobody who answers holds it there any more."""
     if image.source is not Source.METADATA_LOG:
         return None  # no other source says who answers
-    one = assignment_in(image, item.topic, item.topic_id, item.partition).partition
+    one = assignment_in(image, item.ref).partition
     if one is None or is_held_elsewhere(image, one):
         return None
     return refuse_last_copy(item.log_dir, f"deleting/{item.name}", "logdirctl staged hold")
@@ -240,7 +240,7 @@ def _against_old_evidence(image: Image | None, item: StagedReplica, staged_at_ms
     fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
     if image is None:
         return refuse(*where, Why.NO_EVIDENCE, expected, "no metadata that may be used", fix)
-    said = assignment_in(image, item.topic, item.topic_id, item.partition)
+    said = assignment_in(image, item.ref)
     if isinstance(said.evidence, Unknown):
         return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that says nothing of it", fix)
     if not image.is_dated:

@@ -40,8 +40,9 @@ from logdir.names import (
     parse_id_dir,
     parse_partition_dir,
 )
-from logdir.observe.facts import Identity, LogDirFacts, ReplicaIndex, StagedReplica, identity_of
+from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 
 class RestoreKind(Enum):
@@ -280,8 +281,8 @@ def _may_be_cut(marker: ReplicaMarker) -> bool:
     return parts is not None and parts.is_truncated and marker.topic == parts.topic
 
 
-def _identity(item: StagedReplica, marker: ReplicaMarker) -> Identity:
-    return Identity(topic=marker.topic, topic_id=marker.topic_id or item.topic_id, partition=marker.partition)
+def _identity(item: StagedReplica, marker: ReplicaMarker) -> ReplicaRef:
+    return ReplicaRef(topic=marker.topic, topic_id=marker.topic_id or item.ref.topic_id, partition=marker.partition)
 
 
 def _id_words(topic_id: TopicId | None) -> str:
@@ -293,7 +294,7 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
     identity = _identity(item, marker)
     live = known.replicas(identity, Kind.LIVE)
     if live:
-        found = " and ".join(f"{one.log_dir}/{one.path} ({_id_words(one.topic_id)})" for one in live)
+        found = " and ".join(f"{one.log_dir}/{one.path} ({_id_words(one.ref.topic_id)})" for one in live)
         by_id = "" if marker.topic_id is None else f" or {marker.topic_id}_{marker.partition}"
         expected = f"no live {marker.topic}-{marker.partition}{by_id} on any disk"
         return refuse(
@@ -311,9 +312,9 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
 
 
 def _against_copies(request: RestoreRequest, known: ReplicaIndex, item: StagedReplica) -> Refusal | None:
-    copies = [one for one in known.staged(identity_of(item), Kind.STAGED) if one is not item]
+    copies = [one for one in known.staged(item.ref, Kind.STAGED) if one is not item]
     # Of one name but another id is another topic's; it is no copy.
-    copies = [one for one in copies if one.topic_id == item.topic_id]
+    copies = [one for one in copies if one.ref.topic_id == item.ref.topic_id]
     if not copies or request.is_choice:
         return None
     found = " and ".join(one.place for one in copies)

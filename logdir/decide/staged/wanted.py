@@ -21,15 +21,15 @@ from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaKey
 
 HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED))
 """Staged while the id was wanted: with a live copy here, that is as it should be."""
-_Key = tuple[str | bytes, int]
 
 
 def is_wanted(image: Image, item: StagedReplica) -> Evidence | None:
     """Return the evidence that the replica staged is wanted, ``None`` if the image does not say so."""
-    said = assignment_in(image, item.topic, item.topic_id, item.partition)
+    said = assignment_in(image, item.ref)
     return said.evidence if isinstance(said.evidence, Present) else None
 
 
@@ -52,10 +52,10 @@ def hold_what_is_wanted(
     ]
     if not wanted:
         return ()
-    live = live_namesakes(facts, {key for item, _ in wanted for key in keys_of(item)})
+    live = live_namesakes(facts, {key for item, _ in wanted for key in item.ref.keys})
     found = []
     for item, evidence in wanted:
-        decided = _decide(item, evidence, [replica for key in keys_of(item) for replica in live.get(key, ())])
+        decided = _decide(item, evidence, [replica for key in item.ref.keys for replica in live.get(key, ())])
         if isinstance(decided, HoldStaged):
             found.append(decided)
         elif decided is not None:
@@ -63,29 +63,23 @@ def hold_what_is_wanted(
     return tuple(found)
 
 
-def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[_Key]) -> dict[_Key, list[Replica]]:
+def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[ReplicaKey]) -> dict[ReplicaKey, list[Replica]]:
     """Return the live replicas under each of these names or ids, where there are any."""
-    found: dict[_Key, list[Replica]] = {}
+    found: dict[ReplicaKey, list[Replica]] = {}
     for one in facts:
         for replica in one.replicas:
             if replica.kind is Kind.LIVE:
-                for key in keys_of(replica):
+                for key in replica.ref.keys:
                     if key in keys:
                         found.setdefault(key, []).append(replica)
     return found
-
-
-def keys_of(item: StagedReplica | Replica) -> tuple[_Key, ...]:
-    """Return the names by which a replica may be known."""
-    by_name: tuple[_Key, ...] = () if item.topic is None else ((item.topic, item.partition),)
-    return by_name if item.topic_id is None else ((bytes(item.topic_id), item.partition), *by_name)
 
 
 def has_live_copy(item: StagedReplica, namesakes: Iterable[Replica]) -> bool:
     """Whether one of the live replicas of its name or id is a copy of what was staged, by all that can be told."""
     return any(
         UNTOUCHED.isdisjoint(replica.problems)
-        and (None in (replica.topic_id, item.topic_id) or replica.topic_id == item.topic_id)
+        and (None in (replica.ref.topic_id, item.ref.topic_id) or replica.ref.topic_id == item.ref.topic_id)
         for replica in namesakes
     )
 

@@ -26,6 +26,7 @@ from logdir.formats.own.layout_file import FILE_NAME
 from logdir.ids import TopicId
 from logdir.names import render_id_dir
 from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type, classify
+from logdir.replica_ref import ReplicaRef
 
 
 def identity(one: LogDirTop) -> tuple[str | None, int | None]:
@@ -80,7 +81,7 @@ def inside(types: Mapping[str, Type]) -> tuple[str, ...]:
 
 def _under_name(top: Directory, name: str, topic: str, partition: int, kind: Type) -> Replica:
     topic_id, _, trouble = _said(top, name, kind)
-    return Replica(name, topic, topic_id, partition, trouble)
+    return Replica(name, ReplicaRef(topic=topic, topic_id=topic_id, partition=partition), trouble)
 
 
 def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
@@ -99,7 +100,7 @@ def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
             trouble = f"partition.metadata with id {said}"
         if not trouble and topic is None:
             trouble = "partition.metadata without the topic's name"
-        yield Replica(path, topic, topic_id, found.partition, trouble)
+        yield Replica(path, ReplicaRef(topic=topic, topic_id=topic_id, partition=found.partition), trouble)
 
 
 def _said(parent: Directory, name: str, kind: Type) -> tuple[TopicId | None, str | None, str]:

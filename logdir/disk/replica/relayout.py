@@ -148,7 +148,7 @@ def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
             batch.outcomes[item.path] = done(item.path, item.place)
         stuck = [item for item in marked if batch.outcomes[item.path].error is not None]
         if stuck:
-            back = [ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path) for i in stuck]
+            back = [ToNames(ref=i.ref.by_name, path=i.path) for i in stuck]
             _to_names(_Batch(open_dir), back)
             for prefix in sorted({item.prefix for item in stuck}):
                 _remove_empty(open_dir, prefix)
@@ -160,7 +160,7 @@ def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
 def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
     """Write what is to be durable before anything is replaced; add to ``ours`` what has its topic already."""
     path = f"{open_dir.log_dir}/{item.path}"
-    if item.topic == METADATA_TOPIC:
+    if item.ref.topic == METADATA_TOPIC:
         raise RefusedError(
             path, why=Why.METADATA_LOG, expected="a topic's replica", found="the metadata log", fix="it is only read"
         )
@@ -171,20 +171,20 @@ def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
                 path, why=Why.CHANGED, expected=f"no {FILE_NAME}", found="a marker", fix="recover the log dir first"
             )
         found = read_metadata(directory)
-        require_id(found, path, item.topic_id, has_own=item.has_own_id)
-        data = with_topic(item.topic_id, item.topic)
+        require_id(found, path, item.ref.topic_id, has_own=item.has_own_id)
+        data = with_topic(item.ref.topic_id, item.ref.topic)
         if found.data == data:
             # By an earlier run that was cut off: what is kept must be readable before it is moved.
-            original_of(directory, found, item.topic_id, is_kept=KEPT in names)
+            original_of(directory, found, item.ref.topic_id, is_kept=KEPT in names)
             ours.add(item.path)
             return
         leftovers = KEPT in names or NEW_METADATA in names
-        mark(open_dir, directory, found, item.topic_id, data, leftovers=leftovers)
+        mark(open_dir, directory, found, item.ref.topic_id, data, leftovers=leftovers)
 
 
 def _give_topic(open_dir: OpenLogDir, item: ToIds) -> None:
     with open_dir.top.open(item.path) as directory:
-        replace_metadata(directory, with_topic(item.topic_id, item.topic))
+        replace_metadata(directory, with_topic(item.ref.topic_id, item.ref.topic))
 
 
 def _make_prefix(open_dir: OpenLogDir, prefix: str, made: set[str]) -> None:
@@ -304,7 +304,7 @@ def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
         names = directory.names()
         has_leftovers = KEPT in names or NEW_METADATA in names
         found = read_metadata(directory)
-        if not item.prefix and not is_ours(found.data, item.topic):
+        if not item.prefix and not is_ours(found.data, item.ref.topic):
             return _Back(None, False, True) if has_leftovers else None
         require_plain(directory)
         if found.data is None:
@@ -316,11 +316,11 @@ def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
                 fix="held",
             )
         said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}")
-        if said.topic_name != item.topic or item.topic_id not in (None, said.topic_id):
+        if said.topic_name != item.ref.topic or item.ref.topic_id not in (None, said.topic_id):
             raise RefusedError(
                 path,
                 why=Why.CHANGED,
-                expected=f"topic {item.topic} with id {item.topic_id}",
+                expected=f"topic {item.ref.topic} with id {item.ref.topic_id}",
                 found=f"{said.topic_name} with {said.topic_id}",
                 fix="look at it, and try again",
             )

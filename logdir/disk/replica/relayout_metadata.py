@@ -49,9 +49,9 @@ def with_topic(topic_id: TopicId, topic: str) -> bytes:
     return partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, topic_id, topic))
 
 
-def is_ours(data: bytes | None, topic: str) -> bool:
+def is_ours(data: bytes | None, topic: str | None) -> bool:
     """Whether a ``partition.metadata`` is one we wrote for the topic-id layout."""
-    if data is None:
+    if data is None or topic is None:
         return False
     try:
         said = partition_metadata.parse(data)

@@ -21,6 +21,7 @@ from logdir.formats.own import own_json
 from logdir.ids import TopicId
 from logdir.names import MAX_PARTITION, is_legal_topic
 from logdir.reasons import Reason
+from logdir.replica_ref import ReplicaRef
 
 FILE_NAME = "replica.json"
 VERSION = 1
@@ -78,6 +79,11 @@ class ReplicaMarker:
     def __post_init__(self) -> None:
         if self.delay_ms is not None and not isinstance(self.evidence, Removed):
             raise ValueError("only proof of removal sets a deadline (law 1)")
+
+    @property
+    def ref(self) -> ReplicaRef:
+        """Return which replica it is about."""
+        return ReplicaRef(topic=self.topic, topic_id=self.topic_id, partition=self.partition)
 
 
 def _evidence_values(evidence: Evidence) -> dict[str, object]:

@@ -18,6 +18,7 @@ from logdir.formats.own import own_json
 from logdir.formats.own.own_json import Values
 from logdir.ids import TopicId
 from logdir.names import MAX_PARTITION, is_legal_topic
+from logdir.replica_ref import ReplicaRef
 
 COMMAND = "staged ls"
 FORMAT = 1
@@ -44,9 +45,7 @@ class ListedReplica:
     name: str
     """Under ``deleting/`` or ``incoming/``."""
     state: ListedState
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     log_end: int | None
     """The offset after its last record."""
     undo_until_ms: int | None
@@ -129,9 +128,7 @@ def _replica(values: Values, path: str) -> ListedReplica:
         log_dir=values.text("log_dir"),
         name=values.text("path").rpartition("/")[2],
         state=values.one_of("state", ListedState),
-        topic=topic,
-        topic_id=known,
-        partition=values.number("partition", MAX_PARTITION),
+        ref=ReplicaRef(topic=topic, topic_id=known, partition=values.number("partition", MAX_PARTITION)),
         log_end=values.number_or_none("log_end"),
         undo_until_ms=values.number_or_none("undo_until_ms"),
         is_tiered=values.has("tiered") and _flag_or_none(values, "tiered") is True,

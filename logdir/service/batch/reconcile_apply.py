@@ -127,7 +127,7 @@ class _Work:
         return self.broker.look_again(
             Deep(paths=frozenset(self.paths)),
             [(action.log_dir, place_of(action)) for action in actions],
-            partitions={action.partition for action in actions if isinstance(action, GiveId)},
+            partitions={action.ref.partition for action in actions if isinstance(action, GiveId)},
         )
 
     def prepare(self) -> None:
@@ -253,7 +253,7 @@ def _carry_out(port: Port, part: Sequence[Action]) -> tuple[Outcome, ...]:
     for action in part:
         match action:
             case GiveId():
-                found.append(port.run_at(give_id, GiveItem(path=action.path, topic_id=action.topic_id)))
+                found.append(port.run_at(give_id, GiveItem(path=action.path, topic_id=action.ref.topic_id)))
             case HoldStaged():
                 found.append(port.run_at(staging.hold, action.name))
             case StageReplica():

@@ -209,8 +209,8 @@ def _read_desired(
 
 
 def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
-    found = [item.topic_id for one in facts for item in one.replicas]
-    found += [item.topic_id for one in facts for item in one.staged]
+    found = [item.ref.topic_id for one in facts for item in one.replicas]
+    found += [item.ref.topic_id for one in facts for item in one.staged]
     found += [item.marker.topic_id for one in facts for item in one.staged if item.marker is not None]
     return frozenset(topic_id for topic_id in found if topic_id is not None)
 
@@ -372,6 +372,5 @@ def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
         replica
         for one in facts
         for replica in one.replicas
-        if replica.kind is Kind.LIVE
-        and assignment_in(image, replica.topic, replica.topic_id, replica.partition).says not in _QUIET
+        if replica.kind is Kind.LIVE and assignment_in(image, replica.ref).says not in _QUIET
     )

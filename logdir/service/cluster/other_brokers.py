@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from logdir.decide.adopt import StagedFiles
 from logdir.errors import FormatError, RefusedError
@@ -103,9 +103,7 @@ def _files(node_id: int, one: ListedReplica) -> StagedFiles:
         # Shown beside paths of this host, and never opened.
         log_dir=f"broker {node_id}: {one.log_dir}",
         name=one.name,
-        topic=one.topic or "?",
-        topic_id=one.topic_id,
-        partition=one.partition,
+        ref=replace(one.ref, topic=one.ref.topic or "?"),
         log_end=one.log_end,
         is_partial=one.state is ListedState.INCOMING,
         is_tiered=one.is_tiered,

@@ -62,12 +62,12 @@ class LastLook:
             paths.setdefault(log_dir, set()).add(path)
         concerned = [one for log_dir, (_, facts) in self.seen.items() for one in _at(facts, paths[log_dir])]
         names = {*named, *(name for one in concerned for name in _live_names(one))}
-        with_ids = {*partitions, *(one.partition for one in concerned if one.topic_id is not None)}
+        with_ids = {*partitions, *(one.ref.partition for one in concerned if one.ref.topic_id is not None)}
         for log_dir, (_, facts) in self.seen.items():
             paths[log_dir] |= names.intersection(replica.path for replica in facts.replicas)
             # Where ids are compared, one that was not known is read again: a broker may have written it since.
-            unknown = [replica for replica in facts.replicas if replica.topic_id is None and replica.kind in _TWINS]
-            paths[log_dir].update(replica.path for replica in unknown if replica.partition in with_ids)
+            unknown = [replica for replica in facts.replicas if replica.ref.topic_id is None and replica.kind in _TWINS]
+            paths[log_dir].update(replica.path for replica in unknown if replica.ref.partition in with_ids)
         return self._look(deep, paths)
 
     def births_of(self, replicas: Iterable[Replica]) -> Mapping[Place, int]:
@@ -115,5 +115,5 @@ def _at(facts: LogDirFacts, paths: Collection[str]) -> Iterable[Replica | Staged
 def _live_names(one: Replica | StagedReplica) -> Iterable[str]:
     """Return what a live replica of the same partition is called: by its topic, or as it is."""
     yield one.path
-    if one.topic is not None:
-        yield f"{one.topic}-{one.partition}"
+    if one.ref.topic is not None:
+        yield str(one.ref)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from logdir.cluster.image import NO_LEADER, Partition
 from logdir.decide.describe import Described, State
 from logdir.formats.own.inventory import Kind
-from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,7 @@ class ClusterItem:
 class DescribedItem:
     """One directory, or a replica that should be here and is not; fields as of ``decide.describe.Described``."""
 
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
     state: State
     kind: Kind | None
     log_dir: str | None
@@ -60,9 +58,7 @@ class DescribedItem:
     def of(cls, row: Described) -> DescribedItem:
         """Return the item of a row."""
         return cls(
-            topic=row.topic,
-            topic_id=row.topic_id,
-            partition=row.partition,
+            ref=row.ref,
             state=row.state,
             kind=row.kind,
             log_dir=row.log_dir,

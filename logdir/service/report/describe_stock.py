@@ -66,7 +66,7 @@ def log_dirs(
     ]
     chosen = served if selector is None else list(choose(selector, served))
     chosen = [replica for replica in chosen if disks is None or replica.log_dir in disks]
-    current = {(replica.topic, replica.partition): replica for replica in served if replica.kind is Kind.LIVE}
+    current = {(replica.ref.topic, replica.ref.partition): replica for replica in served if replica.kind is Kind.LIVE}
     by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts if disks is None or one.log_dir in disks}
     for replica in chosen:
         by_dir[replica.log_dir].append(_line(ports, replica, current))
@@ -83,14 +83,15 @@ def _line(ports: BrokerPorts, replica: Replica, current: Mapping[tuple[str | Non
     is_future = replica.kind is Kind.FUTURE
     lag = 0  # a high watermark never lies beyond the end of its own log
     if is_future:
-        other = current.get((replica.topic, replica.partition))
+        other = current.get((replica.ref.topic, replica.ref.partition))
         ends = None if other is None else (_end_of(ports, other), _end_of(ports, replica))
         lag = log_dirs_json.UNKNOWN_LAG
         if ends is not None and ends[0] is not None and ends[1] is not None:
             lag = ends[0] - ends[1]
     # In the topic-id layout a name may be lost; no broker serves that one, and it is told by what is left.
-    name = replica.topic if replica.topic is not None else str(replica.topic_id)
-    return PartitionLine(name, replica.partition, replica.log_bytes or 0, lag, is_future)
+    ref = replica.ref
+    name = ref.topic if ref.topic is not None else str(ref.topic_id)
+    return PartitionLine(name, ref.partition, replica.log_bytes or 0, lag, is_future)
 
 
 def _end_of(ports: BrokerPorts, replica: Replica) -> int | None:
@@ -117,7 +118,7 @@ def topics(server_properties: str | None, desired: Desired | None, selector: Sel
         chosen.setdefault((one.of.name, one.of.topic_id), []).append(one)
     own = _own(server_properties)
     texts = {key: _topic(image, listed[0].of, desired.details, own) for key, listed in chosen.items()}
-    only = {texts[key]: frozenset(one.partition for one in listed) for key, listed in chosen.items()}
+    only = {texts[key]: frozenset(one.ref.partition for one in listed) for key, listed in chosen.items()}
     ordered = topic_lines.order(texts.values())
     return Lines(tuple(line for text in ordered for line in topic_lines.render(text, only[text])), bool(chosen))
 

@@ -1,7 +1,8 @@
 """One JSON form of the dataclasses and named tuples of a use case: requests, results and their items.
 
 An object has one key per field. A field takes another key by the metadata ``{"json": "key"}``, and stays out of the
-form by ``{"json": None}``. An enum is its value, an id its text, a tuple or set a list; evidence is as in a marker.
+form by ``{"json": None}``. A ``ReplicaRef`` is no object of its own: its keys stand in that of who holds it, each
+null where it holds ``None``. An enum is its value, an id its text, a tuple or set a list; evidence is as in a marker.
 A codec is made of the annotations once per type.
 
 Not here: JSON text, and text that UTF-8 cannot hold (``tools``).
@@ -22,6 +23,7 @@ from typing import Any, Final, NamedTuple, NewType, TypeVar, Union, get_args, ge
 from logdir.errors import MalformedMessageError, printable
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.ids import Uuid
+from logdir.replica_ref import ReplicaRef
 
 KEY: Final = "json"
 """In the metadata of a field: its key; ``None``: it has none."""
@@ -62,11 +64,20 @@ def from_json(kind: type[_T], value: object) -> _T:
 
 
 def keys_of(kind: type) -> dict[str, str]:
-    """Return the key of every field of a dataclass or named tuple that is in its form, by the field's name."""
+    """Return the key of every field of a dataclass or named tuple that is in its form, by the field's name.
+
+    The fields of a ``ReplicaRef`` are named ``ref.topic`` and so on.
+    """
     if not dataclasses.is_dataclass(kind):
         return {name: name for name in kind._fields}  # type: ignore[attr-defined]  # a named tuple
-    keys = {field.name: field.metadata.get(KEY, field.name) for field in dataclasses.fields(kind)}
-    return {name: key for name, key in keys.items() if key is not None}
+    hints = get_type_hints(kind)
+    keys = {}
+    for field in dataclasses.fields(kind):
+        if ReplicaRef in (hints[field.name], *get_args(hints[field.name])):
+            keys.update({f"{field.name}.{one.name}": one.name for one in dataclasses.fields(ReplicaRef)})
+        elif (key := field.metadata.get(KEY, field.name)) is not None:
+            keys[field.name] = key
+    return keys
 
 
 @cache
@@ -74,7 +85,7 @@ def _encoder(kind: Any) -> Callable[[Any], object]:
     if kind in (Removed, Absent, Present, Unknown):
         return _evidence_json
     if dataclasses.is_dataclass(kind) or _is_named_tuple(kind):
-        parts = [(key, attrgetter(name)) for name, key in keys_of(kind).items()]
+        parts = [(key, _getter(name)) for name, key in keys_of(kind).items()]
         return lambda value: {key: to_json(get(value)) for key, get in parts}
     if issubclass(kind, Enum):
         return attrgetter("value")
@@ -89,6 +100,13 @@ def _encoder(kind: Any) -> Callable[[Any], object]:
     if issubclass(kind, float):
         return float
     raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+def _getter(name: str) -> Callable[[Any], object]:
+    held, dot, inner = name.partition(".")
+    if not dot:
+        return attrgetter(name)
+    return lambda value: getattr(getattr(value, held), inner, None)
 
 
 def _evidence_json(evidence: Evidence) -> object:
@@ -199,12 +217,14 @@ def _uuid(kind: type[Uuid]) -> _Decode:
 
 def _record(kind: type) -> _Decode:
     hints = get_type_hints(kind)
+    refs = {name: hint for name, hint in hints.items() if ReplicaRef in (hint, *get_args(hint))}
+    hints |= {f"{name}.{inner}": part | None for name in refs for inner, part in get_type_hints(ReplicaRef).items()}
     keys = {key: (name, _decoder(hints[name])) for name, key in keys_of(kind).items()}
     if dataclasses.is_dataclass(kind):
         needed = {one.name for one in dataclasses.fields(kind) if one.default is one.default_factory}
     else:
         needed = set(kind._fields) - kind._field_defaults.keys()  # type: ignore[attr-defined]  # a named tuple
-    if hidden := needed - {name for name, _ in keys.values()}:
+    if hidden := needed - {name.partition(".")[0] for name, _ in keys.values()}:
         raise TypeError(f"{kind.__name__} has no JSON form that can be read: {', '.join(sorted(hidden))}")
 
     def decode(value: object, path: str) -> object:
@@ -216,12 +236,25 @@ def _record(kind: type) -> _Decode:
             if field is None:
                 raise _wrong(path, f"keys of {', '.join(keys) or 'none'}", key)
             found[field[0]] = field[1](one, f"{path}.{key}")
+        for name, hint in refs.items():
+            _gather_ref(found, name, path, is_needed=hint is ReplicaRef)
         for name in needed:
             if name not in found:
                 raise _wrong(f"{path}.{name}", "a value", "none")
         return kind(**found)
 
     return decode
+
+
+def _gather_ref(found: dict[str, Any], name: str, path: str, *, is_needed: bool) -> None:
+    """Make one ``ReplicaRef`` of its parts; where all of them are null or left out there is none."""
+    parts = {one.name: found.pop(f"{name}.{one.name}", None) for one in dataclasses.fields(ReplicaRef)}
+    if parts["partition"] is not None:
+        found[name] = ReplicaRef(**parts)
+    elif is_needed or any(part is not None for part in parts.values()):
+        raise _wrong(f"{path}.partition", _PLAIN[int], None)
+    else:
+        found[name] = None
 
 
 _EVIDENCE: Final = {"absent": Absent, "present": Present}

@@ -261,9 +261,7 @@ def _item(log_dir: str, item: ToIds | ToNames, outcome: Outcome | None, *, is_pl
         log_dir=log_dir,
         path=item.path,
         state=state,
-        topic=item.topic,
-        topic_id=item.topic_id,
-        partition=item.partition,
+        ref=item.ref,
         new_path=item.place if state in (ItemState.PLANNED, ItemState.DONE) else item.path,
         problem=None if error is None else error.problem(),
     )

@@ -11,7 +11,7 @@ from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
 from logdir.errors import Problem
 from logdir.evidence import Evidence
-from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 from logdir.service.report.result import ItemResult, ItemState
 
 
@@ -32,15 +32,13 @@ class ReconcileItem(ItemResult):
         cls, action: Action, state: ItemState, *, new_path: str | None = None, problem: Problem | None = None
     ) -> ReconcileItem:
         """Return the item of an action."""
-        kind, topic, topic_id, partition, reason, detail = _about(action)
+        kind, ref, reason, detail = _about(action)
         return cls(
             action=kind,
             log_dir=action.log_dir,
             path=place_of(action),
             state=state,
-            topic=topic,
-            topic_id=topic_id,
-            partition=partition,
+            ref=ref,
             new_path=new_path,
             reason=reason,
             evidence=action.evidence,
@@ -52,17 +50,17 @@ class ReconcileItem(ItemResult):
         )
 
 
-def _about(action: Action) -> tuple[str, str | None, TopicId | None, int, str | None, str]:
+def _about(action: Action) -> tuple[str, ReplicaRef, str | None, str]:
     match action:
         case StageReplica():
             marker = action.stage.marker
             detail = "without a deadline" if marker.delay_ms is None else ""
-            return "stage", marker.topic, marker.topic_id, marker.partition, action.reason.value, detail
+            return "stage", marker.ref, action.reason.value, detail
         case GiveId():
-            return "give-id", action.topic, action.topic_id, action.partition, None, f"topic id {action.topic_id}"
+            return "give-id", action.ref, None, f"topic id {action.ref.topic_id}"
         case HoldStaged():
             marker = action.marker
-            return "hold", marker.topic, marker.topic_id, marker.partition, marker.reason.value, action.proposes
+            return "hold", marker.ref, marker.reason.value, action.proposes
 
 
 def place_of(action: Action) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from logdir.decide.image.admission import Code
 from logdir.decide.image.document import Answer
 from logdir.errors import Problem
-from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 from logdir.service.cluster.image_source import Desired
 from logdir.service.reconcile import Decided
 from logdir.service.report.json_form import HIDDEN
@@ -24,10 +24,8 @@ from logdir.service.report.source_item import SourceItem
 class AnswerItem:
     """What is answered for one partition of a request document."""
 
-    topic: str | None
-    topic_id: TopicId | None
-    """``None``: it names none."""
-    partition: int
+    ref: ReplicaRef
+    """As the document names it."""
     code: Code
 
 
@@ -92,6 +90,4 @@ def result_of(
 
 
 def _answer(one: Answer) -> AnswerItem:
-    item = one.item
-    topic_id = None if item.topic_id.is_zero else item.topic_id
-    return AnswerItem(topic=item.topic, topic_id=topic_id, partition=item.partition, code=one.code)
+    return AnswerItem(ref=one.item.ref, code=one.code)

@@ -15,6 +15,7 @@ from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 from logdir.service.report.json_form import KEY
 
 
@@ -38,9 +39,8 @@ class ItemResult:
     path: str
     """Relative to its log dir or work root."""
     state: ItemState
-    topic: str | None = None
-    topic_id: TopicId | None = None
-    partition: int | None = None
+    ref: ReplicaRef | None = None
+    """``None``: it is about no replica."""
     new_path: str | None = None
     """Where it lies now, or will."""
     undo_until_ms: int | None = None

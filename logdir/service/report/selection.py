@@ -18,7 +18,7 @@ def nothing_selected(selector: str, command: str, known: Iterable[Selectable] = 
         known: What there is, for *did you mean*.
     """
     number = selector.rpartition("-")[2]
-    names = {name for one in known if one.topic for name in (one.topic, f"{one.topic}-{one.partition}")}
+    names = {name for one in known if one.ref.topic for name in (one.ref.topic, str(one.ref))}
     fits = sorted(name for name in names if not number.isdecimal() or name.endswith(f"-{number}"))
     fix = f"{did_you_mean(selector, fits)} logdirctl {command} lists what there is".lstrip()
     return Problem("nothing-selected", selector, "a partition that is there", "no such partition", fix)

@@ -101,9 +101,7 @@ def item_of(staged: StagedReplica, state: ItemState, says: str, undo_until_ms: i
         log_dir=staged.log_dir,
         path=staged.path,
         state=state,
-        topic=staged.topic,
-        topic_id=staged.topic_id,
-        partition=staged.partition,
+        ref=staged.ref,
         undo_until_ms=undo_until_ms,
         detail=says,
     )

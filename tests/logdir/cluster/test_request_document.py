@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from logdir.cluster import request_document
-from logdir.cluster.image import ZERO_ID
 from logdir.cluster.request_document import Api, Form, RequestType
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
 from logdir.ids import TopicId
@@ -35,7 +34,7 @@ def test_a_full_request_says_who_asks_what() -> None:
     found = parse(FULL)
     assert (found.api, found.form, found.version, found.sequence) == (Api.LEADER_AND_ISR, Form.SHIPPED, 7, 3)
     assert (found.controller_epoch, found.broker_epoch, found.type) == (5, 40, RequestType.FULL)
-    assert [(item.topic, str(item.topic_id), item.partition) for item in found.items] == [
+    assert [(item.ref.topic, str(item.ref.topic_id), item.ref.partition) for item in found.items] == [
         ("a", RIGHT["a"], 0),
         ("a", RIGHT["a"], 1),
         ("b", OTHER["b"], 1),
@@ -47,11 +46,11 @@ def test_a_full_request_says_who_asks_what() -> None:
 
 def test_stop_replica_names_topics_or_ids() -> None:
     shipped, kip = parse(STOP), parse(KIP_STOP)
-    assert [(item.topic, item.topic_id, item.delete, item.leader_epoch) for item in shipped.items] == [
-        ("a", ZERO_ID, True, -2)
+    assert [(item.ref.topic, item.ref.topic_id, item.delete, item.leader_epoch) for item in shipped.items] == [
+        ("a", None, True, -2)
     ] * 2
     (item,) = kip.items
-    assert (item.topic, item.topic_id, item.delete, item.leader_epoch) == (
+    assert (item.ref.topic, item.ref.topic_id, item.delete, item.leader_epoch) == (
         None,
         TopicId.parse(RIGHT["a"]),
         False,

@@ -13,6 +13,7 @@ from logdir.cluster.image import ZERO_ID, Image
 from logdir.errors import MalformedFileError, UnsupportedVersionError
 from logdir.evidence import Absent, Present
 from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 from tests.logdir.formats.contract import only_format_errors
 from tests.proof.plugin import Recorder
 
@@ -79,7 +80,7 @@ def test_what_is_there_is_wanted_and_what_is_missing_proves_nothing(
     topic: str, topic_id: str | TopicId | None, partition: int, says: AssignmentState, proves: type
 ) -> None:
     known = TopicId.parse(topic_id) if isinstance(topic_id, str) else topic_id
-    found = assignment_in(parse(DOCUMENT), topic, known, partition)
+    found = assignment_in(parse(DOCUMENT), ReplicaRef(topic=topic, topic_id=known, partition=partition))
     assert (found.says, type(found.evidence)) == (says, proves)
 
 

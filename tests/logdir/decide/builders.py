@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from logdir.clock import Instant
 from logdir.cluster.image import AbsenceMeaning, Image, Partition, Source, Topic
@@ -15,6 +15,7 @@ from logdir.ids import TopicId
 from logdir.names import WorkDir, render_work_dir
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.reasons import Reason
+from logdir.replica_ref import ReplicaRef
 
 ID = TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw")
 OTHER_ID = TopicId.parse("MkU3OEVBNTcwNTJENDM2Qg")
@@ -75,16 +76,23 @@ def replica(path: str = "orders-3", *, log_dir: str = "/d1", **changed: Any) -> 
         log_dir=log_dir,
         path=path,
         kind=Kind.LIVE,
-        topic=topic,
-        topic_id=ID if topic == "orders" else None,
-        partition=int(partition),
+        ref=ReplicaRef(topic=topic, topic_id=ID if topic == "orders" else None, partition=int(partition)),
         inode=77,
         log_bytes=1000,
         segments=2,
         first_offset=40,
         checkpoints=Checkpoints(recovery_point=100, log_start=40),
     )
-    return replace(made, **changed)
+    return altered(made, **changed)
+
+
+_Replica = TypeVar("_Replica", Replica, StagedReplica)
+
+
+def altered(made: _Replica, **changed: Any) -> _Replica:
+    """Return a replica with other fields, or with other fields of its ``ref``."""
+    ref = {name: changed.pop(name) for name in ("topic", "topic_id", "partition") if name in changed}
+    return replace(made, ref=replace(made.ref, **ref), **changed)
 
 
 def future(path: str, *, log_dir: str = "/d2", **changed: Any) -> Replica:
@@ -101,14 +109,12 @@ def staged_replicas(
         log_dir=log_dir,
         name=render_work_dir(WorkDir(marker.topic_id, topic, marker.partition, counter, mark)),
         kind=kind,
-        topic_id=marker.topic_id,
-        topic=marker.topic,
-        partition=marker.partition,
+        ref=ReplicaRef(topic=marker.topic, topic_id=marker.topic_id, partition=marker.partition),
         inode=marker.birth_inode,
         marker=marker,
         problem=None,
     )
-    return replace(made, **changed)
+    return altered(made, **changed)
 
 
 def facts(

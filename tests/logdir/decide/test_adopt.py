@@ -12,6 +12,7 @@ from logdir.decide.adopt import AdoptPlan, AdoptRequest, StagedFiles, plan_adopt
 from logdir.decide.new_topic import NewTopic
 from logdir.ids import TopicId
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 
 OLD = TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw")
 NEW = TopicId.parse("Sx1N2n2bQ6mQ1b8R3gXv7A")
@@ -19,14 +20,12 @@ ALL = {1: True, 2: True, 3: True}
 NOW_MS = 1_000
 
 
-def staged(broker: int, partition: int = 0, **changed: Any) -> StagedFiles:
+def staged(broker: int, partition: int = 0, *, topic_id: TopicId | None = OLD, **changed: Any) -> StagedFiles:
     made = StagedFiles(
         node_id=broker,
         log_dir=f"/d{broker}",
         name=f"{OLD}_{partition}",
-        topic="t",
-        topic_id=OLD,
-        partition=partition,
+        ref=ReplicaRef(topic="t", topic_id=topic_id, partition=partition),
         log_end=100,
     )
     return replace(made, **changed)

@@ -26,6 +26,7 @@ from tests.logdir.decide.builders import (
     MARKER,
     NOW,
     WALL_MS,
+    altered,
     facts,
     future,
     replica,
@@ -161,7 +162,7 @@ def test_a_log_dir_in_another_layout_is_refused(layout: str) -> None:
     ("live", "why"),
     [
         pytest.param((), Why.LIVE_REPLICA_MISSING, id="none"),
-        pytest.param((replace(LIVE, topic_id=None),), Why.LIVE_REPLICA_MISSING, id="without an id"),
+        pytest.param((altered(LIVE, topic_id=None),), Why.LIVE_REPLICA_MISSING, id="without an id"),
         pytest.param((LIVE, replica("orders-3", log_dir="/d2", topic_id=NEW)), Why.LIVE_REPLICA_MISSING, id="two"),
         pytest.param((replica("orders-3", log_dir="/d2"),), Why.LIVE_REPLICA_EXISTS, id="of the old id"),
         pytest.param(

@@ -12,7 +12,7 @@ from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.refusal_slug import Why
-from tests.logdir.decide.builders import HOUR_MS, facts, replica
+from tests.logdir.decide.builders import HOUR_MS, altered, facts, replica
 
 DELETE = replica(f"orders-3.{'0' * 32}-delete", kind=Kind.DELETE)
 STRAY = replica(f"orders-4.{'0' * 32}-stray", kind=Kind.STRAY)
@@ -67,7 +67,7 @@ def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Cap
 @pytest.mark.parametrize(
     ("item", "one", "why"),
     [
-        (replace(DELETE, topic="__cluster_metadata"), None, Why.METADATA_LOG),
+        (altered(DELETE, topic="__cluster_metadata"), None, Why.METADATA_LOG),
         (replace(DELETE, unexpected_entries=("sub",)), None, Why.UNEXPECTED_ENTRY),
         (replace(DELETE, problems=("symlink",)), None, Why.NOT_A_PLAIN_DIRECTORY),
         (DELETE, facts(DELETE, quarantined=Problem("suspect", "/d1", "a sync", "a failed one")), None),

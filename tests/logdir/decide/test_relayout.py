@@ -25,6 +25,7 @@ from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from logdir.formats.own.plan_document import Header, IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
 from logdir.names import render_id_dir
+from logdir.replica_ref import ReplicaRef, TopicIdPartition
 from tests.builders import TOPIC_ID
 
 A = TopicId.parse(TOPIC_ID)
@@ -51,11 +52,12 @@ PLAN = plan(step(1, D1, "a", A, 0), step(2, D1, "a", A, 1), step(3, D2, "b", B, 
 
 
 def named(topic: str, topic_id: TopicId | None, partition: int, trouble: str = "") -> Replica:
-    return Replica(f"{topic}-{partition}", topic, topic_id, partition, trouble)
+    return Replica(f"{topic}-{partition}", ReplicaRef(topic=topic, topic_id=topic_id, partition=partition), trouble)
 
 
 def under_id(topic: str | None, topic_id: TopicId, partition: int, trouble: str = "") -> Replica:
-    return Replica(render_id_dir(topic_id, partition), topic, topic_id, partition, trouble)
+    ref = ReplicaRef(topic=topic, topic_id=topic_id, partition=partition)
+    return Replica(render_id_dir(topic_id, partition), ref, trouble)
 
 
 def said(state: LayoutState | None, sha256: str = SHA) -> LayoutFile | None:
@@ -90,9 +92,9 @@ def refusals(decision: Decision) -> str:
 
 def test_an_apply_says_so_everywhere_bars_everywhere_and_only_then_moves() -> None:
     decision = relayout.apply(PLAN, BEFORE)
-    a0 = ToIds(topic="a", topic_id=A, partition=0)
-    a1 = ToIds(topic="a", topic_id=A, partition=1)
-    b0 = ToIds(topic="b", topic_id=B, partition=0, has_own_id=False)
+    a0 = ToIds(ref=TopicIdPartition(topic="a", topic_id=A, partition=0))
+    a1 = ToIds(ref=TopicIdPartition(topic="a", topic_id=A, partition=1))
+    b0 = ToIds(ref=TopicIdPartition(topic="b", topic_id=B, partition=0), has_own_id=False)
     assert decision.phases == (
         (SetLayoutState(D1, LayoutState.APPLYING), SetLayoutState(D2, LayoutState.APPLYING)),
         (SetStartBlock(),),
@@ -150,7 +152,7 @@ def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
         under_id("a", A, 0),
         named("a", C, 0),
         named("other", A, 0),
-        Replica(f"79/{A.hex()}_0", "a", A, 0, "its id written in another way"),
+        Replica(f"79/{A.hex()}_0", ReplicaRef(topic="a", topic_id=A, partition=0), "its id written in another way"),
         named("a", None, 0, "a symlink"),
     ],
     ids=lambda twin: str(twin.path),
@@ -356,11 +358,11 @@ def test_a_rollback_takes_back_everything_and_only_then_lifts_the_start_block() 
             MoveToTopicNames(
                 D1,
                 (
-                    ToNames(topic="a", topic_id=A, partition=0, path=render_id_dir(A, 0)),
-                    ToNames(topic="a", topic_id=None, partition=1, path="a-1"),
+                    ToNames(ref=ReplicaRef(topic="a", topic_id=A, partition=0), path=render_id_dir(A, 0)),
+                    ToNames(ref=ReplicaRef(topic="a", topic_id=None, partition=1), path="a-1"),
                 ),
             ),
-            MoveToTopicNames(D2, (ToNames(topic="b", topic_id=None, partition=0, path="b-0"),)),
+            MoveToTopicNames(D2, (ToNames(ref=ReplicaRef(topic="b", topic_id=None, partition=0), path="b-0"),)),
         ),
         (LiftStartBlock(),),
         (RemoveLayoutFile(D1), RemoveLayoutFile(D2)),

@@ -23,6 +23,7 @@ from tests.logdir.decide.builders import (
     MARKER,
     OTHER_ID,
     WALL_MS,
+    altered,
     assigning,
     facts,
     future,
@@ -33,7 +34,7 @@ from tests.logdir.decide.builders import (
 STAGED = staged_replicas()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
 BY_ID = render_id_dir(ID, 3)
-IN_OTHER_LAYOUT = replace(replica(), log_dir="/d2", path=BY_ID, topic=None)
+IN_OTHER_LAYOUT = altered(replica(), log_dir="/d2", path=BY_ID, topic=None)
 CLOSED = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
 DEAD = LogDirFacts(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a log dir", "io-error"))
 

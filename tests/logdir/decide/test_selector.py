@@ -11,18 +11,21 @@ from hypothesis import strategies as st
 from logdir.decide.selector import parse, select
 from logdir.errors import ConfigError
 from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 
 ONE, TWO = TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw"), TopicId.parse("AAAAAAAAAAAAAAAAAAAAAg")
 
 
 class Item(NamedTuple):
-    topic: str | None
-    topic_id: TopicId | None
-    partition: int
+    ref: ReplicaRef
 
 
-PAY_0, PAY_1, OLD_0 = Item("pay", ONE, 0), Item("pay", ONE, 1), Item("pay.old", TWO, 0)
-NO_ID, NAMELESS = Item("x-y-3", None, 0), Item(None, TWO, 7)
+def an_item(topic: str | None, topic_id: TopicId | None, partition: int) -> Item:
+    return Item(ReplicaRef(topic=topic, topic_id=topic_id, partition=partition))
+
+
+PAY_0, PAY_1, OLD_0 = an_item("pay", ONE, 0), an_item("pay", ONE, 1), an_item("pay.old", TWO, 0)
+NO_ID, NAMELESS = an_item("x-y-3", None, 0), an_item(None, TWO, 7)
 ALL = (PAY_0, PAY_1, OLD_0, NO_ID, NAMELESS)
 
 
@@ -67,14 +70,14 @@ def test_what_is_none_of_the_five_is_refused(text: str) -> None:
 
 
 def test_two_readings_that_both_find_something_are_not_guessed() -> None:
-    both = (Item("a", ONE, 0), Item("a-0", TWO, 0), Item("a-0", TWO, 1))
+    both = (an_item("a", ONE, 0), an_item("a-0", TWO, 0), an_item("a-0", TWO, 1))
     with pytest.raises(ConfigError) as refused:
         select(parse("a-0"), both)
     assert "name" in str(refused.value)
     assert select(parse("name:a-0"), both) == both[1:]
     assert select(parse("part:a-0"), both) == both[:1]
     assert select(parse("[a]-0"), both) == both
-    named_like_an_id = (Item(str(ONE), TWO, 0), PAY_0)
+    named_like_an_id = (an_item(str(ONE), TWO, 0), PAY_0)
     with pytest.raises(ConfigError):
         select(parse(str(ONE)), named_like_an_id)
     assert select(parse(f"id:{ONE}"), named_like_an_id) == (PAY_0,)
@@ -85,7 +88,7 @@ def test_may_find_is_never_narrower_than_select() -> None:
     for text in ("pay", "pay-1", str(ONE), f"{ONE}_1", "p*"):
         selector = parse(text)
         for item in select(selector, ALL):
-            assert selector.may_find(item.topic, item.topic_id, item.partition)
+            assert selector.may_find(item.ref.topic, item.ref.topic_id, item.ref.partition)
 
 
 @given(st.text(max_size=60))

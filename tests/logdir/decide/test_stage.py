@@ -27,6 +27,7 @@ from tests.logdir.decide.builders import (
     NOW,
     OTHER_ID,
     WALL_MS,
+    altered,
     facts,
     future,
     replica,
@@ -173,7 +174,7 @@ def test_a_topic_without_id_whose_name_does_not_fit_is_refused_by_name(length: i
     else:
         (refusal,) = plan.refusals
         assert (refusal.why, refusal.problem.slug) == (Why.NAME_TOO_LONG, "name-too-long")
-    by_id = plan_stage(request(f"{topic}-0"), [facts(replace(found, topic_id=ID), *OTHERS)])
+    by_id = plan_stage(request(f"{topic}-0"), [facts(altered(found, topic_id=ID), *OTHERS)])
     assert len(by_id.actions) == 1
 
 

@@ -337,5 +337,5 @@ def test_every_word_is_used() -> None:
 
 def test_ids_and_names_are_told_as_they_are(log: LogDir) -> None:
     found = only(up_to(log), *pair(renamed(Kind.STRAY, "a", A, 1)))
-    assert (found.topic, found.topic_id, found.partition) == ("a", TopicId.parse(A), 1)
+    assert (found.ref.topic, found.ref.topic_id, found.ref.partition) == ("a", TopicId.parse(A), 1)
     assert found.path == f"a-1.{UNIQUE}-stray"

@@ -10,6 +10,7 @@ from logdir.disk.record.start_block import StartBlockState, lift_block, set_bloc
 from logdir.formats.own.plan_document import IdFrom, PlanDocument
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from logdir.replica_ref import TopicIdPartition
 from logdir.service.batch.layout_phases import LayoutReport
 from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID
 from tests.crash.enumerate import Judge, State
@@ -138,9 +139,7 @@ def broker(name: str) -> ModelHost:
 def items_of(host: ModelHost) -> tuple[ToIds, ...]:
     return tuple(
         ToIds(
-            topic=step.topic,
-            topic_id=step.topic_id,
-            partition=step.partition,
+            ref=TopicIdPartition(topic=step.topic, topic_id=step.topic_id, partition=step.partition),
             has_own_id=step.id_from is IdFrom.OWN,
         )
         for step in planned(host).steps

@@ -105,24 +105,26 @@ def minted(topic: str) -> TopicId:
 def steps_of(open_dirs: Sequence[OpenLogDir]) -> list[dict[str, object]]:
     """Return the steps that a planner would make of what lies there."""
     seen = look_all(open_dirs)
-    ids = {r.topic: r.topic_id for of in seen for r in of.replicas if r.topic_id is not None and r.topic}
+    ids = {
+        r.ref.topic: r.ref.topic_id for of in seen for r in of.replicas if r.ref.topic_id is not None and r.ref.topic
+    }
     steps: list[dict[str, object]] = []
     for of in seen:
         for replica in sorted(of.replicas):
             if replica.trouble or replica.is_under_id:
                 continue
-            topic = replica.topic or ""
-            topic_id = replica.topic_id or ids.get(topic) or minted(topic)
+            topic = replica.ref.topic or ""
+            topic_id = replica.ref.topic_id or ids.get(topic) or minted(topic)
             steps.append(
                 {
                     "op": "relayout",
                     "log_dir": of.log_dir,
                     "from": replica.path,
-                    "to": f"{str(topic_id)[:2]}/{topic_id}_{replica.partition}",
+                    "to": f"{str(topic_id)[:2]}/{topic_id}_{replica.ref.partition}",
                     "topic": topic,
                     "topic_id": str(topic_id),
-                    "partition": replica.partition,
-                    "id_from": "own" if replica.topic_id else "siblings" if ids.get(topic) else "minted",
+                    "partition": replica.ref.partition,
+                    "id_from": "own" if replica.ref.topic_id else "siblings" if ids.get(topic) else "minted",
                     "log_bytes": 1,
                 }
             )

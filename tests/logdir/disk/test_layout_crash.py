@@ -165,9 +165,9 @@ def test_a11_a_batch_is_durable_as_soon_as_its_outcomes_are_there(name: str) -> 
     def back(host: ModelHost) -> None:
         with opened(host, log_dirs(host)) as (open_dir,):
             lying = [
-                ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place)
+                ToNames(ref=i.ref, path=i.place)
                 if i.path not in open_dir.top.names()
-                else ToNames(topic=i.topic, topic_id=None, partition=i.partition, path=i.path)
+                else ToNames(ref=i.ref.by_name, path=i.path)
                 for i in items
             ]
             assert all(outcome.error is None for outcome in to_names(open_dir, lying))
@@ -175,7 +175,7 @@ def test_a11_a_batch_is_durable_as_soon_as_its_outcomes_are_there(name: str) -> 
 
     def only_back(host: ModelHost) -> None:
         with opened(host, log_dirs(host)) as (open_dir,):
-            lying = [ToNames(topic=i.topic, topic_id=i.topic_id, partition=i.partition, path=i.place) for i in items]
+            lying = [ToNames(ref=i.ref, path=i.place) for i in items]
             assert all(outcome.error is None for outcome in to_names(open_dir, lying))
 
     end = ended(first, there)

@@ -22,6 +22,7 @@ from logdir.formats.own import relayout_file
 from logdir.formats.own.relayout_file import Original, RelayoutFile
 from logdir.ids import TopicId
 from logdir.observe.classify import Type
+from logdir.replica_ref import ReplicaRef, TopicIdPartition
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.crash.model import Failure, ModelHost
 from tests.logdir.disk.layout_rig import WORK, add_work, opened, snapshot
@@ -33,15 +34,15 @@ PLAIN = f"version: 0\ntopic_id: {TOPIC_ID}".encode()
 
 
 def item(topic: str = "a", number: int = 0, *, topic_id: TopicId = ID, own: bool = True) -> ToIds:
-    return ToIds(topic=topic, topic_id=topic_id, partition=number, has_own_id=own)
+    return ToIds(ref=TopicIdPartition(topic=topic, topic_id=topic_id, partition=number), has_own_id=own)
 
 
 def back(of: ToIds) -> ToNames:
-    return ToNames(topic=of.topic, topic_id=of.topic_id, partition=of.partition, path=of.place)
+    return ToNames(ref=of.ref, path=of.place)
 
 
 def mend(of: ToIds) -> ToNames:
-    return ToNames(topic=of.topic, topic_id=None, partition=of.partition, path=of.path)
+    return ToNames(ref=of.ref.by_name, path=of.path)
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ def test_one_that_says_another_topic_does_not_go_back(top: Path, open_dir: OpenL
     partition(top / "a-0")
     to_ids(open_dir, [item()])
     before = snapshot(top)
-    other = ToNames(topic="b", topic_id=ID, partition=0, path=item().place)
+    other = ToNames(ref=ReplicaRef(topic="b", topic_id=ID, partition=0), path=item().place)
     assert "found a with" in why(to_names(open_dir, [other])[0])
     (top / item().place / "partition.metadata").write_bytes(PLAIN)
     assert "found None with" in why(to_names(open_dir, [back(item())])[0])

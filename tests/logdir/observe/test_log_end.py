@@ -21,8 +21,8 @@ def test_logs_of_real_brokers_end_where_their_clients_saw_it(name: str) -> None:
     count = 0
     for disk in sorted(path for path in trees.unpack(name).iterdir() if path.is_dir()):
         for replica in look(str(disk)).replicas:
-            if replica.kind is Kind.LIVE and replica.topic in topics:
-                _, end = topics[replica.topic]["partitions"][str(replica.partition)]
+            if replica.kind is Kind.LIVE and replica.ref.topic in topics:
+                _, end = topics[replica.ref.topic]["partitions"][str(replica.ref.partition)]
                 assert log_end(str(disk), replica.path) == end, replica.path
                 count += 1
     assert count >= 26

@@ -14,9 +14,10 @@ from logdir.formats.own import replica_marker
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.observe.facts import Identity, ReplicaIndex, identity_of
+from logdir.observe.facts import ReplicaIndex
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
+from logdir.replica_ref import ReplicaRef
 from tests.builders import CLUSTER, DIRECTORY, TOPIC_ID, log_dir, partition
 
 ID = TopicId.parse(TOPIC_ID)
@@ -50,7 +51,7 @@ def test_a_live_replica_with_all_that_is_said_of_it(d1: Path) -> None:
     assert (facts.layout, facts.has_clean_marker, facts.problem, facts.checkpoint_problem) == (
         "topic-name", False, None, None,
     )  # fmt: skip
-    assert (replica.kind, replica.topic, replica.topic_id, replica.partition) == (Kind.LIVE, "orders", ID, 0)
+    assert (replica.kind, replica.ref) == (Kind.LIVE, ReplicaRef(topic="orders", topic_id=ID, partition=0))
     assert replica.inode == path.stat().st_ino
     assert (replica.log_bytes, replica.segments, replica.first_offset) == (15, 2, 40)
     assert replica.checkpoints == Checkpoints(recovery_point=62, log_start=41)
@@ -66,8 +67,8 @@ def test_in_the_other_layout_the_name_holds_the_id(d1: Path) -> None:
     partition(d1 / TOPIC_ID[:2] / f"{TOPIC_ID}_3", topic_id=None)
     partition(d1 / TOPIC_ID[:2] / f"{TOPIC_ID}_4", topic_name="orders")
     third, fourth = look(str(d1)).replicas
-    assert (third.topic, third.topic_id, third.partition) == (None, ID, 3)
-    assert (fourth.topic, fourth.topic_id, fourth.partition) == ("orders", ID, 4)
+    assert (third.ref.topic, third.ref.topic_id, third.ref.partition) == (None, ID, 3)
+    assert (fourth.ref.topic, fourth.ref.topic_id, fourth.ref.partition) == ("orders", ID, 4)
     assert third.inode is not None
 
 
@@ -92,7 +93,7 @@ def test_every_kind_a_broker_keeps_is_told(d1: Path) -> None:
         Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA,
     }  # fmt: skip
     live = next(replica for replica in facts.replicas if replica.kind is Kind.LIVE)
-    assert [one.kind for one in ReplicaIndex([facts]).replicas(identity_of(live), Kind.FUTURE)] == [Kind.FUTURE]
+    assert [one.kind for one in ReplicaIndex([facts]).replicas(live.ref, Kind.FUTURE)] == [Kind.FUTURE]
 
 
 @pytest.mark.parametrize("root", ["d1", "d1.logdird", f"d1/{HIDDEN}"], ids=["inside", "beside", "in place"])
@@ -107,8 +108,8 @@ def test_what_is_staged_is_told_wherever_the_work_root_lies(d1: Path, tmp_path: 
     assert [item.kind for item in found.values()] == [Kind.STAGED, Kind.PURGING, Kind.INCOMING]
     item = found[f"{TOPIC_ID}_0"]
     assert (item.marker, item.inode, item.problem) == (made, staged.stat().st_ino, None)
-    assert (item.topic, item.topic_id, item.partition) == ("orders", ID, 0)
-    assert len(ReplicaIndex([look(str(d1))]).staged(identity_of(item), Kind.STAGED, Kind.PURGING)) == 2
+    assert (item.ref.topic, item.ref.topic_id, item.ref.partition) == ("orders", ID, 0)
+    assert len(ReplicaIndex([look(str(d1))]).staged(item.ref, Kind.STAGED, Kind.PURGING)) == 2
 
 
 @pytest.mark.parametrize("how", ["none", "torn", "giant", "copied", "link", "sub-directory"])
@@ -205,7 +206,7 @@ def test_a_replica_is_known_by_its_name_or_by_its_id_and_told_once(d1: Path) -> 
     known = ReplicaIndex([look(str(d1))])
 
     def paths(topic: str | None, topic_id: TopicId | None, number: int) -> list[str]:
-        identity = Identity(topic=topic, topic_id=topic_id, partition=number)
+        identity = ReplicaRef(topic=topic, topic_id=topic_id, partition=number)
         return [replica.path for replica in known.replicas(identity, Kind.LIVE)]
 
     assert paths("orders", None, 0) == ["orders-0"]

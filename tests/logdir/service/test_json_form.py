@@ -20,6 +20,7 @@ from logdir.errors import MalformedMessageError, Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.ids import TopicId
 from logdir.reasons import Reason
+from logdir.replica_ref import ReplicaRef
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.report.json_form import from_json, keys_of, to_json
 from logdir.service.report.result import ItemResult, ItemState
@@ -55,7 +56,7 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     if issubclass(hint, Enum):
         return st.sampled_from(list(hint))
     hints = get_type_hints(hint)
-    return st.builds(hint, **{name: of(hints[name]) for name in keys_of(hint)})
+    return st.builds(hint, **{name: of(hints[name]) for name in {key.partition(".")[0] for key in keys_of(hint)}})
 
 
 def requests() -> dict[str, type]:
@@ -237,3 +238,50 @@ def test_a_problem_and_an_item() -> None:
     assert to_json((item,))[0]["state"] == "done"  # type: ignore[index]  # a list of objects
     assert to_json(Reason.STRAY) == "stray"
     assert to_json({"a": [1.5, frozenset({2})]}) == {"a": [1.5, [2]]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Of:
+    """Something that is said of a replica, or of none."""
+
+    path: str
+    ref: ReplicaRef | None
+    count: int
+
+
+def test_the_keys_of_a_ref_stand_in_the_object_that_holds_it() -> None:
+    ref = ReplicaRef(topic="pay", topic_id=TopicId.parse("eXOy6xj-Q8ivrWAlsZGnkw"), partition=3)
+    known = to_json(Of(path="a", ref=ref, count=2))
+    assert known == {
+        "path": "a", "topic": "pay", "topic_id": "eXOy6xj-Q8ivrWAlsZGnkw", "partition": 3, "count": 2
+    }  # fmt: skip
+    assert list(known) == ["path", "topic", "topic_id", "partition", "count"]
+    assert to_json(Of(path="a", ref=None, count=2)) == {
+        "path": "a", "topic": None, "topic_id": None, "partition": None, "count": 2
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sure:
+    """Something that is said of a replica."""
+
+    ref: ReplicaRef
+
+
+@given(of(Of))
+def test_a_ref_comes_back_as_it_was(value: Of) -> None:
+    assert from_json(Of, to_json(value)) == value
+
+
+@pytest.mark.parametrize("kind", [Of, Sure])
+@pytest.mark.parametrize("partition", ["3", None])
+def test_a_ref_without_a_partition_is_refused(kind: type, partition: object) -> None:
+    form = {"path": "a", "count": 2} if kind is Of else {}
+    with pytest.raises(MalformedMessageError, match=r"partition: expected a whole number"):
+        from_json(kind, form | {"topic": "pay", "topic_id": None, "partition": partition})
+
+
+def test_a_ref_may_be_left_out_only_where_there_may_be_none() -> None:
+    assert from_json(Of, {"path": "a", "count": 2}) == Of(path="a", ref=None, count=2)
+    with pytest.raises(MalformedMessageError, match=r"Sure\.partition"):
+        from_json(Sure, {})

@@ -9,12 +9,14 @@ from logdir.disk.record.start_block import StartBlockState
 from logdir.errors import Problem
 from logdir.formats.own.layout_file import LayoutFile, LayoutState
 from logdir.ids import TopicId
+from logdir.replica_ref import ReplicaRef
 from logdir.service.layout_status import BrokerStart, LayoutStatus, LogDirLayout, StatusNext, status
 from logdir.service.log_dirs.request import BrokerRequest
 from tests.builders import TOPIC_ID
 
 _ID = TopicId.parse(TOPIC_ID)
-NAME, UNDER_ID = Replica("a-0", "a", _ID, 0), Replica(f"eX/{TOPIC_ID}_0", "a", _ID, 0)
+_REF = ReplicaRef(topic="a", topic_id=_ID, partition=0)
+NAME, UNDER_ID = Replica("a-0", _REF), Replica(f"eX/{TOPIC_ID}_0", _REF)
 
 
 def one(

@@ -15,27 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from logdir.cluster.image import Broker, Image, Partition, Topic
+from logdir.cluster.metadata_transaction import Transactions
 from logdir.errors import MalformedFileError
 from logdir.evidence import Proof, Removed
 from logdir.ids import TopicId
 from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow
 from logdir.wire.metadata_records import MetadataRecord
-
-REGISTER_BROKER: Final = 0
-UNREGISTER_BROKER: Final = 1
-CONFIG: Final = 4
-FENCE_BROKER: Final = 7
-UNFENCE_BROKER: Final = 8
-REMOVE_TOPIC: Final = 9
-FEATURE_LEVEL: Final = 12
-BROKER_CHANGE: Final = 17
-BEGIN_TRANSACTION: Final = 23
-END_TRANSACTION: Final = 24
-ABORT_TRANSACTION: Final = 25
-_TRANSACTIONS: Final = frozenset((BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION))
+from logdir.wire.metadata_tables import RecordType
 
 _TOPIC_RESOURCE: Final = 2
 _REMOTE_STORAGE: Final = "remote.storage.enable"
@@ -68,23 +57,22 @@ class Fold:
         """Partitions of topics that were touched: these may be changed."""
         self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._epoch, self._offset, self._as_of_ms = image.epoch, image.offset, image.as_of_ms
-        self._held: list[tuple[Row, int]] | None = None
-        """Rows of an open transaction."""
+        self._transactions = Transactions(self._apply, self._refuse)
         self._others: dict[int, Callable[[_Fields, int], None]] = {
-            REGISTER_BROKER: self._register,
-            UNREGISTER_BROKER: self._unregister,
-            CONFIG: self._configure,
-            FENCE_BROKER: self._fence,
-            UNFENCE_BROKER: self._unfence,
-            REMOVE_TOPIC: self._remove_topic,
-            FEATURE_LEVEL: self._set_feature,
-            BROKER_CHANGE: self._change_broker,
+            RecordType.REGISTER_BROKER: self._register,
+            RecordType.UNREGISTER_BROKER: self._unregister,
+            RecordType.CONFIG: self._configure,
+            RecordType.FENCE_BROKER: self._fence,
+            RecordType.UNFENCE_BROKER: self._unfence,
+            RecordType.REMOVE_TOPIC: self._remove_topic,
+            RecordType.FEATURE_LEVEL: self._set_feature,
+            RecordType.BROKER_REGISTRATION_CHANGE: self._change_broker,
         }
 
     @property
     def offset(self) -> int:
         """Behind the last record that counts; with a transaction open, where that began."""
-        return self._offset
+        return max(self._offset, self._transactions.last_begin)
 
     def add(self, rows: Iterable[tuple[int, Row]], *, epoch: int, timestamp_ms: int, end: int) -> None:
         """Fold the rows of a batch.
@@ -98,14 +86,8 @@ class Fold:
         Raises:
             MalformedFileError: they contradict what was before. The fold is spent: begin again without this batch.
         """
-        for offset, row in rows:
-            if type(row) is MetadataRecord and row.type in _TRANSACTIONS:
-                self._transact(row.type, offset, timestamp_ms)
-            elif self._held is None:
-                self._apply(row, timestamp_ms)
-            else:
-                self._held.append((row, timestamp_ms))
-        if self._held is None:
+        self._transactions.add(rows, timestamp_ms)
+        if self._transactions.open_since is None:
             self._epoch, self._offset, self._as_of_ms = epoch, end, max(self._as_of_ms, timestamp_ms)
 
     def image(self) -> Image:
@@ -120,27 +102,16 @@ class Fold:
             removed=self._removed,
             left=self._left,
             epoch=self._epoch,
-            offset=self._offset,
+            # Whoever reads on later begins here: where a transaction is open what came before it has counted.
+            offset=self.offset,
             as_of_ms=self._as_of_ms,
         )
 
-    def _refused(self, expected: str, found: object) -> MalformedFileError:
-        return MalformedFileError(self._base.origin, expected=expected, found=f"{found} at or after {self._offset}")
+    def _refused(self, expected: str, found: str) -> MalformedFileError:
+        return MalformedFileError(self._base.origin, expected=expected, found=f"{found} at or after {self.offset}")
 
-    def _transact(self, kind: int, offset: int, timestamp_ms: int) -> None:
-        if kind == BEGIN_TRANSACTION:
-            if self._held is not None:
-                raise self._refused("one transaction at a time", "a second begin")
-            self._held = []
-            # Whoever reads on later begins here again; what came before it in the batch has counted.
-            self._offset = offset
-            return
-        if self._held is None:
-            raise self._refused("the begin of a transaction before its end", "none")
-        held, self._held = self._held, None
-        if kind == END_TRANSACTION:
-            for row, at_ms in held:
-                self._apply(row, at_ms)
+    def _refuse(self, expected: str, found: str, _: int) -> NoReturn:
+        raise self._refused(expected, found)
 
     def _apply(self, row: Row, timestamp_ms: int) -> None:
         kind = type(row)

@@ -1,10 +1,13 @@
-"""One segment or snapshot, walked batch by batch the way the stock tools walk it: a checksum that fails is told.
+"""One segment or snapshot of a metadata log, walked batch by batch: the only place that reads batches from a file.
 
-A window at a time is in memory, and never less than one batch. What was appended after the file was opened is not seen.
+``walk`` yields a batch whose checksum fails, too, as the stock tools do; ``batches`` stops there. A window at a time is
+in memory, and never less than one batch. What was appended after the file was opened is not seen. The file is not
+mapped: a broker may cut it off.
 
-Not here: which files a log has, and what is believed of them (``metadata_log`` stops at the first bad checksum).
+Not here: which files a log has and how they follow each other (``metadata_files``), how a batch is framed
+(``wire.batches``).
 
-Spec: kafka-formats §7.3; org.apache.kafka.common.record.FileLogInputStream; design §2 law 10.
+Spec: kafka-formats §7.3, §7.6; org.apache.kafka.common.record.FileLogInputStream; design §2 law 10.
 """
 
 from __future__ import annotations
@@ -14,23 +17,15 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from struct import Struct
 from typing import Final, NamedTuple
 
 from logdir.errors import MalformedFileError
-from logdir.wire.batches import CRC_START, MAGIC, Batch, read_batches
+from logdir.wire.batches import CRC_AT, CRC_START, PREFIX_SIZE, Batch, framed_size
 from logdir.wire.crc32c import crc32c
 from logdir.wire.errors import CorruptBatchError
 from logdir.wire.records import HEADER
 
-_PREFIX: Final = Struct(">qiib")
-"""Of a batch as far as its magic byte."""
-_LENGTH_FROM: Final = 12
-_LEAST_LENGTH: Final = 14
 _WINDOW: Final = 1 << 20
-_LARGE_WINDOW: Final = 4 << 20
-"""For who needs every batch: a segment may have a gigabyte."""
-_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 MOST_BYTES: Final = 128 << 20
 """Of one batch; those of the metadata log have 8 MiB at most (kafka-formats §7.6)."""
 
@@ -39,19 +34,30 @@ class Walked(NamedTuple):
     """One batch of a file."""
 
     batch: Batch
-    is_valid: bool
-    """Its checksum holds."""
+    crc: int
+    """The checksum of its bytes."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its checksum holds."""
+        return self.crc == self.batch.crc
+
+    def require_valid(self) -> Batch:
+        """Return the batch. Raises ``CorruptBatchError`` if its checksum fails."""
+        if not self.is_valid:
+            raise self.batch.corrupt(f"checksum {self.batch.crc:08x}", f"{self.crc:08x}", CRC_AT)
+        return self.batch
 
 
 class MetadataFile:
-    """An open segment or snapshot; see ``opened``."""
+    """An open segment or snapshot; see ``opened``. Several walks may go on at once."""
 
     def __init__(self, path: str, descriptor: int, size: int) -> None:
         self.path = path
         self.size = size
         """Bytes when it was opened."""
         self.end = 0
-        """Behind the last batch that was given, in bytes."""
+        """Behind the batch that was given last, in bytes."""
         self._descriptor = descriptor
         self._window, self._start = b"", 0
 
@@ -60,7 +66,16 @@ class MetadataFile:
         """Whether, once all batches were given, bytes are left that are no whole batch."""
         return self.end < self.size
 
-    def batches(self, position: int = 0) -> Iterator[Walked]:
+    @property
+    def size_now(self) -> int:
+        """Bytes that it has by now. Raises ``OSError``."""
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self._descriptor)
+
+    def walk(self, position: int = 0) -> Iterator[Walked]:
         """Yield the batches from a byte on; stops where fewer bytes are left than one has.
 
         Args:
@@ -71,28 +86,33 @@ class MetadataFile:
             OSError: the disk does not give it.
         """
         self.end = position
-        # As the stock reader: the bytes up to the magic byte alone are no batch yet.
-        while self.size - self.end > _PREFIX.size:
-            head = self._read(self.end, HEADER.size)
-            if len(head) <= _PREFIX.size:
+        while self.size - position > PREFIX_SIZE:
+            head = self._read(position, HEADER.size)
+            if len(head) <= PREFIX_SIZE:
                 return  # cut off since it was opened
-            _, length, _, magic = _PREFIX.unpack_from(head)
-            if length < _LEAST_LENGTH:
-                raise self._corrupt(f"a batch length of at least {_LEAST_LENGTH}", length, 8)
-            size = _LENGTH_FROM + length
-            if size > self.size - self.end:
+            size = framed_size(head, 0, self.size - position, self.path, position)
+            if size is None:
                 return
-            if magic != MAGIC:
-                raise self._corrupt(f"a batch of magic {MAGIC}", magic, 16)
-            if not HEADER.size <= size <= MOST_BYTES:
-                raise self._corrupt(f"a batch of {HEADER.size} to {MOST_BYTES} bytes", size, 8)
-            data = self._read(self.end, size)
+            if size > MOST_BYTES:
+                expected = f"a batch of at most {MOST_BYTES} bytes"
+                raise CorruptBatchError(self.path, expected=expected, found=size, position=position + 8)
+            data = self._read(position, size)
             if len(data) < size:
                 return
-            header = HEADER.unpack_from(data)
-            batch = Batch(self.path, self.end, data, header)
-            self.end += size
-            yield Walked(batch, crc32c(data[CRC_START:]) == header[4])
+            batch = Batch(self.path, position, data, HEADER.unpack_from(data))
+            position += size
+            self.end = position
+            yield Walked(batch, crc32c(data[CRC_START:]))
+
+    def batches(self, position: int = 0) -> Iterator[Batch]:
+        """Yield the batches from a byte on, as ``walk``.
+
+        Raises:
+            CorruptBatchError: as ``walk``, or a checksum that fails.
+            OSError: the disk does not give it.
+        """
+        for walked in self.walk(position):
+            yield walked.require_valid()
 
     def _read(self, position: int, size: int) -> bytes:
         begin = position - self._start
@@ -101,79 +121,54 @@ class MetadataFile:
             self._window, self._start, begin = os.pread(self._descriptor, wanted, position), position, 0
         return self._window[begin : begin + size]
 
-    def _corrupt(self, expected: str, found: int, position: int) -> CorruptBatchError:
-        return CorruptBatchError(self.path, expected=expected, found=found, position=self.end + position)
 
-
-@contextmanager
-def opened(path: str, *, is_followed: bool = False) -> Iterator[MetadataFile]:
+def open_file(path: str, *, is_followed: bool = False) -> MetadataFile:
     """Open a segment or snapshot for reading.
 
     Args:
         path: Of the file.
         is_followed: Whether a symbolic link is followed: one that somebody typed, never one that was found.
 
+    Returns:
+        It; to be closed.
+
     Raises:
         MalformedFileError: it is no regular file.
-        OSError: it is not there, or may not be read.
+        OSError: it is not there, is a symbolic link, or may not be read.
     """
     # Not to wait for the other end of a pipe.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if is_followed else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise MalformedFileError(path, expected="a regular file", found=stat.filemode(found.st_mode))
+    return MetadataFile(path, descriptor, found.st_size)
+
+
+@contextmanager
+def opened(path: str, *, is_followed: bool = False) -> Iterator[MetadataFile]:
+    """Open a segment or snapshot for as long as the block takes. Arguments as ``open_file``.
+
+    Raises:
+        MalformedFileError: it is no regular file, also where it is a symbolic link.
+        OSError: it is not there, or may not be read.
+    """
+    with link_refused():
+        file = open_file(path, is_followed=is_followed)
     try:
-        descriptor = os.open(path, flags)
+        yield file
+    finally:
+        file.close()
+
+
+@contextmanager
+def link_refused() -> Iterator[None]:
+    """Say of a symbolic link that is not followed what it is, to people; no decision rests on a log that has one."""
+    try:
+        yield
     except OSError as error:
         if error.errno == errno.ELOOP:
+            path = os.fsdecode(error.filename)
             raise MalformedFileError(path, expected="a regular file", found="a symbolic link") from error
         raise
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise MalformedFileError(path, expected="a regular file", found=stat.filemode(found.st_mode))
-        yield MetadataFile(path, descriptor, found.st_size)
-    finally:
-        os.close(descriptor)
-
-
-def open_regular(path: str) -> int:
-    """Open a regular file: on a FIFO of its name nobody waits.
-
-    Raises:
-        MalformedFileError: it is something else.
-        OSError: it cannot be opened.
-    """
-    descriptor = os.open(path, _OPEN)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise MalformedFileError(path, expected="a regular file", found="something else")
-    return descriptor
-
-
-def batches_at(path: str, descriptor: int, position: int) -> Iterator[Batch]:
-    """Yield the batches of a file from a byte on, a window at a time; stops at a torn one.
-
-    No map: a broker may cut the file off.
-
-    Raises:
-        CorruptBatchError: as ``read_batches``, or a batch larger than any of a metadata log.
-        OSError: the disk does not give it.
-    """
-    window = _LARGE_WINDOW
-    while True:
-        data = os.pread(descriptor, window, position)
-        used = 0
-        try:
-            for batch in read_batches(data, path):
-                used = batch.position + batch.size
-                yield Batch(path, position + batch.position, batch.data, batch.header)
-        except CorruptBatchError as error:
-            raise error.within(path, position) from None
-        if used == 0:
-            if len(data) < window:
-                return
-            if window >= MOST_BYTES:
-                found = f"more than {MOST_BYTES}"
-                raise CorruptBatchError(
-                    path, expected=f"a batch of at most {MOST_BYTES} bytes", found=found, position=position + 8
-                )
-            window *= 2  # one batch is larger
-        position += used

@@ -1,11 +1,12 @@
-"""The files of a metadata log, read for one purpose after the other: each is listed, opened and walked once.
+"""The one reader of a metadata log: its files, opened once, and their batches in the order of their offsets.
 
-Whoever reads a log for a command asks for it with ``reading``; within ``one_reading`` all of them get the same files,
-as they were when the first of them came to each. Batches come in the order of their offsets, and what stops them is
-said: a gap, or damage. A live broker appends, truncates and renames under a reader: what vanished is looked for again
-after ``forget``.
+Image, browser, topic details and quorum read through it. Whoever reads a log for a command asks for it with
+``reading``; within ``one_reading`` all of them get the same files, as they were when the first of them came to each.
+What stops the batches is a gap (``gap``), damage (an error), or a torn tail (``torn``). A live broker appends,
+truncates and renames under a reader: ``read_again`` begins again when a file vanished.
 
-Not here: which batches are committed (``metadata_log``), what their records mean (``fold``, ``metadata_contents``).
+Not here: how a file is walked (``metadata_file``), a snapshot (``metadata_snapshot``), names (``metadata_names``),
+which batches are committed (``metadata_log``), what their records mean (``fold``, ``metadata.contents``).
 
 Spec: kafka-formats §8.1, §8.3; org.apache.kafka.raft.internals.KafkaRaftLog.
 """
@@ -13,79 +14,64 @@ Spec: kafka-formats §8.1, §8.3; org.apache.kafka.raft.internals.KafkaRaftLog.
 from __future__ import annotations
 
 import os
-import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from logdir.cluster.metadata_file import batches_at, open_regular
-from logdir.errors import FormatError, Problem
+from logdir.cluster.metadata_file import MetadataFile, open_file
+from logdir.cluster.metadata_heads import Head, Heads
+from logdir.cluster.metadata_names import bases_of, segment_name, segments_behind
+from logdir.cluster.metadata_snapshot import SnapshotBatch, snapshot_batches
+from logdir.errors import FormatError, Problem, StateError
 from logdir.wire.batches import Batch
 from logdir.wire.errors import WireError
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
-_SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _KEPT_OPEN: Final = 64
 """Files; of a log of more segments the others are opened whenever they are needed."""
+_ATTEMPTS: Final = 8
 
 
-class Snapshot(NamedTuple):
-    """A snapshot file; the newest is the greatest: by epoch first, then by offset (kafka-formats §8.1)."""
+class Before(Enum):
+    """What is asked of the batches before the offset that a walk begins at, in the same segment."""
 
-    epoch: int
-    offset: int
-    """Behind the last record it stands for."""
+    CHECKED = "checked"
+    """As of all others: their checksums hold, and each follows from the one before."""
+    PASSED_OVER = "passed over"
+    """Their frames alone: a snapshot stands for them."""
+
+
+class Gap(NamedTuple):
+    """Where a batch does not follow from the one before."""
+
+    path: str
+    """Of the segment it lies in."""
+    expected_offset: int
+    expected_epoch: int
+    """No lower one; -1: any."""
+    found_offset: int
+    found_epoch: int
+
+    def problem(self, path: str) -> Problem:
+        """Return it as what ends an image.
+
+        Args:
+            path: Of the log.
+        """
+        expected = f"a batch at offset {self.expected_offset}, of no lower epoch"
+        return Problem("malformed-file", path, expected, f"one at {self.found_offset}", "what is behind it is not used")
+
+
+class Torn(NamedTuple):
+    """The last segment ends in bytes that are no whole batch."""
+
     name: str
-
-
-def base_of(name: str) -> int | None:
-    """Return the base offset of a segment by its file name, ``None`` for anything else."""
-    matched = _SEGMENT.fullmatch(name)
-    return None if matched is None else int(matched[1])
-
-
-def bases_of(names: Iterable[str]) -> list[int]:
-    """Return the base offsets of the segments among file names, rising."""
-    return sorted(base for name in names if (base := base_of(name)) is not None)
-
-
-def segment_name(base: int) -> str:
-    """Return the file name of a segment."""
-    return f"{base:020d}.log"
-
-
-def snapshot_of(name: str) -> Snapshot | None:
-    """Return the snapshot of a file name, ``None`` for anything else (``.part``, ``.deleted``)."""
-    matched = _SNAPSHOT.fullmatch(name)
-    return None if matched is None else Snapshot(int(matched[2]), int(matched[1]), name)
-
-
-def newest(names: list[str], log_start: int) -> Snapshot | None:
-    """Return the snapshot to begin with, ``None`` to begin with nothing at offset 0.
-
-    Args:
-        names: Of all files.
-        log_start: Base offset of the first segment.
-    """
-    found = (snapshot_of(name) for name in names)
-    # The snapshot of offset 0 holds voters only.
-    return max((one for one in found if one is not None and one.offset >= max(log_start, 1)), default=None)
-
-
-class Head(NamedTuple):
-    """What the header of a batch says; its checksum held when it was read."""
-
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    position: int
-    """Where it starts in its segment, in bytes."""
+    """Of the file."""
+    end: int
+    """Behind the last whole batch, in bytes."""
     size: int
-    is_control: int
-    """1: it holds control records; 0: it holds none."""
+    """Of the file when it was opened."""
 
 
 class _Framed(Protocol):
@@ -99,50 +85,37 @@ class _Framed(Protocol):
     def leader_epoch(self) -> int: ...
     @property
     def position(self) -> int: ...
+    @property
+    def size(self) -> int: ...
 
 
 _F = TypeVar("_F", bound=_Framed)
-
-
-@dataclass(slots=True)
-class _Heads:
-    """The heads of a segment from a byte on, as far as it was walked."""
-
-    start: int
-    _numbers: array[int] = field(default_factory=lambda: array("q"))
-    """Of one head after the other: a big log has tens of thousands of batches."""
-    end: int = 0
-    """Behind the last of them."""
-    error: WireError | None = None
-    is_whole: bool = False
-    """There are no more."""
-
-    def add(self, head: Head) -> None:
-        """Remember the next one."""
-        self._numbers.extend(head)
-        self.end = head.position + head.size
-
-    def since(self, position: int) -> Iterator[Head]:
-        """Yield those that are remembered by now, from a byte on."""
-        numbers = self._numbers
-        for at in range(0, len(numbers), len(Head._fields)):
-            head = Head(*numbers[at : at + len(Head._fields)])
-            if head.position >= position:
-                yield head
+_T = TypeVar("_T")
 
 
 class MetadataFiles:
     """The files of one metadata log. Closed by ``reading``."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, only: str | None = None) -> None:
+        """Begin; nothing is opened yet.
+
+        Args:
+            directory: Of the log.
+            only: Name of the one file that is read, as somebody typed it: a link is followed. ``None``: all of them.
+        """
         self.directory = directory
-        self.ended: Problem | None = None
-        """Why the last walk stopped before the end of the files."""
+        self.gap: Gap | None = None
+        """What the last walk stopped at before the end of the files, if it was no damage."""
+        self.end = 0
+        """Behind the last batch that the last walk came to, also before its start."""
         self.place: tuple[int, int] | None = None
         """Where the last batch lies that was walked over: base offset of its segment, byte in it."""
+        self._walked_to: tuple[int, int] | None = None
+        """Base offset of the last segment, and the byte behind its last batch, if the last walk came to its end."""
+        self._only = only
         self._names: list[str] | None = None
-        self._open: dict[str, int] = {}
-        self._heads: dict[int, _Heads] = {}
+        self._open: dict[str, MetadataFile] = {}
+        self._heads: dict[int, Heads] = {}
 
     @property
     def names(self) -> list[str]:
@@ -152,7 +125,7 @@ class MetadataFiles:
             OSError: they cannot be listed.
         """
         if self._names is None:
-            self._names = os.listdir(self.directory)
+            self._names = os.listdir(self.directory) if self._only is None else [self._only]
         return self._names
 
     @property
@@ -160,45 +133,63 @@ class MetadataFiles:
         """The base offsets of the segments, rising. Raises as ``names``."""
         return bases_of(self.names)
 
+    @property
+    def ended(self) -> Problem | None:
+        """Why the last walk stopped before the end of the files, as an image says it."""
+        return None if self.gap is None else self.gap.problem(self.directory)
+
     def forget(self) -> None:
         """Close all files; what is asked for next is read anew."""
-        for descriptor in self._open.values():
-            os.close(descriptor)
+        for file in self._open.values():
+            file.close()
         self._open.clear()
         self._heads.clear()
         self._names = None
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[int]:
-        """Open a file, or give the descriptor that is open.
+    def opened(self, name: str) -> Iterator[MetadataFile]:
+        """Open a file, or give the one that is open.
 
         Raises:
             MalformedFileError: it is no regular file.
             OSError: it cannot be opened; ``FileNotFoundError``: it went away since it was listed.
         """
-        descriptor = self._open.get(name)
-        if descriptor is not None:
-            yield descriptor
+        file = self._open.get(name)
+        if file is not None:
+            yield file
             return
-        descriptor = open_regular(f"{self.directory}/{name}")
+        file = open_file(f"{self.directory}/{name}", is_followed=name == self._only)
         if len(self._open) < _KEPT_OPEN:
-            self._open[name] = descriptor
-            yield descriptor
+            self._open[name] = file
+            yield file
             return
         try:
-            yield descriptor
+            yield file
         finally:
-            os.close(descriptor)
+            file.close()
 
     def batches_in(self, name: str, position: int = 0) -> Iterator[Batch]:
-        """Yield the batches of one file from a byte on, in its order. Raises as ``opened`` and ``batches_at``."""
-        with self.opened(name) as descriptor:
-            yield from batches_at(f"{self.directory}/{name}", descriptor, position)
+        """Yield the batches of one file from a byte on, in its order. Raises as ``opened`` and its ``batches``."""
+        with self.opened(name) as file:
+            yield from file.batches(position)
+
+    def snapshot(self, name: str) -> Iterator[SnapshotBatch]:
+        """Yield the batches of a snapshot. Raises as ``opened`` and ``snapshot_batches``."""
+        with self.opened(name) as file:
+            yield from snapshot_batches(file)
+
+    def torn(self) -> Torn | None:
+        """Return how the last segment ends, if the last walk came to its end and found no whole batch there."""
+        if self._walked_to is None:
+            return None
+        base, end = self._walked_to
+        with self.opened(segment_name(base)) as file:
+            return Torn(segment_name(base), end, file.size) if end < file.size else None
 
     def size_of(self, name: str) -> int:
         """Return how many bytes a file has now. Raises as ``opened``."""
-        with self.opened(name) as descriptor:
-            return os.fstat(descriptor).st_size
+        with self.opened(name) as file:
+            return file.size_now
 
     def batches(self, start: int, place: tuple[int, int] | None = None) -> Iterator[Batch]:
         """Yield the batches that hold records from an offset on; stops at the first gap or damage.
@@ -217,6 +208,40 @@ class MetadataFiles:
             lambda base, position: self.batches_in(segment_name(base), position), start, self._checked(place, start)
         )
 
+    def batches_behind(self, start: int, epoch: int) -> Iterator[Batch]:
+        """Yield the batches that hold records from an offset on, behind a snapshot that stands for what is before it.
+
+        As ``batches``, but what is damaged before the offset does not matter.
+
+        Args:
+            start: The offset.
+            epoch: Of the record before it; -1: there is none. A batch of a lower one is a gap.
+        """
+        return self._walk(lambda base, _: self._framed(base, start), start, epoch=epoch, before=Before.PASSED_OVER)
+
+    def _framed(self, base: int, start: int) -> Iterator[Batch]:
+        with self.opened(segment_name(base)) as file:
+            for walked in file.walk():
+                if walked.batch.last_offset >= start:
+                    walked.require_valid()
+                yield walked.batch
+
+    def last_epoch(self, start: int) -> int:
+        """Return the epoch of the last batch of the log, as far as its batches are framed; -1: there is none.
+
+        Args:
+            start: Offset that the log is read from.
+        """
+        last = -1
+        try:
+            for base in segments_behind(self.bases, start):
+                with self.opened(segment_name(base)) as file:
+                    for walked in file.walk():
+                        last = walked.batch.leader_epoch
+        except WireError:
+            pass  # what is behind it does not count either
+        return last
+
     def heads(self, start: int, place: tuple[int, int] | None = None, *, placed: int | None = None) -> Iterator[Head]:
         """Yield what the headers say of the batches that hold records from an offset on; as ``batches``, one at a time.
 
@@ -228,43 +253,60 @@ class MetadataFiles:
         return self._walk(self._heads_of, start, self._checked(place, start if placed is None else placed))
 
     def _walk(
-        self, source: Callable[[int, int], Iterator[_F]], start: int, first: tuple[int, int] | None
+        self,
+        source: Callable[[int, int], Iterator[_F]],
+        start: int,
+        first: tuple[int, int] | None = None,
+        *,
+        epoch: int = -1,
+        before: Before = Before.CHECKED,
     ) -> Iterator[_F]:
-        self.ended = None
-        expected, epoch = start, -1
         bases = self.bases
-        for number, base in enumerate(bases):
-            after = bases[number + 1] if number + 1 < len(bases) else None
-            if (after is not None and after <= start) or (first is not None and base < first[0]):
+        self.gap, self._walked_to, self.end = None, None, bases[-1] if bases else 0
+        expected = start
+        for base in segments_behind(bases, start):
+            if first is not None and base < first[0]:
                 continue
             position = first[1] if first is not None and first[0] == base else 0
             following = None if position else base
+            end = position
             for batch in source(base, position):
+                end, self.end = batch.position + batch.size, batch.last_offset + 1
+                is_before = batch.last_offset < expected
+                if is_before and before is Before.PASSED_OVER:
+                    following = None
+                    continue
                 if following is not None and batch.base_offset != following:
-                    self.ended = self._gap(batch.base_offset, following)
+                    self.gap = self._gap(base, batch, following, epoch)
                     return
                 following = batch.last_offset + 1
-                if batch.last_offset < expected:
+                if is_before:
                     continue
                 if batch.base_offset > expected or batch.leader_epoch < epoch:
-                    self.ended = self._gap(batch.base_offset, expected)
+                    self.gap = self._gap(base, batch, expected, epoch)
                     return
                 self.place = base, batch.position
                 yield batch
                 expected, epoch = batch.last_offset + 1, batch.leader_epoch
+            if base == bases[-1]:
+                self._walked_to = base, end
+
+    def _gap(self, base: int, found: _Framed, expected: int, epoch: int) -> Gap:
+        path = f"{self.directory}/{segment_name(base)}"
+        return Gap(path, expected, epoch, found.base_offset, found.leader_epoch)
 
     def _heads_of(self, base: int, position: int) -> Iterator[Head]:
         """Yield the heads of a segment; what was walked over before is not read again."""
         known = self._heads.get(base)
         if known is None or position < known.start:
-            known = self._heads[base] = _Heads(position, end=position)
+            known = self._heads[base] = Heads(position, end=position)
         yield from known.since(position)
         if not known.is_whole:
             yield from self._further(base, known)
         if known.error is not None:
             raise known.error
 
-    def _further(self, base: int, known: _Heads) -> Iterator[Head]:
+    def _further(self, base: int, known: Heads) -> Iterator[Head]:
         try:
             for one in self.batches_in(segment_name(base), known.end):
                 head = Head(one.base_offset, one.last_offset, one.leader_epoch, one.position, one.size, one.is_control)
@@ -283,15 +325,6 @@ class MetadataFiles:
         except WireError:
             return None
         return None if batch is None or not place[0] <= batch.base_offset <= batch.last_offset < end else place
-
-    def _gap(self, found: int, expected: int) -> Problem:
-        return Problem(
-            "malformed-file",
-            self.directory,
-            f"a batch at offset {expected}, of no lower epoch",
-            f"one at {found}",
-            "what is behind it is not used",
-        )
 
     def epoch_before(self, offset: int, place: tuple[int, int] | None = None) -> int | None:
         """Return the epoch of the record before an offset, ``None`` if it is not there."""
@@ -335,3 +368,22 @@ def reading(directory: str) -> Iterator[MetadataFiles]:
         yield files
     finally:
         files.forget()
+
+
+def read_again(files: MetadataFiles, read: Callable[[MetadataFiles], _T]) -> _T:
+    """Read a log, once more whenever a file of it vanished: a broker renames old ones (kafka-formats §8.3).
+
+    Raises:
+        StateError: its files went away as often as it was tried.
+        OSError: it cannot be read; ``FileNotFoundError``: there is no such directory.
+    """
+    vanished = files.directory
+    for _ in range(_ATTEMPTS):
+        try:
+            return read(files)
+        except FileNotFoundError as error:
+            if error.filename == files.directory:
+                raise
+            vanished = error.filename
+            files.forget()
+    raise StateError(vanished, expected="a file that stays while it is read", found="it went away")

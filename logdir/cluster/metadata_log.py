@@ -18,22 +18,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from logdir.cluster.fold import Fold, with_removals_seen
 from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
-from logdir.cluster.metadata_files import MetadataFiles, Snapshot, bases_of, newest, reading, segment_name, snapshot_of
-from logdir.errors import FormatError, MalformedFileError, Problem, StateError
+from logdir.cluster.metadata_files import MetadataFiles, read_again, reading
+from logdir.cluster.metadata_names import Snapshot, bases_of, newest, segment_name, snapshots_of
+from logdir.errors import FormatError, MalformedFileError, Problem
 from logdir.formats.own.controller_file import MetadataMark
 from logdir.refusal_slug import Why
 from logdir.wire.batches import Batch
-from logdir.wire.control import ControlRecord, decode_control
 from logdir.wire.errors import WireError
 from logdir.wire.metadata_fast import read_fast
-
-_HEADER_RECORD: Final = "SNAPSHOT_HEADER"
-_FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
-_ATTEMPTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +72,7 @@ def read(
         OSError: it cannot be read.
     """
     with reading(directory) as files:
-        for _ in range(_ATTEMPTS):
-            try:
-                return _read(files, node_id, cluster_id, watermark, known, last_applied)
-            except FileNotFoundError as error:
-                # A broker renames old segments and snapshots while we read (kafka-formats §8.3).
-                if error.filename == directory:
-                    raise
-                vanished = error.filename
-                files.forget()
-    raise StateError(vanished, expected="a file that stays while it is read", found="it went away")
+        return read_again(files, lambda one: _read(one, node_id, cluster_id, watermark, known, last_applied))
 
 
 def read_with_past(directory: str, *, node_id: int, cluster_id: str | None) -> Image | None:
@@ -110,7 +96,7 @@ def _past(files: MetadataFiles, node_id: int, cluster_id: str | None) -> Image |
     last = newest(names, bases[0]) if bases else None
     if last is None:
         return None
-    found = (one for name in names if (one := snapshot_of(name)) is not None and one.offset >= bases[0])
+    found = (one for one in snapshots_of(names) if one.offset >= bases[0])
     oldest = None if bases[0] == 0 else min(found, key=lambda one: one.offset)
     try:
         if oldest == last or files.epoch_before(last.offset) != last.epoch:
@@ -125,17 +111,16 @@ def _past(files: MetadataFiles, node_id: int, cluster_id: str | None) -> Image |
         return None  # of what is damaged, or went away meanwhile, nothing is remembered
 
 
-def control_batches_of(directory: str) -> Iterator[Batch]:
+def control_batches(files: MetadataFiles) -> Iterator[Batch]:
     """Yield the control batches of a log in order; stops at the first gap.
 
     Raises:
         WireError: a batch whose header or checksum cannot be true.
         OSError: it cannot be read.
     """
-    with reading(directory) as files:
-        for head in files.heads(files.bases[0]) if files.bases else ():
-            if head.is_control and files.place is not None:
-                yield next(files.batches_in(segment_name(files.place[0]), head.position))
+    for head in files.heads(files.bases[0]) if files.bases else ():
+        if head.is_control and files.place is not None:
+            yield next(files.batches_in(segment_name(files.place[0]), head.position))
 
 
 def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
@@ -159,12 +144,12 @@ def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
             for last in files.heads(end):
                 end = last.last_offset + 1
             is_torn = files.size_of(segment_name(bases[-1])) != (0 if last is None else last.position + last.size)
-            is_ended = files.ended is not None
+            is_ended = files.gap is not None
             # What was listed before may have been rolled since.
             names = os.listdir(directory)
             if bases_of(names) != bases:
                 return None
-            snapshots = [one.offset for name in names if (one := snapshot_of(name)) is not None]
+            snapshots = [one.offset for one in snapshots_of(names)]
     except (OSError, FormatError):
         return None
     return None if is_ended or (is_torn and not is_torn_read) else max(end, *snapshots, 0)
@@ -236,70 +221,13 @@ def _begin(files: MetadataFiles, snapshot: Snapshot | None, node_id: int, cluste
 
 def _load(files: MetadataFiles, base: Image, snapshot: Snapshot) -> Image:
     """Read a snapshot whole."""
-    path = f"{base.origin}/{snapshot.name}"
     fold = Fold(base)
-    as_of_ms: int | None = None
-    last: Batch | None = None
-    end = 0
-    for batch in files.batches_in(snapshot.name):
-        require_follows(batch, last)
-        end, last = batch.position + batch.size, batch
-        if as_of_ms is None:
-            as_of_ms = snapshot_time(batch)
+    as_of_ms = 0
+    for as_of_ms, batch in files.snapshot(snapshot.name):
         if not batch.is_control:
             # Offsets in a snapshot are its own (kafka-formats §8.1).
             fold.add(read_fast(batch), epoch=snapshot.epoch, timestamp_ms=as_of_ms, end=snapshot.offset)
-    size = files.size_of(snapshot.name)
-    if end != size or last is None or as_of_ms is None:
-        raise MalformedFileError(path, expected="whole batches to its end", found=f"{end} of {size} bytes")
-    require_footer(last)
-    image = fold.image()
-    return replace(image, epoch=snapshot.epoch, offset=snapshot.offset, as_of_ms=as_of_ms)
-
-
-def require_follows(batch: Batch, last: Batch | None) -> None:
-    """Check that a batch of a snapshot is the one behind ``last``; ``None``: its first.
-
-    No checksum covers a base offset, and none covers the order of batches.
-
-    Raises:
-        CorruptBatchError: one is missing between the two, or they are in another order.
-    """
-    following = 0 if last is None else last.last_offset + 1
-    if batch.base_offset != following:
-        raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
-
-
-def require_footer(last: Batch) -> None:
-    """Check that the last batch of a snapshot is its footer.
-
-    Cut off between two batches it would lack topics, and those would seem to be removed.
-
-    Raises:
-        MalformedFileError: it is not.
-    """
-    footer = _control(last)
-    if footer is None or footer.name != _FOOTER_RECORD:
-        raise MalformedFileError(last.path, expected="a snapshot footer last", found="something else")
-
-
-def snapshot_time(batch: Batch) -> int:
-    """Return the newest timestamp of what a snapshot stands for, from its first batch.
-
-    Raises:
-        MalformedFileError: it is no header.
-    """
-    control = _control(batch)
-    if control is None or control.name != _HEADER_RECORD:
-        raise MalformedFileError(batch.path, expected="a snapshot header first", found="something else")
-    found: int = control.fields["lastContainedLogTimestamp"]
-    return max(0, found)
-
-
-def _control(batch: Batch) -> ControlRecord | None:
-    """Return the first record of a control batch."""
-    first = next(batch.records(), None) if batch.is_control else None
-    return None if first is None else decode_control(first, batch.path)
+    return replace(fold.image(), epoch=snapshot.epoch, offset=snapshot.offset, as_of_ms=as_of_ms)
 
 
 def _fold(files: MetadataFiles, base: Image, bound: int) -> Image:

@@ -10,19 +10,17 @@ Spec: design §3.3 "Restore"; kafka-formats §7.5, §8.1, §8.6.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from logdir.cluster.metadata_files import snapshot_of
-from logdir.cluster.metadata_log import control_batches_of
+from logdir.cluster.metadata_files import MetadataFiles, reading
+from logdir.cluster.metadata_log import control_batches
+from logdir.cluster.metadata_names import snapshots_of
 from logdir.errors import FormatError
 from logdir.formats.kafka import quorum_state
 from logdir.observe.named_file import read_regular
-from logdir.wire.batches import Batch, read_batches
+from logdir.wire.batches import Batch
 from logdir.wire.control import decode_control
-
-_HEAD_BYTES = 1 << 20
-"""The voters stand in the first batch of a snapshot."""
 
 
 def is_only_voter(directory: str, node_id: int) -> bool:
@@ -56,19 +54,17 @@ def _state(directory: str) -> quorum_state.QuorumState | None:
 def _voters_in(directory: str) -> tuple[int, ...]:
     """Return the voters of the last record that names any."""
     found: list[tuple[int, tuple[int, ...]]] = []
-    for name in os.listdir(directory):
-        snapshot = snapshot_of(name)
-        if snapshot is not None:
+    with reading(directory) as files:
+        for snapshot in snapshots_of(files.names):
             # What stands in the log behind it is newer.
-            found += [(snapshot.offset - 1, voters) for _, voters in _voters(_first(f"{directory}/{name}"))]
-    found += _voters(control_batches_of(directory))
+            found += [(snapshot.offset - 1, voters) for _, voters in _voters(_first(files, snapshot.name))]
+        found += _voters(control_batches(files))
     return max(found, key=lambda one: one[0], default=(0, ()))[1]
 
 
-def _first(path: str) -> Iterator[Batch]:
-    first = next(iter(read_batches(read_regular(path, _HEAD_BYTES), path)), None)
-    if first is not None:
-        yield first
+def _first(files: MetadataFiles, name: str) -> Iterator[Batch]:
+    """Yield the first batch of a snapshot: the voters stand in it."""
+    yield from islice(files.batches_in(name), 1)
 
 
 def _voters(batches: Iterable[Batch]) -> Iterator[tuple[int, tuple[int, ...]]]:

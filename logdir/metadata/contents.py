@@ -3,7 +3,7 @@
 An ``Image`` holds what decisions rest on, in little memory; this holds the fields of every record that still counts,
 and decides nothing. Where both speak of the same thing they say the same (a test compares them).
 
-Not here: reading files (``metadata_source``), how it is laid out as a tree (``metadata_tree``).
+Not here: reading files (``source``), how it is laid out as a tree (``tree``).
 
 Spec: kafka-formats §8.4, §9.4; org.apache.kafka.image.MetadataImage.
 """
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
+from logdir.cluster.metadata_transaction import Transactions
 from logdir.errors import MalformedFileError
 from logdir.ids import TopicId
 from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow
-from logdir.wire.metadata_records import MetadataRecord
+from logdir.wire.metadata_tables import RecordType
 
 TOPIC_RESOURCE: Final = 2
 METADATA_VERSION: Final = "metadata.version"
-BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
 _UNCHANGED: Final = -2
 _Fields = dict[str, Any]
 
@@ -69,32 +69,35 @@ class ContentsFold:
             origin: What is read, for the errors.
         """
         self.contents = Contents()
-        self.open_transaction: int | None = None
-        """Offset of a transaction that began and did not end: what is in it does not count."""
         self._origin = origin
-        self._held: list[Row] = []
+        self._transactions = Transactions(self._apply, self._refuse)
         self._lists: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._others: dict[int, Callable[[_Fields], None]] = {
-            0: self._register,
-            1: self._unregister,
-            4: self._configure,
-            7: lambda fields: self._set_fenced(fields, is_fenced=True),
-            8: lambda fields: self._set_fenced(fields, is_fenced=False),
-            9: self._remove_topic,
-            10: self._add_token,
-            11: self._add_scram,
-            12: self._set_feature,
-            14: self._set_quota,
-            15: self._set_producer_ids,
-            17: self._change_broker,
-            18: self._add_acl,
-            19: self._remove_acl,
-            21: self._set_migration,
-            22: self._remove_scram,
-            26: self._remove_token,
-            27: self._register_controller,
-            28: self._clear_elr,
+            RecordType.REGISTER_BROKER: self._register,
+            RecordType.UNREGISTER_BROKER: self._unregister,
+            RecordType.CONFIG: self._configure,
+            RecordType.FENCE_BROKER: lambda fields: self._set_fenced(fields, is_fenced=True),
+            RecordType.UNFENCE_BROKER: lambda fields: self._set_fenced(fields, is_fenced=False),
+            RecordType.REMOVE_TOPIC: self._remove_topic,
+            RecordType.DELEGATION_TOKEN: self._add_token,
+            RecordType.USER_SCRAM_CREDENTIAL: self._add_scram,
+            RecordType.FEATURE_LEVEL: self._set_feature,
+            RecordType.CLIENT_QUOTA: self._set_quota,
+            RecordType.PRODUCER_IDS: self._set_producer_ids,
+            RecordType.BROKER_REGISTRATION_CHANGE: self._change_broker,
+            RecordType.ACCESS_CONTROL_ENTRY: self._add_acl,
+            RecordType.REMOVE_ACCESS_CONTROL_ENTRY: self._remove_acl,
+            RecordType.ZK_MIGRATION_STATE: self._set_migration,
+            RecordType.REMOVE_USER_SCRAM_CREDENTIAL: self._remove_scram,
+            RecordType.REMOVE_DELEGATION_TOKEN: self._remove_token,
+            RecordType.REGISTER_CONTROLLER: self._register_controller,
+            RecordType.CLEAR_ELR: self._clear_elr,
         }
+
+    @property
+    def open_transaction(self) -> int | None:
+        """Offset of a transaction that began and did not end: what is in it does not count."""
+        return self._transactions.open_since
 
     def add(self, rows: Iterable[tuple[int, Row]]) -> None:
         """Fold the rows of a batch.
@@ -102,32 +105,15 @@ class ContentsFold:
         Raises:
             MalformedFileError: they contradict what was before. The fold is spent: begin again without this batch.
         """
-        for offset, row in rows:
-            kind = row.type if isinstance(row, MetadataRecord) else None
-            if kind in (BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION):
-                self._transact(kind, offset)
-            elif self.open_transaction is None:
-                self._apply(row)
-            else:
-                self._held.append(row)
+        self._transactions.add(rows, 0)
 
-    def _transact(self, kind: int | None, offset: int) -> None:
-        if kind == BEGIN_TRANSACTION:
-            if self.open_transaction is not None:
-                raise self._refused("one transaction at a time", f"a second begin at {offset}")
-            self.open_transaction = offset
-            return
-        if self.open_transaction is None:
-            raise self._refused("the begin of a transaction before its end", f"none at {offset}")
-        held, self._held, self.open_transaction = self._held, [], None
-        if kind == END_TRANSACTION:
-            for row in held:
-                self._apply(row)
+    def _refuse(self, expected: str, found: str, offset: int) -> NoReturn:
+        raise self._refused(expected, f"{found} at {offset}")
 
     def _refused(self, expected: str, found: str) -> MalformedFileError:
         return MalformedFileError(self._origin, expected=expected, found=found)
 
-    def _apply(self, row: Row) -> None:
+    def _apply(self, row: Row, _: int) -> None:
         if isinstance(row, PartitionChangeRow):
             self._change(row)
         elif isinstance(row, PartitionRow):

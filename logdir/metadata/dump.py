@@ -3,7 +3,8 @@
 Where the stock tool dies of an exception, a problem is kept, and what lies behind is still shown as far as batches are
 framed. One batch at a time is in memory.
 
-Not here: which files (``tools``), what the records do to an image (``fold``, ``metadata_contents``).
+Not here: which files (``service.metadata_dump``), walking them (``metadata_file``), what the records do to an image
+(``fold``, ``contents``).
 
 Spec: KIP-631, "kafka-dump-log.sh"; kafka-formats §7-§9; org.apache.kafka.tools.DumpLogSegments.
 """
@@ -17,6 +18,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from logdir.cluster.metadata_file import MetadataFile, Walked
+from logdir.cluster.metadata_names import snapshot_of
 from logdir.errors import LogDirError, Problem
 from logdir.wire import control, metadata_records
 from logdir.wire.batches import Batch
@@ -24,11 +26,8 @@ from logdir.wire.errors import UnknownRecordTypeError
 from logdir.wire.json_text import text
 from logdir.wire.records import LOG_APPEND_TIME, Record
 
-SEGMENT_SUFFIX: Final = ".log"
-SNAPSHOT_SUFFIX: Final = ".checkpoint"
 BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _SEGMENT: Final = re.compile(r"(\d+)\.log", re.ASCII)
-_SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _RELEASE: Final = re.compile(r"(\d\.\d)(?:\.\d+)?", re.ASCII)
 _DELETE_HORIZON: Final = 0x40
 _MOST_SEQUENCE: Final = (1 << 31) - 1
@@ -42,7 +41,9 @@ _LABELS: Final = {
 }
 _UNKNOWN_WORDS: Final = "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id"
 _LABELS_SINCE_3_8: Final = frozenset((_LABELS["KRAFT_VERSION"], _LABELS["KRAFT_VOTERS"]))
-_SINCE_3_8: Final = frozenset((5, 6))
+_SINCE_3_8: Final = frozenset(
+    number for number, kind in control.TYPES.items() if _LABELS.get(kind.name) in _LABELS_SINCE_3_8
+)
 """The numbers of those control records."""
 _OF_3_7: Final = {"lastKnownElr": "lastKnownELR"}
 _MARKERS: Final = frozenset(("ABORT", "COMMIT"))
@@ -127,8 +128,9 @@ class Dump:
         """
         bare = "|" if self._form is StockForm.OF_4_3 else ""
         yield from self._title()
-        for batch, is_valid in self._batches():
-            yield _batch_line(batch, is_valid=is_valid)
+        for walked in self._batches():
+            batch = walked.batch
+            yield _batch_line(batch, is_valid=walked.is_valid)
             for shown in self._records(batch):
                 head = bare if skip_record_metadata else _record_line(batch, shown.record)
                 if shown.label is None:
@@ -146,9 +148,10 @@ class Dump:
         Raises:
             OSError: the disk does not give it.
         """
-        for batch, is_valid in self._batches():
+        for walked in self._batches():
+            batch = walked.batch
             told: dict[str, Any] = dict(_batch_fields(batch))
-            told["isvalid"] = is_valid
+            told["isvalid"] = walked.is_valid
             told["timestampType"] = _timestamp_type(batch)
             told["records"] = [_record_object(batch, shown) for shown in self._records(batch)]
             yield told
@@ -163,12 +166,12 @@ class Dump:
             yield f"Log starting offset: {int(segment[1])}"
         elif self._name == BOOTSTRAP_NAME:
             yield "KRaft bootstrap snapshot"
-        elif (snapshot := _SNAPSHOT.fullmatch(self._name)) is not None:
-            yield f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}"
+        elif (snapshot := snapshot_of(self._name)) is not None:
+            yield f"Snapshot end offset: {snapshot.offset}, epoch: {snapshot.epoch}"
 
     def _batches(self) -> Iterator[Walked]:
         try:
-            for walked in self._file.batches():
+            for walked in self._file.walk():
                 if not walked.is_valid:
                     self._note(
                         Problem(

@@ -1,9 +1,10 @@
 """The metadata log of a node, or one snapshot of it, read whole for people to look at.
 
-Unlike ``metadata_log`` it goes on to the end of the local log, committed or not: who looks is told from which offset on
-that is not known. It stops where that stops: at a gap, at damage, at a record type of a newer release; and says so.
+Unlike ``metadata_log`` it goes on to the end of the local log, committed or not, and says from which offset on that is
+not known. It stops at a gap, at damage and at a record type of a newer release, and says so. The reading is that of
+``cluster.metadata_files``.
 
-Not here: what the records mean together (``metadata_contents``), what may be decided on it (``metadata_log``).
+Not here: what the records mean together (``contents``), what may be decided on it (``metadata_log``).
 
 Spec: kafka-formats §8.1-§8.5; design §4, §6.
 """
@@ -11,19 +12,18 @@ Spec: kafka-formats §8.1-§8.5; design §4, §6.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from logdir.cluster.metadata_file import MetadataFile, opened
-from logdir.cluster.metadata_files import Snapshot, base_of, bases_of, newest, segment_name, snapshot_of
-from logdir.cluster.metadata_log import require_follows, require_footer, snapshot_time
-from logdir.errors import MalformedFileError, Problem, StateError
+from logdir.cluster.metadata_file import link_refused
+from logdir.cluster.metadata_files import Gap, MetadataFiles, Torn, read_again, reading
+from logdir.cluster.metadata_names import Snapshot, base_of, newest, snapshot_of
+from logdir.errors import MalformedFileError, Problem
 from logdir.metadata.contents import Contents, ContentsFold
 from logdir.wire.batches import Batch
 from logdir.wire.control import decode_control
-from logdir.wire.errors import CorruptBatchError, WireError
+from logdir.wire.errors import WireError
 from logdir.wire.metadata_fast import read_fast
 
 _ATTEMPTS: Final = 8
@@ -69,22 +69,13 @@ def read_directory(directory: str) -> Look:
         StateError: its files went away as often as it was tried.
         OSError: it cannot be read.
     """
-    vanished = directory
-    for _ in range(_ATTEMPTS):
-        reader = _Reader(directory)
-        try:
-            look = _read(reader, directory)
-        except FileNotFoundError as error:
-            # A broker renames old segments and snapshots while we read (kafka-formats §8.3).
-            if error.filename == directory:
-                raise
-            vanished = error.filename
-            continue
-        if not reader.has_grown():
-            return look
-    if vanished == directory:
-        return look
-    raise StateError(vanished, expected="a file that stays while it is read", found="it went away")
+    with link_refused(), reading(directory) as files:
+        for _ in range(_ATTEMPTS):
+            look, torn = read_again(files, _read)
+            if torn is None or files.size_of(torn.name) == torn.size:
+                break
+            files.forget()  # a broker has written more of the batch that it ended in
+    return look
 
 
 def read_file(path: str) -> Look:
@@ -95,44 +86,52 @@ def read_file(path: str) -> Look:
         WireError: a snapshot that is damaged, or holds a record type of a newer release.
         OSError: it cannot be read.
     """
-    name = os.path.basename(path)
-    reader = _Reader(path)
-    snapshot = snapshot_of(name)
-    if snapshot is not None:
-        reader.load(path, snapshot, is_followed=True)
-    elif base_of(name) == 0:
-        try:
-            reader.follow([(0, path)], is_followed=True)
-        except _ContradictionError as error:
-            reader = _Reader(path)
-            reader.follow([(0, path)], bound=error.bound, is_followed=True)
-            reader.ended = error.problem
-    else:
-        raise MalformedFileError(path, expected="a snapshot, or the segment of offset 0", found=name)
-    return reader.look()
+    directory, name = os.path.split(path)
+    files = MetadataFiles(directory, name)
+    try:
+        snapshot = snapshot_of(name)
+        if snapshot is not None:
+            reader = _Reader(files, path)
+            reader.load(snapshot)
+            return reader.look()
+        if base_of(name) == 0:
+            return _followed(files, path, None)[0]
+    finally:
+        files.forget()
+    raise MalformedFileError(path, expected="a snapshot, or the segment of offset 0", found=name)
 
 
-def _read(reader: _Reader, directory: str, bound: int | None = None) -> Look:
-    names = os.listdir(directory)
-    bases = bases_of(names)
+def _read(files: MetadataFiles) -> tuple[Look, Torn | None]:
+    """Read a log; return the torn batch it ends in, too."""
+    bases = files.bases
     start = bases[0] if bases else 0
-    snapshot = newest(names, start)
+    snapshot = newest(files.names, start)
     if snapshot is None and (start > 0 or not bases):
         expected = f"a snapshot at offset {start} or later" if bases else "a metadata log"
         raise MalformedFileError(
-            directory, expected=expected, found="no snapshot" if bases else "no segment and no snapshot"
+            files.directory, expected=expected, found="no snapshot" if bases else "no segment and no snapshot"
         )
-    if snapshot is not None:
-        reader.load(f"{directory}/{snapshot.name}", snapshot)
+    return _followed(files, files.directory, snapshot)
+
+
+def _followed(files: MetadataFiles, origin: str, snapshot: Snapshot | None) -> tuple[Look, Torn | None]:
+    """Read a snapshot and the log behind it."""
     try:
-        reader.follow([(base, f"{directory}/{segment_name(base)}") for base in bases], bound=bound)
+        return _followed_to(files, origin, snapshot, None)
     except _ContradictionError as error:
         # What was folded is spent: once more, without the batch that contradicts what was before.
-        again = _Reader(directory)
-        _read(again, directory, error.bound)
-        again.ended = error.problem
-        return again.look()
-    return reader.look()
+        look, _ = _followed_to(files, origin, snapshot, error.bound)
+        return replace(look, ended=error.problem), None
+
+
+def _followed_to(
+    files: MetadataFiles, origin: str, snapshot: Snapshot | None, bound: int | None
+) -> tuple[Look, Torn | None]:
+    reader = _Reader(files, origin)
+    if snapshot is not None:
+        reader.load(snapshot)
+    reader.follow(bound)
+    return reader.look(), reader.torn
 
 
 class _ContradictionError(Exception):
@@ -144,9 +143,10 @@ class _ContradictionError(Exception):
 
 
 class _Reader:
-    """One reading, file after file."""
+    """The contents of a snapshot and of the log behind it, batch by batch."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, files: MetadataFiles, origin: str) -> None:
+        self._files = files
         self._origin = origin
         self._fold = ContentsFold(origin)
         self._snapshot: Snapshot | None = None
@@ -154,8 +154,8 @@ class _Reader:
         self._kraft_version: int | None = None
         self._voters: Sequence[dict[str, Any]] | None = None
         self._is_log_behind = False
-        self._log_end = 0
-        self._torn: tuple[str, int] | None = None
+        self.torn: Torn | None = None
+        """The batch being written that it ends in."""
         self.ended: Problem | None = None
 
     def look(self) -> Look:
@@ -175,97 +175,44 @@ class _Reader:
             ended=self.ended,
         )
 
-    def has_grown(self) -> bool:
-        """Whether the reading ended in a batch that a broker has written more of since."""
-        if self._torn is None:
-            return False
-        path, size = self._torn
-        return Path(path).lstat().st_size != size
-
-    def load(self, path: str, snapshot: Snapshot, *, is_followed: bool = False) -> None:
+    def load(self, snapshot: Snapshot) -> None:
         """Read a snapshot whole.
 
         Raises:
             WireError: it is damaged, or of a newer release.
             MalformedFileError: it is cut off, also between two batches, or none.
         """
-        last: Batch | None = None
-        with opened(path, is_followed=is_followed) as file:
-            for batch, is_valid in file.batches():
-                _require(batch, is_valid=is_valid)
-                if last is None:
-                    self._as_of_ms = snapshot_time(batch)
-                require_follows(batch, last)
-                self._take(batch)
-                last = batch
-            if file.is_torn or last is None:
-                found = f"{file.end} of {file.size} bytes"
-                raise MalformedFileError(path, expected="whole batches to its end", found=found)
-        require_footer(last)
+        for as_of_ms, batch in self._files.snapshot(snapshot.name):
+            self._as_of_ms = as_of_ms
+            self._take(batch)
         self._snapshot = snapshot
         # Offsets in a snapshot are its own (kafka-formats §8.1).
         self._offset, self._epoch = snapshot.offset, snapshot.epoch
 
-    def follow(
-        self, segments: Sequence[tuple[int, str]], *, bound: int | None = None, is_followed: bool = False
-    ) -> None:
+    def follow(self, bound: int | None) -> None:
         """Read the log behind what was loaded.
 
         Args:
-            segments: Base offset and path, offsets rising.
-            bound: Offset from which on nothing is read.
-            is_followed: Whether they may be symbolic links.
+            bound: Offset from which on nothing is read; ``None``: to its end.
         """
-        start = self._offset
-        self._log_end = segments[-1][0] if segments else start
-        is_behind: bool | None = None
-        for number, (_, path) in enumerate(segments):
-            if number + 1 < len(segments) and segments[number + 1][0] <= start:
-                continue
-            with opened(path, is_followed=is_followed) as file:
-                try:
-                    for batch in self._tail(file):
-                        if is_behind is None:
-                            is_behind = batch.leader_epoch < self._epoch and self._is_behind(segments[number:])
-                        if is_behind:
-                            self._is_log_behind = True
-                            return
-                        if bound is not None and batch.base_offset >= bound:
-                            return
-                        if batch.base_offset > self._offset or batch.leader_epoch < self._epoch:
-                            self.ended = self._gap(batch)
-                            return
-                        self._continue(batch, start)
-                except WireError as error:
-                    self.ended = error.problem()
+        files, start, epoch = self._files, self._offset, self._epoch
+        try:
+            for batch in files.batches_behind(start, epoch):
+                if bound is not None and batch.base_offset >= bound:
                     return
-                if file.is_torn and number + 1 == len(segments):
-                    self._torn, self.ended = (path, file.size), _torn(file)
-        self._is_log_behind = self._log_end < start
-
-    def _tail(self, file: MetadataFile) -> Iterator[Batch]:
-        for batch, is_valid in file.batches():
-            self._log_end = batch.last_offset + 1
-            if batch.last_offset >= self._offset:
-                _require(batch, is_valid=is_valid)
-                yield batch
-
-    def _is_behind(self, segments: Sequence[tuple[int, str]]) -> bool:
-        """Whether the last batch of the log is of an older epoch than the snapshot."""
-        last = -1
-        for _, path in segments:
-            with opened(path) as file:
-                try:
-                    for batch, _ in file.batches():
-                        last = batch.leader_epoch
-                except WireError:
-                    break
-        return last < self._epoch
-
-    def _gap(self, batch: Batch) -> Problem:
-        expected = f"a batch at offset {self._offset}, of no lower epoch than {self._epoch}"
-        found = f"one at {batch.base_offset}, of {batch.leader_epoch}"
-        return Problem("malformed-file", batch.path, expected, found, "what is behind it is not shown")
+                self._continue(batch, start)
+        except WireError as error:
+            self.ended = error.problem()
+            return
+        if files.gap is not None:
+            # Nothing was read yet, and the log ends in an epoch before the snapshot's.
+            self._is_log_behind = self._offset == start and files.gap.found_epoch < epoch > files.last_epoch(start)
+            self.ended = None if self._is_log_behind else _shown(files.gap)
+            return
+        self._is_log_behind = files.end < start
+        self.torn = files.torn()
+        if self.torn is not None:
+            self.ended = _torn(self._files.directory, self.torn)
 
     def _continue(self, batch: Batch, start: int) -> None:
         try:
@@ -293,14 +240,14 @@ class _Reader:
                 self._voters = control.fields["voters"]
 
 
-def _require(batch: Batch, *, is_valid: bool) -> None:
-    if not is_valid:
-        raise CorruptBatchError(
-            batch.path, expected="a checksum that holds", found=f"{batch.crc:08x}", position=batch.position + 17
-        )
+def _shown(gap: Gap) -> Problem:
+    expected = f"a batch at offset {gap.expected_offset}, of no lower epoch than {gap.expected_epoch}"
+    found = f"one at {gap.found_offset}, of {gap.found_epoch}"
+    return Problem("malformed-file", gap.path, expected, found, "what is behind it is not shown")
 
 
-def _torn(file: MetadataFile) -> Problem:
-    found = f"{file.size - file.end} bytes more"
-    fix = "it is cut off there; what is before it is shown"
-    return Problem("malformed-file", f"{file.path} at byte {file.end}", "whole batches to its end", found, fix)
+def _torn(directory: str, torn: Torn) -> Problem:
+    path, found = f"{directory}/{torn.name} at byte {torn.end}", f"{torn.size - torn.end} bytes more"
+    return Problem(
+        "malformed-file", path, "whole batches to its end", found, "it is cut off there; what is before it is shown"
+    )

@@ -12,21 +12,19 @@ org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from logdir.cluster.image import Image, Source
-from logdir.cluster.metadata_files import MetadataFiles, newest, reading, segment_name, snapshot_of
-from logdir.errors import FormatError
+from logdir.cluster.metadata_files import MetadataFiles, read_again, reading
+from logdir.cluster.metadata_names import newest
+from logdir.cluster.metadata_transaction import Transactions
+from logdir.errors import FormatError, MalformedFileError, StateError
 from logdir.metadata.topic_config import shown
-from logdir.wire.batches import Batch
 from logdir.wire.metadata_fast import PartitionChangeRow, PartitionRow, Row, TopicRow, read_fast
-from logdir.wire.metadata_records import MetadataRecord
+from logdir.wire.metadata_tables import RecordType
 
-_ATTEMPTS: Final = 8
-_CONFIG, _REMOVE_TOPIC, _CLEAR_ELR = 4, 9, 28
-_BEGIN, _END, _ABORT = 23, 24, 25
 _OF_TOPIC, _OF_BROKER = 2, 4
 EVERY_BROKER: Final = ""
 """Name of the settings that hold for all brokers."""
@@ -99,14 +97,10 @@ def read_details(image: Image, topic_ids: Collection[bytes]) -> Details | None:
     if image.source is not Source.METADATA_LOG:
         return None
     with reading(image.origin) as files:
-        for _ in range(_ATTEMPTS):
-            try:
-                return _read(files, image, topic_ids)
-            except FileNotFoundError:
-                files.forget()  # a broker removes old segments and snapshots while we read (kafka-formats §8.3)
-            except (OSError, FormatError):
-                return None
-    return None
+        try:
+            return read_again(files, lambda one: _read(one, image, topic_ids))
+        except (OSError, FormatError, StateError):
+            return None
 
 
 def configs_of(details: Details, topic_id: bytes, node_id: int, own: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -133,46 +127,39 @@ def _read(files: MetadataFiles, image: Image, topic_ids: Collection[bytes]) -> D
     bases = files.bases
     if not bases:
         return None
-    reached = [name for name in files.names if (one := snapshot_of(name)) is not None and one.offset <= image.offset]
-    snapshot = newest(reached, bases[0])
+    snapshot = newest(files.names, bases[0], at_most=image.offset)
     if snapshot is None and bases[0] > 0:
         return None
-    gather = _Gather(topic_ids)
+    gather = _Gather(image.origin, topic_ids)
     start = 0
     if snapshot is not None:
         start = snapshot.offset
-        batches = files.batches_in(snapshot.name)
-        gather.add(row for batch in batches if not batch.is_control for _, row in read_fast(batch))
-    for number, base in enumerate(bases):
-        following = bases[number + 1] if number + 1 < len(bases) else None
-        if (following is not None and following <= start) or base >= image.offset:
-            continue
-        gather.add(_rows(files.batches_in(segment_name(base)), start, image.offset))
+        for _, batch in files.snapshot(snapshot.name):
+            if not batch.is_control:
+                gather.add(read_fast(batch))
+    if start < image.offset:
+        for batch in files.batches(start):
+            if not batch.is_control:
+                gather.add((offset, row) for offset, row in read_fast(batch) if start <= offset < image.offset)
+            if batch.last_offset + 1 >= image.offset:
+                break  # what lies behind it may be damaged
+        if files.gap is not None:
+            return None
     return gather.details()
-
-
-def _rows(batches: Iterable[Batch], start: int, end: int) -> Iterator[Row]:
-    for batch in batches:
-        if batch.base_offset >= end:
-            return
-        if batch.last_offset < start or batch.is_control:
-            continue
-        for offset, row in read_fast(batch):
-            if start <= offset < end:
-                yield row
 
 
 class _Gather:
     """Rows of a few topics, taken in one by one."""
 
-    def __init__(self, topic_ids: Collection[bytes]) -> None:
+    def __init__(self, origin: str, topic_ids: Collection[bytes]) -> None:
+        self._origin = origin
         self._elr: dict[bytes, dict[int, _Nodes]] = {topic_id: {} for topic_id in topic_ids}
         self._last_known: dict[bytes, dict[int, _Nodes]] = {topic_id: {} for topic_id in topic_ids}
         self._names: dict[bytes, str] = {}
         """Of all topics: settings are kept by name, and go with the topic."""
         self._configs: dict[str, dict[str, str]] = {}
         self._brokers: dict[str, dict[str, str]] = {}
-        self._held: list[Row] | None = None
+        self._transactions = Transactions(self._apply, self._refuse)
 
     def details(self) -> Details:
         """Return what was said; what is in an open transaction was not."""
@@ -188,22 +175,18 @@ class _Gather:
             brokers=self._brokers,
         )
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Take in rows; those of a transaction that is aborted do not count."""
-        for row in rows:
-            kind = row.type if isinstance(row, MetadataRecord) else None
-            if kind == _BEGIN:
-                self._held = []
-            elif kind in (_END, _ABORT):
-                held, self._held = self._held or [], None
-                for one in held if kind == _END else ():
-                    self._apply(one)
-            elif self._held is not None:
-                self._held.append(row)
-            else:
-                self._apply(row)
+    def add(self, rows: Iterable[tuple[int, Row]]) -> None:
+        """Take in the rows of a batch; those of a transaction that is aborted do not count.
 
-    def _apply(self, row: Row) -> None:
+        Raises:
+            MalformedFileError: a transaction that begins in another one, or ends without a begin.
+        """
+        self._transactions.add(rows, 0)
+
+    def _refuse(self, expected: str, found: str, offset: int) -> NoReturn:
+        raise MalformedFileError(self._origin, expected=expected, found=f"{found} at {offset}")
+
+    def _apply(self, row: Row, _: int) -> None:
         if isinstance(row, PartitionRow | PartitionChangeRow):
             if row.topic_id not in self._elr:
                 return
@@ -213,11 +196,11 @@ class _Gather:
                 self._last_known[row.topic_id][row.partition] = row.last_known_elr
         elif isinstance(row, TopicRow):
             self._names[row.topic_id] = row.name
-        elif row.type == _CONFIG:
+        elif row.type == RecordType.CONFIG:
             self._configure(row.fields)
-        elif row.type == _REMOVE_TOPIC:
+        elif row.type == RecordType.REMOVE_TOPIC:
             self._configs.pop(self._names.pop(row.fields["topicId"], ""), None)
-        elif row.type == _CLEAR_ELR:
+        elif row.type == RecordType.CLEAR_ELR:
             self._clear(row.fields["topicName"])
 
     def _configure(self, fields: Mapping[str, Any]) -> None:

@@ -10,14 +10,13 @@ Spec: design §6; KIP-631, "kafka-dump-log.sh"; docs/json.md.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from logdir.cluster import metadata_file
-from logdir.cluster.metadata_files import newest
+from logdir.cluster.metadata_names import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX, bases_of, newest, segment_name
 from logdir.errors import ConfigError, LogDirError, MalformedFileError, Problem
 from logdir.metadata.dump import RELEASES, Dump, form_of
 from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, reading
@@ -27,8 +26,7 @@ from logdir.worker.remote import DEFAULT_PATIENCE_MS
 from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
 
-_SUFFIXES = (".log", ".checkpoint")
-_SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
+_SUFFIXES = (SEGMENT_SUFFIX, SNAPSHOT_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +177,9 @@ def files_of(directory: str) -> list[str]:
     """
     with reading(directory, NO_LOG):
         names = os.listdir(directory)
-    segments = sorted(name for name in names if _SEGMENT.fullmatch(name))
-    snapshot = newest(names, int(segments[0].partition(".")[0]) if segments else 0)
-    found = [*([] if snapshot is None else [snapshot.name]), *segments]
+    bases = bases_of(names)
+    snapshot = newest(names, bases[0] if bases else 0)
+    found = [*([] if snapshot is None else [snapshot.name]), *map(segment_name, bases)]
     if not found:
         raise MalformedFileError(directory, expected="a metadata log", found="no segment and no snapshot")
     return [f"{directory}/{name}" for name in found]

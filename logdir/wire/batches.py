@@ -35,7 +35,13 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 _CODEC: Final = 0x07
 
-_PREFIX: Final = Struct(">qiib")  # as far as the magic byte
+_PREFIX: Final = Struct(">qiib")
+"""Of a batch as far as its magic byte."""
+PREFIX_SIZE: Final = _PREFIX.size
+"""As the stock reader: these bytes alone are no batch yet, whatever they hold."""
+CRC_AT: Final = 17
+_LENGTH_AT: Final = 8
+_MAGIC_AT: Final = 16
 _LENGTH_FROM: Final = 12
 _LEAST_LENGTH: Final = 14
 _NO_PRODUCER: Final = (-1, -1, -1)
@@ -194,31 +200,52 @@ def read_batches(data: bytes | memoryview, path: str = "", *, start: int = 0) ->
     """
     end = len(data)
     position = start
-    while (room := end - position) >= _PREFIX.size:
-        whole = room >= HEADER.size
-        header = HEADER.unpack_from(data, position) if whole else _PREFIX.unpack_from(data, position)
-        length, magic = header[1], header[3]
-        if length < _LEAST_LENGTH:
-            raise CorruptBatchError(
-                path, expected=f"a batch length of at least {_LEAST_LENGTH}", found=length, position=position + 8
-            )
-        size = _LENGTH_FROM + length
-        if size > room:
+    while (room := end - position) > PREFIX_SIZE:
+        size = framed_size(data, position, room, path)
+        if size is None:
             return
-        if magic != MAGIC:
-            raise CorruptBatchError(path, expected=f"a batch of magic {MAGIC}", found=magic, position=position + 16)
-        if size < HEADER.size:
-            raise CorruptBatchError(
-                path, expected=f"a batch of at least {HEADER.size} bytes", found=size, position=position + 8
-            )
         batch = bytes(data[position : position + size])
+        header = HEADER.unpack_from(batch)
         crc = crc32c(batch[CRC_START:])
         if crc != header[4]:
             raise CorruptBatchError(
-                path, expected=f"checksum {header[4]:08x}", found=f"{crc:08x}", position=position + 17
+                path, expected=f"checksum {header[4]:08x}", found=f"{crc:08x}", position=position + CRC_AT
             )
         yield Batch(path, position, batch, header)
         position += size
+
+
+def framed_size(data: bytes | memoryview, at: int, room: int, path: str, position: int | None = None) -> int | None:
+    """Return how many bytes the batch has that begins somewhere, by its first bytes.
+
+    Args:
+        data: Holds more than ``PREFIX_SIZE`` bytes of it.
+        at: Where in ``data`` it begins.
+        room: Bytes that there are from there to the end of the file.
+        path: Of the file, for the errors.
+        position: Where in the file it begins; ``None``: as in ``data``.
+
+    Returns:
+        It; ``None`` if fewer are there: a torn tail.
+
+    Raises:
+        CorruptBatchError: a length or a magic byte that cannot be true.
+    """
+    position = at if position is None else position
+    _, length, _, magic = _PREFIX.unpack_from(data, at)
+    if length < _LEAST_LENGTH:
+        raise CorruptBatchError(
+            path, expected=f"a batch length of at least {_LEAST_LENGTH}", found=length, position=position + _LENGTH_AT
+        )
+    size: int = _LENGTH_FROM + length
+    if size > room:
+        return None
+    if magic != MAGIC:
+        raise CorruptBatchError(path, expected=f"a batch of magic {MAGIC}", found=magic, position=position + _MAGIC_AT)
+    if size < HEADER.size:
+        expected = f"a batch of at least {HEADER.size} bytes"
+        raise CorruptBatchError(path, expected=expected, found=size, position=position + _LENGTH_AT)
+    return size
 
 
 def read_values(batch: Batch) -> Iterator[tuple[int, memoryview]]:

@@ -18,10 +18,12 @@ from typing import Any, Final, NamedTuple
 
 from logdir.wire.batches import Batch, value_spans
 from logdir.wire.metadata_records import MetadataRecord, decode
+from logdir.wire.metadata_tables import RecordType
 
-TOPIC: Final = 2
-PARTITION: Final = 3
-PARTITION_CHANGE: Final = 5
+# Plain numbers: a number read from a byte finds those by identity.
+_TOPIC: Final = RecordType.TOPIC.value
+_PARTITION: Final = RecordType.PARTITION.value
+_PARTITION_CHANGE: Final = RecordType.PARTITION_CHANGE.value
 
 _Ints = tuple[int, ...]
 _Ids = tuple[bytes, ...]
@@ -224,9 +226,9 @@ def _change(data: bytes, position: int, end: int, version: int) -> PartitionChan
 
 
 _BY_TYPE: Final[dict[int, Callable[[bytes, int, int, int], Row]]] = {
-    PARTITION: _partition,
-    PARTITION_CHANGE: _change,
-    TOPIC: _topic,
+    _PARTITION: _partition,
+    _PARTITION_CHANGE: _change,
+    _TOPIC: _topic,
 }
 
 
@@ -260,9 +262,9 @@ def _decode(data: bytes, start: int, end: int, path: str, position: int) -> Row:
 
 def _row(record: MetadataRecord) -> Row:
     fields = record.fields
-    if record.type == TOPIC:
+    if record.type == _TOPIC:
         return TopicRow(name=fields["name"], topic_id=fields["topicId"])
-    if record.type == PARTITION:
+    if record.type == _PARTITION:
         return PartitionRow(
             partition=fields["partitionId"],
             topic_id=fields["topicId"],
@@ -278,7 +280,7 @@ def _row(record: MetadataRecord) -> Row:
             eligible_leader_replicas=fields.get("eligibleLeaderReplicas"),
             last_known_elr=fields.get("lastKnownElr"),
         )
-    if record.type == PARTITION_CHANGE:
+    if record.type == _PARTITION_CHANGE:
         return PartitionChangeRow(
             partition=fields["partitionId"],
             topic_id=fields["topicId"],

@@ -20,10 +20,10 @@ from typing import Any, Final
 from logdir.wire import json_form
 from logdir.wire.codec import Codec
 from logdir.wire.errors import UnknownRecordTypeError, WireError
-from logdir.wire.metadata_tables import TYPES, RecordType
+from logdir.wire.metadata_tables import TYPES
 from logdir.wire.primitives import read_unsigned_varint, unsigned_varint
 
-__all__ = ("FRAME_VERSION", "TYPES", "MetadataRecord", "RecordType", "decode", "encode", "from_json", "to_json")
+__all__ = ("FRAME_VERSION", "TYPES", "MetadataRecord", "decode", "encode", "from_json", "to_json")
 
 FRAME_VERSION: Final = 1
 """Since 3.0; 2.8 wrote 0, which no later release reads."""

@@ -9,15 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
 from logdir.wire.schema import Field, Table, Versions
 
 
+class RecordType(IntEnum):
+    """The number of a type of metadata record, and its name without ``_RECORD``.
+
+    6, 13 and 16 are missing: 2.8 to 3.4 named but never wrote them in a form that a later release reads.
+    """
+
+    REGISTER_BROKER = 0
+    UNREGISTER_BROKER = 1
+    TOPIC = 2
+    PARTITION = 3
+    CONFIG = 4
+    PARTITION_CHANGE = 5
+    FENCE_BROKER = 7
+    UNFENCE_BROKER = 8
+    REMOVE_TOPIC = 9
+    DELEGATION_TOKEN = 10
+    USER_SCRAM_CREDENTIAL = 11
+    FEATURE_LEVEL = 12
+    CLIENT_QUOTA = 14
+    PRODUCER_IDS = 15
+    BROKER_REGISTRATION_CHANGE = 17
+    ACCESS_CONTROL_ENTRY = 18
+    REMOVE_ACCESS_CONTROL_ENTRY = 19
+    NO_OP = 20
+    ZK_MIGRATION_STATE = 21
+    REMOVE_USER_SCRAM_CREDENTIAL = 22
+    BEGIN_TRANSACTION = 23
+    END_TRANSACTION = 24
+    ABORT_TRANSACTION = 25
+    REMOVE_DELEGATION_TOKEN = 26
+    REGISTER_CONTROLLER = 27
+    CLEAR_ELR = 28
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordType:
-    """A type of metadata record."""
+class RecordTable:
+    """What the records of a type hold."""
 
     number: int
     name: str
@@ -31,8 +66,9 @@ class RecordType:
         return self.table.fields
 
 
-def _type(number: int, name: str, versions: str, text: str) -> RecordType:
-    return RecordType(number=number, name=f"{name}_RECORD", versions=Versions.parse(versions), table=Table(text))
+def _type(kind: RecordType, versions: str, text: str) -> RecordTable:
+    versions_ = Versions.parse(versions)
+    return RecordTable(number=kind.value, name=f"{kind.name}_RECORD", versions=versions_, table=Table(text))
 
 
 _END_POINTS_AND_FEATURES: Final = """
@@ -48,7 +84,7 @@ _END_POINTS_AND_FEATURES: Final = """
 """
 
 _ALL: Final = (
-    _type(0, "REGISTER_BROKER", "0-4", f"""
+    _type(RecordType.REGISTER_BROKER, "0-4", f"""
     brokerId                 int32
     isMigratingZkBroker      bool     2+
     incarnationId            uuid
@@ -60,15 +96,15 @@ _ALL: Final = (
     logDirs                  []uuid   3+  tag 0
     cordonedLogDirs          []uuid   4+  null 4+  tag 1  = null
     """),
-    _type(1, "UNREGISTER_BROKER", "0", """
+    _type(RecordType.UNREGISTER_BROKER, "0", """
     brokerId                 int32
     brokerEpoch              int64
     """),
-    _type(2, "TOPIC", "0", """
+    _type(RecordType.TOPIC, "0", """
     name                     string
     topicId                  uuid
     """),
-    _type(3, "PARTITION", "0-2", """
+    _type(RecordType.PARTITION, "0-2", """
     partitionId              int32    = -1
     topicId                  uuid
     replicas                 []int32
@@ -83,13 +119,13 @@ _ALL: Final = (
     eligibleLeaderReplicas   []int32  2+  null 2+  tag 1  = null
     lastKnownElr             []int32  2+  null 2+  tag 2  = null
     """),
-    _type(4, "CONFIG", "0", """
+    _type(RecordType.CONFIG, "0", """
     resourceType             int8
     resourceName             string
     name                     string
     value                    string   null 0+
     """),
-    _type(5, "PARTITION_CHANGE", "0-2", """
+    _type(RecordType.PARTITION_CHANGE, "0-2", """
     partitionId              int32    = -1
     topicId                  uuid
     isr                      []int32  null 0+  tag 0  = null
@@ -102,18 +138,18 @@ _ALL: Final = (
     eligibleLeaderReplicas   []int32  2+  null 2+  tag 6  = null
     lastKnownElr             []int32  2+  null 2+  tag 7  = null
     """),
-    _type(7, "FENCE_BROKER", "0", """
+    _type(RecordType.FENCE_BROKER, "0", """
     id                       int32
     epoch                    int64
     """),
-    _type(8, "UNFENCE_BROKER", "0", """
+    _type(RecordType.UNFENCE_BROKER, "0", """
     id                       int32
     epoch                    int64
     """),
-    _type(9, "REMOVE_TOPIC", "0", """
+    _type(RecordType.REMOVE_TOPIC, "0", """
     topicId                  uuid
     """),
-    _type(10, "DELEGATION_TOKEN", "0", """
+    _type(RecordType.DELEGATION_TOKEN, "0", """
     owner                    string
     requester                string
     renewers                 []string
@@ -122,7 +158,7 @@ _ALL: Final = (
     expirationTimestamp      int64
     tokenId                  string
     """),
-    _type(11, "USER_SCRAM_CREDENTIAL", "0", """
+    _type(RecordType.USER_SCRAM_CREDENTIAL, "0", """
     name                     string
     mechanism                int8
     salt                     bytes
@@ -130,11 +166,11 @@ _ALL: Final = (
     serverKey                bytes
     iterations               int32
     """),
-    _type(12, "FEATURE_LEVEL", "0", """
+    _type(RecordType.FEATURE_LEVEL, "0", """
     name                     string
     featureLevel             int16
     """),
-    _type(14, "CLIENT_QUOTA", "0", """
+    _type(RecordType.CLIENT_QUOTA, "0", """
     entity                   []{}
         entityType           string
         entityName           string   null 0+
@@ -142,12 +178,12 @@ _ALL: Final = (
     value                    float64
     remove                   bool
     """),
-    _type(15, "PRODUCER_IDS", "0", """
+    _type(RecordType.PRODUCER_IDS, "0", """
     brokerId                 int32
     brokerEpoch              int64    = -1
     nextProducerId           int64
     """),
-    _type(17, "BROKER_REGISTRATION_CHANGE", "0-3", """
+    _type(RecordType.BROKER_REGISTRATION_CHANGE, "0-3", """
     brokerId                 int32
     brokerEpoch              int64
     fenced                   int8     tag 0
@@ -155,7 +191,7 @@ _ALL: Final = (
     logDirs                  []uuid   2+  tag 2
     cordonedLogDirs          []uuid   3+  null 3+  tag 3  = null
     """),
-    _type(18, "ACCESS_CONTROL_ENTRY", "0", """
+    _type(RecordType.ACCESS_CONTROL_ENTRY, "0", """
     id                       uuid
     resourceType             int8
     resourceName             string
@@ -165,37 +201,37 @@ _ALL: Final = (
     operation                int8
     permissionType           int8
     """),
-    _type(19, "REMOVE_ACCESS_CONTROL_ENTRY", "0", """
+    _type(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, "0", """
     id                       uuid
     """),
-    _type(20, "NO_OP", "0", ""),
-    _type(21, "ZK_MIGRATION_STATE", "0", """
+    _type(RecordType.NO_OP, "0", ""),
+    _type(RecordType.ZK_MIGRATION_STATE, "0", """
     zkMigrationState         int8
     """),
-    _type(22, "REMOVE_USER_SCRAM_CREDENTIAL", "0", """
+    _type(RecordType.REMOVE_USER_SCRAM_CREDENTIAL, "0", """
     name                     string
     mechanism                int8
     """),
-    _type(23, "BEGIN_TRANSACTION", "0", """
+    _type(RecordType.BEGIN_TRANSACTION, "0", """
     name                     string   null 0+  tag 0  = null
     """),
-    _type(24, "END_TRANSACTION", "0", ""),
-    _type(25, "ABORT_TRANSACTION", "0", """
+    _type(RecordType.END_TRANSACTION, "0", ""),
+    _type(RecordType.ABORT_TRANSACTION, "0", """
     reason                   string   null 0+  tag 0  = null
     """),
-    _type(26, "REMOVE_DELEGATION_TOKEN", "0", """
+    _type(RecordType.REMOVE_DELEGATION_TOKEN, "0", """
     tokenId                  string
     """),
-    _type(27, "REGISTER_CONTROLLER", "0", f"""
+    _type(RecordType.REGISTER_CONTROLLER, "0", f"""
     controllerId             int32
     incarnationId            uuid
     zkMigrationReady         bool
     {_END_POINTS_AND_FEATURES}
     """),
-    _type(28, "CLEAR_ELR", "0", """
+    _type(RecordType.CLEAR_ELR, "0", """
     topicName                string
     """),
 )  # fmt: skip
 
-TYPES: Final[Mapping[int, RecordType]] = MappingProxyType({one.number: one for one in _ALL})
-"""By number. 6, 13 and 16 are unknown: 2.8 to 3.4 named but never wrote them in a form that a later release reads."""
+TYPES: Final[Mapping[int, RecordTable]] = MappingProxyType({one.number: one for one in _ALL})
+"""By number."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.cluster import metadata_files, metadata_log
+from logdir.cluster import metadata_log, metadata_names
 from logdir.cluster.image import Certainty, Image
 from logdir.cluster.metadata_log import Watermark
 from logdir.errors import FormatError, MalformedFileError, StateError
@@ -131,7 +131,7 @@ def test_the_newest_snapshot_is_that_of_the_highest_epoch(log: LogDir) -> None:
         made.rename(f"{made}{suffix}")
     assert names(committed(log)) == {"a"}
     listed = [path.name for path in log.directory.iterdir()]
-    assert metadata_files.newest(listed, 501) == metadata_files.Snapshot(1, 900, f"{900:020d}-{1:010d}.checkpoint")
+    assert metadata_names.newest(listed, 501) == metadata_names.Snapshot(1, 900, f"{900:020d}-{1:010d}.checkpoint")
 
 
 def test_a_log_behind_its_snapshot_is_not_used(log: LogDir) -> None:

@@ -75,6 +75,35 @@ def test_what_cannot_be_used_ends_it_there(damage: Callable[[LogDir], None], tmp
     assert read_directory(str(tmp_path)).contents == look.contents
 
 
+@pytest.mark.parametrize("by", [-2, -1, 1])
+def test_a_base_offset_that_does_not_follow_ends_it_before_its_batch(by: int, tmp_path: Path) -> None:
+    """No checksum covers it: a batch that seems to be read already would be left out, and nothing would show it."""
+    log = LogDir(tmp_path)
+    some(log)
+    log.append(noop(), noop())
+    whole, size = log.offset, log.segment.stat().st_size
+    log.append(remove(B), noop(), noop())
+    data = bytearray(log.segment.read_bytes())
+    data[size : size + 8] = (whole + by).to_bytes(8, "big")
+    log.segment.write_bytes(data)
+    look = read_directory(str(tmp_path))
+    assert (look.offset, sorted(look.contents.names)) == (whole, ["a", "b"])
+    assert look.ended is not None
+    assert look.ended.found == f"one at {whole + by}, of 1"
+
+
+def test_damage_before_the_snapshot_hides_nothing(tmp_path: Path) -> None:
+    log = LogDir(tmp_path)
+    some(log)
+    log.snapshot(topic("a", A), partition(A, 0, (1, 2)))
+    data = bytearray(log.segment.read_bytes())
+    data[70] ^= 1
+    log.segment.write_bytes(data)
+    log.append(topic("late", log_dir.OLD))
+    look = read_directory(str(tmp_path))
+    assert (sorted(look.contents.names), look.offset, look.ended) == (["a", "late"], log.offset, None)
+
+
 def test_a_snapshot_must_be_whole(tmp_path: Path) -> None:
     log = LogDir(tmp_path)
     some(log)

@@ -150,6 +150,22 @@ def test_what_cannot_be_told_any_more_is_none(log: LogDir, tmp_path: Path) -> No
     assert dict(found.topics[A].configs) == {}
 
 
+def test_damage_behind_the_image_hides_nothing_and_a_gap_before_its_end_everything(log: LogDir) -> None:
+    log.append(config("retention.ms", "1"))
+    image = image_of(log)
+    size = log.segment.stat().st_size
+    with log.segment.open("ab") as file:
+        file.write(bytes(100))
+    found = read_details(image, [A])
+    assert found is not None
+    assert dict(found.topics[A].configs) == {"retention.ms": "1"}
+    data = bytearray(log.segment.read_bytes()[:size])
+    last = data.rindex(log.epoch.to_bytes(4, "big"), 0, data.index(b"retention.ms")) - 12
+    data[last + 7] += 1  # its base offset, which no checksum covers
+    log.segment.write_bytes(data)
+    assert read_details(image, [A]) is None
+
+
 def test_the_nearest_setting_of_a_broker_wins(log: LogDir) -> None:
     log.append(config("retention.ms", "1"), config("log.retention.ms", "2", of="", kind=4))
     log.append(config("log.segment.bytes", "3", of="", kind=4), config("log.segment.bytes", "4", of="1", kind=4))

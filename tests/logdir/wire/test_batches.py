@@ -140,6 +140,18 @@ CORRUPT = {
 }
 
 
+@pytest.mark.parametrize(("zeros", "is_batch"), [(16, False), (17, False), (18, True)])
+def test_what_ends_before_a_magic_byte_is_no_batch_yet(zeros: int, is_batch: bool) -> None:
+    """As in the stock reader: whatever these bytes hold, they are a torn tail (kafka-formats §7.3)."""
+    batches = read_batches(DATA + bytes(zeros), PATH)
+    assert next(batches).data == DATA
+    if is_batch:
+        with pytest.raises(CorruptBatchError, match="at least 14"):
+            next(batches)
+    else:
+        assert list(batches) == []
+
+
 @pytest.mark.parametrize("case", CORRUPT)
 def test_corruption_is_named_with_its_byte(case: str) -> None:
     data, message, position = CORRUPT[case]

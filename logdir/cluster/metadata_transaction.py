@@ -1,0 +1,71 @@
+"""Transactions of a metadata log: rows that count together once their transaction ends, or not at all.
+
+Not here: what a row does (the fold), transactions of producers, which no metadata log holds.
+
+Spec: KIP-866, "Metadata Transactions"; kafka-formats §8.4; org.apache.kafka.image.loader.MetadataBatchLoader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NoReturn
+
+from logdir.wire.metadata_fast import Row
+from logdir.wire.metadata_records import MetadataRecord
+from logdir.wire.metadata_tables import RecordType
+
+_END: Final = RecordType.END_TRANSACTION.value
+_BEGIN: Final = RecordType.BEGIN_TRANSACTION.value
+_TRANSACTIONS: Final = frozenset((_BEGIN, _END, RecordType.ABORT_TRANSACTION.value))
+
+
+class Transactions:
+    """Hands rows on to a fold as soon as they count."""
+
+    def __init__(self, apply: Callable[[Row, int], None], refuse: Callable[[str, str, int], NoReturn]) -> None:
+        """Begin outside a transaction.
+
+        Args:
+            apply: Takes in a row and the time of its batch, in milliseconds.
+            refuse: Raises ``MalformedFileError`` of what was expected, what was found, and at which offset.
+        """
+        self.open_since: int | None = None
+        """Offset of the record that began a transaction which has not ended: nothing of it counts."""
+        self.last_begin = 0
+        """Offset of the record that began the last one."""
+        self._apply = apply
+        self._refuse = refuse
+        self._held: list[tuple[Row, int]] = []
+
+    def add(self, rows: Iterable[tuple[int, Row]], timestamp_ms: int) -> None:
+        """Take in the rows of a batch.
+
+        Args:
+            rows: Offset and row, offsets rising.
+            timestamp_ms: Of the batch.
+
+        Raises:
+            MalformedFileError: a transaction that begins in another one, or ends without a begin; or of ``apply``.
+        """
+        apply = self._apply
+        for offset, row in rows:
+            # Compared by identity: this is the hot path.
+            if type(row) is MetadataRecord and row.type in _TRANSACTIONS:
+                self._change(row.type, offset)
+            elif self.open_since is None:
+                apply(row, timestamp_ms)
+            else:
+                self._held.append((row, timestamp_ms))
+
+    def _change(self, kind: int, offset: int) -> None:
+        if kind == _BEGIN:
+            if self.open_since is not None:
+                self._refuse("one transaction at a time", "a second begin", offset)
+            self.open_since = self.last_begin = offset
+            return
+        if self.open_since is None:
+            self._refuse("the begin of a transaction before its end", "none", offset)
+        held, self._held, self.open_since = self._held, [], None
+        if kind == _END:
+            for row, at_ms in held:
+                self._apply(row, at_ms)

@@ -6,9 +6,9 @@ Spec: design §6.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from logdir.errors import (
     ConfigError,
@@ -24,6 +24,9 @@ from logdir.errors import (
 )
 from logdir.text import printable, utf8
 from tools.cli.streams import as_utf8
+
+if TYPE_CHECKING:
+    import argparse
 
 FORMAT = 1
 """Changes only when a documented key of the JSON output does."""
@@ -106,11 +109,31 @@ def envelope(command: str, exit_status: int, problems: Iterable[Problem], result
     return compact(value) + "\n"
 
 
-def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
-    """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
+def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:
+    """Say what is wrong: one line each on standard error."""
     name = command if command == "logdirctl" else f"logdirctl {command}"
     for problem in problems:
         say(streams, f"{name}: {problem.line()}")
+
+
+def answered(
+    arguments: argparse.Namespace, streams: Streams, status: Exit, problems: Sequence[Problem], result: object
+) -> bool:
+    """Say what is wrong, and write the envelope where it is asked for; return whether that is all."""
+    tell(arguments.title, problems, streams)
+    if arguments.json:
+        streams.out.write(envelope(arguments.title, status, problems, result))
+    return bool(arguments.json)
+
+
+def put(streams: Streams, *lines: str) -> None:
+    """Write lines for people to standard output; nothing in them steers a terminal."""
+    streams.out.writelines(f"{printable(line)}\n" for line in lines)
+
+
+def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
+    """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
+    tell(command, problems, streams)
     if as_json:
         as_utf8(streams.out)
         streams.out.write(envelope(command, exit_status, problems, {}))

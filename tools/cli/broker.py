@@ -12,6 +12,18 @@ from logdir.text import quoted
 from tools.cli.target import add_broker, argv_of
 
 
+def add_selector(parser: Any, if_absent: str = "") -> None:
+    """Add which partitions are meant.
+
+    Args:
+        parser: Of the command.
+        if_absent: What is meant where nothing is typed; empty: something has to be.
+    """
+    text = "a topic name, a topic id, name-p, id_p or a glob"
+    optional = {"nargs": "?", "help": f"{text}; {if_absent}"} if if_absent else {"help": text}
+    parser.add_argument("selector", metavar="SELECTOR", **optional)
+
+
 def add_change(parser: Any, *, changes: bool = True) -> None:
     """Add what every command about a broker's replicas takes."""
     add_broker(parser)

@@ -41,7 +41,6 @@ def add_parser(commands: Any) -> None:
         "Nothing else is changed; a broker may run.",
         epilog="exit status: 0 done, 1 a disk is in trouble, 2 usage or configuration, "
         "3 a broker runs, where an owner.lock is to be put back, 4 refused",
-        allow_abbrev=False,
     )
     add_change(parser)
     parser.add_argument(

@@ -30,7 +30,6 @@ def add_parser(commands: Any) -> None:
         description="Scan every log dir of one broker, one process per disk. Reads only, beside a running broker too.",
         epilog="exit status: 0 every disk was read, 1 a disk could not be read or is not formatted, 2 usage, "
         "4 -o lies in a log dir or work root",
-        allow_abbrev=False,
     )
     add_broker(parser)
     parser.add_argument("-o", "--output", metavar="DIR", help="write one inventory file per log dir into DIR")

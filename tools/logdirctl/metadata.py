@@ -36,7 +36,6 @@ def add_parser(commands: Any) -> None:
     group = commands.add_parser(
         "metadata",
         description="What the local metadata log of a KRaft node says. Reads only, beside a running broker too.",
-        allow_abbrev=False,
     )
     below = group.add_subparsers(dest="metadata_command", metavar="COMMAND", required=True)
     for name, says, description in (
@@ -82,7 +81,7 @@ def _release(text: str) -> str:
 
 
 def _command(below: Any, name: str, says: str, description: str) -> Any:
-    parser = below.add_parser(name, help=says, description=description, epilog=_STATUS, allow_abbrev=False)
+    parser = below.add_parser(name, help=says, description=description, epilog=_STATUS)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     return parser
 

@@ -39,7 +39,6 @@ def add_parser(commands: Any) -> None:
         "broker; --apply needs a stopped one.",
         epilog="exit status: 0 done, or nothing to do, 1 not all can be done, 2 usage or configuration, "
         "3 a broker runs, 4 refused",
-        allow_abbrev=False,
     )
     add_source(parser, is_required=True)
     add_change(parser)

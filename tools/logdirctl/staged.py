@@ -37,7 +37,6 @@ def add_parser(commands: Any) -> None:
     group = commands.add_parser(
         "staged",
         description="What was staged: list it, take it back, remove it for good, or keep it from being removed.",
-        allow_abbrev=False,
     )
     below = group.add_subparsers(dest="staged_command", metavar="COMMAND", required=True)
     ls = below.add_parser(
@@ -45,7 +44,6 @@ def add_parser(commands: Any) -> None:
         help="list what is staged, and until when it can be undone",
         description="List what is staged on every log dir of one broker. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, 2 usage or configuration",
-        allow_abbrev=False,
     )
     ls.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
     add_change(ls, changes=False)
@@ -67,7 +65,6 @@ def add_parser(commands: Any) -> None:
             help=text,
             description=description,
             epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
-            allow_abbrev=False,
         )
         optional = {"nargs": "?"} if name == "purge" else {}
         more = "; everything that is due if there is none" if optional else ""

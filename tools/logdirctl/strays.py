@@ -35,7 +35,6 @@ def add_parser(commands: Any) -> None:
         "for a proof. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or something needs a look, 2 usage or "
         "configuration, 4 the source says nothing about these disks",
-        allow_abbrev=False,
     )
     parser.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
     add_broker(parser)

@@ -84,6 +84,52 @@ class LogDirLayout:
         return len(replicas) - under_ids, under_ids, sum(bool(replica.trouble) for replica in replicas)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatusItem:
+    """One log dir in a result; all but its path is ``None`` where it cannot be looked at."""
+
+    log_dir: str
+    layout: str | None
+    state: LayoutState | None
+    """``None``, as ``plan_sha256``, without a ``layout.json``, too."""
+    plan_sha256: str | None
+    for_broker: str | None
+    """``None`` before *finalize* names one, too."""
+    cluster_id: str | None
+    """The true one, as ``node_id``, behind a start block, too."""
+    node_id: int | None
+    start_block: StartBlockState | None
+    by_name: int | None
+    by_id: int | None
+    held: int | None
+
+    @classmethod
+    def of(cls, one: LogDirLayout) -> LayoutStatusItem:
+        """Return the item of a log dir."""
+        by_name, by_id, held = one.counts
+        return cls(
+            log_dir=one.log_dir,
+            layout=one.layout,
+            state=one.state,
+            plan_sha256=one.plan_sha256,
+            for_broker=one.for_broker,
+            cluster_id=None if one.seen is None else one.seen.cluster_id,
+            node_id=None if one.seen is None else one.seen.node_id,
+            start_block=one.start_block,
+            by_name=by_name,
+            by_id=by_id,
+            held=held,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatusResult:
+    """The layout of every log dir of a broker."""
+
+    items: tuple[LayoutStatusItem, ...]
+    """In the order given."""
+
+
 class StatusNext(Enum):
     """What follows a look at the layout."""
 
@@ -115,6 +161,11 @@ class LayoutStatus:
 
     log_dirs: tuple[LogDirLayout, ...]
     """In the order given."""
+
+    @property
+    def result(self) -> LayoutStatusResult:
+        """What is said of each log dir."""
+        return LayoutStatusResult(items=tuple(map(LayoutStatusItem.of, self.log_dirs)))
 
     @property
     def problems(self) -> list[Problem]:

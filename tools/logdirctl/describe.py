@@ -16,8 +16,7 @@ from typing import Any
 from logdir.decide.describe import State
 from logdir.service.describe import DescribeRequest, DescribeResult, Form, describe
 from logdir.service.report.describe_item import DescribedItem
-from logdir.text import printable
-from tools.cli import render
+from logdir.text import printable, size
 from tools.cli.arguments import Exit, Streams, envelope, say
 from tools.cli.columns import Column, table
 from tools.cli.source import add_source, source_argv, source_line, source_of
@@ -107,7 +106,7 @@ _COLUMNS: tuple[Column[DescribedItem], ...] = (
     Column("id", "topic_id"),
     Column("kind", lambda one: None if one.kind is None else one.kind.value + (", tiered" if one.tiered else "")),
     Column("state", lambda one: ", ".join((one.state.value, *one.problems))),
-    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("disk", "log_dir"),
     Column("path", "path"),
 )

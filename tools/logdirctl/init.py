@@ -16,8 +16,7 @@ from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
 from logdir.service.log_dirs.ports import connected
-from logdir.text import printable
-from tools.cli import render
+from logdir.text import printable, size
 from tools.cli.arguments import Exit, Streams, envelope, exit_for, failed, problems_of, say
 from tools.cli.broker import add_change, next_argv, said_of_override
 from tools.cli.columns import Column, table
@@ -81,7 +80,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         found = tuple(problem for error in several.errors for problem in problems_of(error))
         return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
     if shown.is_first:
-        say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
+        say(streams, _KEPT.format(reserve=size(RESERVE_BYTES)))
     status = Exit.PROBLEMS if problems else Exit.DONE
     for problem in problems:
         say(streams, f"logdirctl init: {problem.line()}")
@@ -109,6 +108,6 @@ _COLUMNS: tuple[Column[WorkRootItem], ...] = (
     Column("state", lambda one: "is there" if one.is_whole and not one.is_mended else one.state),
     Column("kind", "kind"),
     Column("work root", "path"),
-    Column("reserve", lambda one: render.size(one.reserve_bytes), is_number=True),
+    Column("reserve", lambda one: size(one.reserve_bytes), is_number=True),
     Column("detail", _detail),
 )

@@ -13,8 +13,7 @@ from typing import Any
 
 from logdir.service.inventory import InventoryDisk, InventoryRequest, take
 from logdir.service.report.json_form import to_json
-from logdir.text import printable
-from tools.cli import render
+from logdir.text import printable, size
 from tools.cli.arguments import Exit, Streams, compact, envelope, say
 from tools.cli.columns import Column, table
 from tools.cli.progress import TerminalReporter
@@ -51,11 +50,11 @@ def _columns(disks: Sequence[InventoryDisk], *, is_exact: bool) -> Iterator[Colu
     for kind in _KINDS:
         if kind == "live" or any(kind in one.kinds for one in disks):
             yield number(kind, entries(kind))
-    yield number("log bytes", lambda one: render.size(sum(kind.log_bytes for kind in one.kinds.values())))
+    yield number("log bytes", lambda one: size(sum(kind.log_bytes for kind in one.kinds.values())))
     if is_exact:
-        yield number("all bytes", lambda one: render.size(sum(kind.bytes for kind in one.kinds.values())))
+        yield number("all bytes", lambda one: size(sum(kind.bytes for kind in one.kinds.values())))
     yield number("no id", lambda one: one.problems.get("partition-metadata-missing", 0))
-    yield number("free", lambda one: render.size(one.disk.free_bytes))
+    yield number("free", lambda one: size(one.disk.free_bytes))
 
 
 def _disk_json(one: InventoryDisk) -> str:

@@ -15,8 +15,7 @@ from logdir.decide.image.still_assigned import Assigned
 from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
-from logdir.text import printable, quoted, utc
-from tools.cli import render
+from logdir.text import printable, quoted, size, utc
 from tools.cli.arguments import Exit, Streams, envelope, say
 from tools.cli.broker import add_change
 from tools.cli.columns import Column, table
@@ -196,7 +195,7 @@ _COLUMNS: tuple[Column[StagedItem], ...] = (
     Column("topic", lambda one: one.topic or "?"),
     Column("p", "partition", is_number=True),
     Column("id", "topic_id"),
-    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("reason", lambda one: one.reason or "?"),
     Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),
     Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),

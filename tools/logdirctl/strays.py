@@ -14,8 +14,7 @@ from typing import Any
 from logdir.decide.strays import State, Stray
 from logdir.evidence import Removed
 from logdir.service.strays import StraysRequest, StraysResult, strays
-from logdir.text import printable
-from tools.cli import render
+from logdir.text import age, printable, size
 from tools.cli.arguments import Exit, Streams, envelope, say
 from tools.cli.columns import Column, table
 from tools.cli.protection import add_protection, protected_of, protection_words
@@ -24,7 +23,6 @@ from tools.cli.target import add_broker, argv_of, request_of
 
 _SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 _ORDER = (State.WANTED, State.PROVEN, State.HELD, State.REFUSED, State.UNPROVEN, State.UNKNOWN, State.LEAVING)
-_STEPS = (("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("min", 60 * 1000), ("s", 1000))
 
 
 def add_parser(commands: Any) -> None:
@@ -80,18 +78,6 @@ def _next(arguments: argparse.Namespace, found: StraysResult) -> str:
     return f"logdirctl inventory {where}"
 
 
-def age(age_ms: int | None) -> str:
-    """Return a time span for people.
-
-    >>> age(93_600_000), age(61_000), age(10), age(None)
-    ('26 h', '61 s', '0 s', '-')
-    """
-    if age_ms is None:
-        return "-"
-    name, step = next((pair for pair in _STEPS if age_ms >= 2 * pair[1]), _STEPS[-1])
-    return f"{age_ms // step} {name}"
-
-
 def _proof(stray: Stray) -> str:
     if stray.state in (State.PROVEN, State.REFUSED) and isinstance(stray.evidence, Removed):
         return stray.evidence.proof.value
@@ -104,7 +90,7 @@ _COLUMNS: tuple[Column[Stray], ...] = (
     Column("p", "partition", is_number=True),
     Column("id", "topic_id"),
     Column("kind", lambda one: one.kind.value + (", tiered" if one.is_tiered else "")),
-    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("age", lambda one: age(one.age_ms), is_number=True),
     Column("assignment", "says"),
     Column("reason", "reason"),
@@ -126,4 +112,4 @@ def _table(found: StraysResult, streams: Streams) -> None:
     counts = Counter(stray.state for stray in found.strays)
     words = ", ".join(f"{counts[state]} {state.value}" for state in _ORDER if counts[state])
     total = sum(stray.log_bytes or 0 for stray in found.strays)
-    streams.out.write(f"{len(found.strays)} directories, {render.size(total)}: {words}\n")
+    streams.out.write(f"{len(found.strays)} directories, {size(total)}: {words}\n")

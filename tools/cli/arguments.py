@@ -1,11 +1,10 @@
-"""What all commands share: exit statuses, the JSON envelope, errors as one line.
+"""What all commands share: exit statuses, errors as one line, an answer for people or for a program.
 
 Spec: design §6.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TextIO
@@ -22,14 +21,12 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
-from logdir.text import printable, utf8
+from logdir.service.report.json_text import envelope
+from logdir.text import printable
 from tools.cli.streams import as_utf8
 
 if TYPE_CHECKING:
     import argparse
-
-FORMAT = 1
-"""Changes only when a documented key of the JSON output does."""
 
 
 class Exit(IntEnum):
@@ -56,11 +53,6 @@ def say(streams: Streams, line: str) -> None:
     """Write dialogue to standard error: one line, or a text of ours of several; nothing in it steers a terminal."""
     streams.err.write("".join(f"{printable(one)}\n" for one in line.split("\n")))
     streams.err.flush()
-
-
-def compact(value: object) -> str:
-    """Return JSON with sorted keys and no blanks; what UTF-8 cannot hold is replaced."""
-    return utf8(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
@@ -93,20 +85,6 @@ def exit_for(error: LogDirError) -> Exit:
             return Exit.PROBLEMS
         case _:
             return _EXIT.get(error.code, Exit.REFUSED)
-
-
-def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
-    """Return the one JSON object of ``--json``, with its LF; the result has a form of ``json_form``."""
-    from logdir.service.report.json_form import to_json  # not for a text of help
-
-    value: dict[str, object] = {
-        "command": command,
-        "format": FORMAT,
-        "exit": int(exit_status),
-        "problems": [problem._asdict() for problem in problems],
-        "result": to_json(result),
-    }
-    return compact(value) + "\n"
 
 
 def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:

@@ -16,8 +16,9 @@ from typing import Any
 from logdir.decide.describe import State
 from logdir.service.describe import DescribeRequest, DescribeResult, Form, describe
 from logdir.service.report.describe_item import DescribedItem
+from logdir.service.report.json_text import envelope
 from logdir.text import printable, size
-from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.arguments import Exit, Streams, say
 from tools.cli.columns import Column, table
 from tools.cli.source import add_source, source_argv, source_line, source_of
 from tools.cli.streams import as_utf8

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from logdir.service.explain import explain
+from logdir.service.report.json_text import envelope
 from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope
+from tools.cli.arguments import Exit, Streams
 
 PAGE = Path(__file__).with_name("errors.md")
 

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from logdir.service.report.json_text import envelope
 from logdir.text import quoted
-from tools.cli.arguments import Exit, Streams, answered, envelope, put, say
+from tools.cli.arguments import Exit, Streams, answered, put, say
 from tools.cli.columns import Column, table
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
 from logdir.service.log_dirs.ports import connected
+from logdir.service.report.json_text import envelope
 from logdir.text import printable, size
-from tools.cli.arguments import Exit, Streams, envelope, exit_for, failed, problems_of, say
+from tools.cli.arguments import Exit, Streams, exit_for, failed, problems_of, say
 from tools.cli.broker import add_change, next_argv, said_of_override
 from tools.cli.columns import Column, table
 from tools.cli.target import argv_of, request_of

@@ -13,8 +13,9 @@ from typing import Any
 
 from logdir.service.inventory import InventoryDisk, InventoryRequest, take
 from logdir.service.report.json_form import to_json
+from logdir.service.report.json_text import compact, envelope
 from logdir.text import printable, size
-from tools.cli.arguments import Exit, Streams, compact, envelope, say
+from tools.cli.arguments import Exit, Streams, say
 from tools.cli.columns import Column, table
 from tools.cli.progress import TerminalReporter
 from tools.cli.target import add_broker, argv_of, request_of

@@ -14,9 +14,10 @@ from typing import Any
 from logdir.decide.image.still_assigned import Assigned
 from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
+from logdir.service.report.json_text import envelope
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
 from logdir.text import printable, quoted, size, utc
-from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.arguments import Exit, Streams, say
 from tools.cli.broker import add_change
 from tools.cli.columns import Column, table
 from tools.cli.delay import add_delay

@@ -13,9 +13,10 @@ from typing import Any
 
 from logdir.decide.strays import State, Stray
 from logdir.evidence import Removed
+from logdir.service.report.json_text import envelope
 from logdir.service.strays import StraysRequest, StraysResult, strays
 from logdir.text import age, printable, size
-from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.arguments import Exit, Streams, say
 from tools.cli.columns import Column, table
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, source_argv, source_line, source_of

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from logdir.decide.layout.action import LayoutView
 from logdir.disk.kernel.host import HostDisk
@@ -29,6 +30,9 @@ from logdir.service.log_dirs.request import BrokerRequest
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """What only a rollback ends for a released Kafka."""
+_NO_START = "no broker starts until logdirctl layout rollback has finished"
+_GOES_ON = "the same command goes on"
+_WAYS_ON = f"{_GOES_ON}, logdirctl layout rollback takes everything back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +157,25 @@ class BrokerStart(Enum):
     INSIDE = "inside"
     """No start block; a stock broker stops over a work root inside a log dir."""
     FREE = "free"
+
+    @property
+    def says(self) -> str:
+        """What is so after a change of layout was interrupted, for people."""
+        match self:
+            case BrokerStart.SET:
+                return f"the log dirs are blocked, and {_NO_START}; {_WAYS_ON}"
+            case BrokerStart.UNKNOWN:
+                return f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}"
+            case BrokerStart.UNDER_IDS:
+                return f"no log dir is blocked, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}"
+            case BrokerStart.INSIDE:
+                stops = "a work root lies inside a log dir: no stock broker starts until logdirctl uninstall"
+                return f"no log dir is blocked, and {stops} has taken it away; {_GOES_ON}"
+            case BrokerStart.FREE:
+                can = "every replica lies under its name, and a broker can start"
+                return f"no log dir is blocked, {can}; {_GOES_ON}"
+            case never:
+                assert_never(never)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

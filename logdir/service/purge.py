@@ -30,7 +30,7 @@ from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemsResult, ItemState, PurgeResult, refused
-from logdir.service.report.staged import ALL, Selection, item_of, nothing_staged, selected
+from logdir.service.report.staged import ALL, WHERE_READ, Selection, item_of, nothing_staged, selected
 from logdir.text import utc
 from logdir.worker.look import NOTHING
 
@@ -101,6 +101,16 @@ class PurgePlanned:
         if self.plan is None:
             return ItemsResult(applied=applied, items=items)
         return PurgeResult(applied=applied, items=items, next_due_ms=self.plan.next_due_ms)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What follows later, for people."""
+        if self.plan is None:
+            return ()
+        if not self.has_staged:
+            return (f"nothing is staged{'' if self.is_whole else WHERE_READ}",)
+        due = self.plan.next_due_ms
+        return ("no other has a deadline to come" if due is None else f"the next one is due {utc(due)}",)
 
 
 def prepare(broker: OpenBroker) -> None:

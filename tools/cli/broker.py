@@ -42,8 +42,8 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
             default=[],
             help="a log dir that was away and is back: you have looked at what is on it",
         )
-        parser.add_argument("--apply", action="store_true", help="do it; without this the plan is printed")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        parser.add_flag("--apply", "do it; without this the plan is printed")
+    parser.add_flag("--json", "one JSON object on standard output")
 
 
 def next_argv(arguments: argparse.Namespace) -> str:

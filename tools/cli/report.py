@@ -16,9 +16,6 @@ from logdir.text import utc
 from tools.cli.arguments import Exit, Streams, answered, put
 from tools.cli.columns import Column, table
 
-WHERE_READ = " where the log dirs and their work roots can be read"
-"""Behind the word that nothing was found, where not all was read."""
-
 
 def evidence_words(evidence: Evidence) -> str:
     """Return evidence for people: its kind, and its proof where there is one."""

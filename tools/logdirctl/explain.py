@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "slug", metavar="SLUG", nargs="?", help="as start-block-partial; every slug there is if there is none"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="explain")
 
 

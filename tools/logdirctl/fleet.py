@@ -40,13 +40,11 @@ def add_parser(commands: Any) -> None:
     report.add_argument("plan", metavar="DIR", help="a plan directory")
     report.add_argument("-o", "--output", metavar="FILE", help="where to (else report.html in the plan)")
     for verb, parser, act in (("scan", scan, act_scan), ("plan", plan, act_plan), ("report", report, act_report)):
-        parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        parser.add_flag("--json", "one JSON object on standard output")
         parser.set_defaults(run=act, title=f"fleet {verb}")
     for parser in (scan, plan):
         parser.add_argument("--master", metavar="URL", help="Spark master (else local, all cores)")
-        parser.add_argument(
-            "--shared-paths", action="store_true", help="every machine of the cluster sees the same paths"
-        )
+        parser.add_flag("--shared-paths", "every machine of the cluster sees the same paths")
 
 
 def act_scan(arguments: argparse.Namespace, streams: Streams) -> int:

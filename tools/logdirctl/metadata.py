@@ -63,9 +63,7 @@ def add_parser(commands: Any) -> None:
     )
     dump.add_argument("file", metavar="FILE", nargs="*", help="a segment (.log) or a snapshot (.checkpoint)")
     _add_place(dump, is_required=False)
-    dump.add_argument(
-        "--skip-record-metadata", action="store_true", help="what records say without their offsets and sizes"
-    )
+    dump.add_flag("--skip-record-metadata", "what records say without their offsets and sizes")
     dump.add_argument(
         "--stock",
         type=_release,
@@ -85,7 +83,7 @@ def _release(text: str) -> str:
 
 def _command(below: Any, name: str, says: str, description: str) -> Any:
     parser = below.add_parser(name, help=says, description=description, epilog=_STATUS)
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_flag("--json", "one JSON object on standard output")
     return parser
 
 

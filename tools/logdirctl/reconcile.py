@@ -59,11 +59,10 @@ def add_parser(commands: Any) -> None:
         metavar="TIME",
         help=f"{SETTING}: beside a running broker; as 10m, or plain milliseconds (default 10m)",
     )
-    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the staging limit held back")
-    parser.add_argument(
+    parser.add_flag("--even-over-limit", "yes to what the staging limit held back")
+    parser.add_flag(
         "--even-if-older-metadata",
-        action="store_true",
-        help="yes, the source is right although it is behind, or nothing is remembered of how far it was followed",
+        "yes, the source is right although it is behind, or nothing is remembered of how far it was followed",
     )
     parser.set_defaults(run=act, title="reconcile")
 

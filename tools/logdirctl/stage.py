@@ -37,15 +37,11 @@ def add_parser(commands: Any) -> None:
     add_hold(parser)
     add_protection(parser)
     add_source(parser)
-    parser.add_argument(
-        "--even-if-last", action="store_true", help="also the only in-sync replica; it never gets a deadline"
+    parser.add_flag("--even-if-last", "also the only in-sync replica; it never gets a deadline")
+    parser.add_flag(
+        "--even-if-unknown", "also where nothing says whether the cluster assigns it here; it never gets a deadline"
     )
-    parser.add_argument(
-        "--even-if-unknown",
-        action="store_true",
-        help="also where nothing says whether the cluster assigns it here; it never gets a deadline",
-    )
-    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the staging limit held back")
+    parser.add_flag("--even-over-limit", "yes to what the staging limit held back")
     parser.set_defaults(run=act, title="stage")
 
 

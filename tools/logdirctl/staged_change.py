@@ -17,15 +17,15 @@ from logdir.service.batch.purge_recheck import PurgeOverrides
 from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.export import ExportRequest
 from logdir.service.log_dirs.opening import opened
-from logdir.service.purge import PurgePlanned, PurgeRequest
+from logdir.service.purge import PurgeRequest
 from logdir.service.report.result import ItemResult
 from logdir.service.report.staged import Selection
 from logdir.service.restore import RestoreRequest
-from logdir.text import quoted, utc
+from logdir.text import quoted
 from tools.cli.arguments import Streams
 from tools.cli.broker import has_override, next_argv
 from tools.cli.change import change
-from tools.cli.report import WHERE_READ, is_planned
+from tools.cli.report import is_planned
 from tools.cli.source import named_words, source_of
 from tools.cli.target import argv_of
 
@@ -119,15 +119,6 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
         opening=_OPENING,
         prepare=purging.prepare,
         result=lambda shown: shown.result,
-        lines=_purge_lines,
+        lines=lambda shown: shown.lines,
         are_said=True,
     )
-
-
-def _purge_lines(shown: PurgePlanned) -> Sequence[str]:
-    if shown.plan is None:
-        return ()
-    if not shown.has_staged:
-        return (f"nothing is staged{'' if shown.is_whole else WHERE_READ}",)
-    due = shown.plan.next_due_ms
-    return ("no other has a deadline to come" if due is None else f"the next one is due {utc(due)}",)

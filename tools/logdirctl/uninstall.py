@@ -35,12 +35,10 @@ def add_parser(commands: Any) -> None:
         epilog="exit status: 0 done, 1 something stays, 2 usage or configuration, 3 a broker runs, 4 refused",
     )
     add_change(parser)
-    parser.add_argument("--restore", action="store_true", help="take back what is staged, as far as that can be")
+    parser.add_flag("--restore", "take back what is staged, as far as that can be")
     add_source(parser)
-    parser.add_argument(
-        "--even-if-unknown",
-        action="store_true",
-        help="with --restore: also where nothing says whether the cluster still assigns it here",
+    parser.add_flag(
+        "--even-if-unknown", "with --restore: also where nothing says whether the cluster still assigns it here"
     )
     parser.set_defaults(run=act, title="uninstall")
 

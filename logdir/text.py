@@ -1,8 +1,11 @@
-"""Text that is safe to print, to type at a shell, and to write as UTF-8."""
+"""Text that is safe to print, to type at a shell, and to write as UTF-8; instants, spans and sizes for people."""
 
 from __future__ import annotations
 
 import os
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SPANS = (("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("min", 60 * 1000), ("s", 1000))
 
 
 def utf8(text: str) -> str:
@@ -58,3 +61,29 @@ def utc(wall_ms: int | None) -> str:
         return datetime.fromtimestamp(wall_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return "far away"
+
+
+def size(value: int | None) -> str:
+    """Return bytes for people.
+
+    >>> size(1536), size(None), size(7)
+    ('1.5 KiB', '-', '7 B')
+    """
+    if value is None:
+        return "-"
+    amount, step = float(value), 0
+    while amount >= 1024 and step < len(_SIZES) - 1:
+        amount, step = amount / 1024, step + 1
+    return f"{value} B" if step == 0 else f"{amount:.1f} {_SIZES[step]}"
+
+
+def age(age_ms: int | None) -> str:
+    """Return a time span for people.
+
+    >>> age(93_600_000), age(61_000), age(10), age(None)
+    ('26 h', '61 s', '0 s', '-')
+    """
+    if age_ms is None:
+        return "-"
+    name, step = next((pair for pair in _SPANS if age_ms >= 2 * pair[1]), _SPANS[-1])
+    return f"{age_ms // step} {name}"

@@ -38,7 +38,7 @@ from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import sick_disks
 from logdir.service.report.reporter import Reporter
-from logdir.service.report.result import ItemResult, ItemState, after, refused
+from logdir.service.report.result import AdoptingTopic, AdoptResult, ItemResult, ItemState, after, refused
 from logdir.service.report.staged import Selection, nothing_staged, selected
 from logdir.service.staged_listing import log_end_of
 from logdir.text import utc
@@ -85,6 +85,24 @@ class AdoptPlanned:
     warnings: tuple[str, ...]
     """To be said before anything is done: what is replaced, and which brokers stop and start in which order."""
     is_kept: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was selected."""
+        return self.plan is None
+
+    def result(self, *, applied: bool, items: tuple[ItemResult, ...]) -> AdoptResult:
+        """Return the result, with what became of each replica of this broker."""
+        topic, whole = (None, None) if self.plan is None else (self.plan.topic, self.plan.whole)
+        return AdoptResult(
+            applied=applied,
+            items=items,
+            topic=None if topic is None else AdoptingTopic(name=topic.topic, topic_id=topic.topic_id),
+            stop=() if whole is None else whole.stop,
+            start=() if whole is None else whole.start,
+            replicas=() if whole is None else whole.actions,
+            warnings=self.warnings,
+        )
 
 
 def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:

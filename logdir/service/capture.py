@@ -60,8 +60,8 @@ class CapturePlanned:
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     plan: CapturePlan
-    is_found: bool
-    """There is anything of the kind."""
+    is_empty: bool
+    """The selector finds nothing of the kind."""
 
 
 def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
@@ -87,8 +87,8 @@ def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
     )
     made = plan_capture(request, facts, _rooms(broker))
     items = [_row(action) for action in made.actions] + refused(made.refusals)
-    is_found = selector is None or bool(chosen)
-    return CapturePlanned(items=tuple(items), problems=tuple(problems), plan=made, is_found=is_found)
+    is_empty = selector is not None and not chosen
+    return CapturePlanned(items=tuple(items), problems=tuple(problems), plan=made, is_empty=is_empty)
 
 
 def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from logdir.decide.layout.action import LayoutView
 from logdir.disk.kernel.host import HostDisk
@@ -29,6 +30,9 @@ from logdir.service.log_dirs.request import BrokerRequest
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """What only a rollback ends for a released Kafka."""
+_NO_START = "no broker starts until logdirctl layout rollback has finished"
+_GOES_ON = "the same command goes on"
+_WAYS_ON = f"{_GOES_ON}, logdirctl layout rollback takes everything back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,52 @@ class LogDirLayout:
         return len(replicas) - under_ids, under_ids, sum(bool(replica.trouble) for replica in replicas)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatusItem:
+    """One log dir in a result; all but its path is ``None`` where it cannot be looked at."""
+
+    log_dir: str
+    layout: str | None
+    state: LayoutState | None
+    """``None``, as ``plan_sha256``, without a ``layout.json``, too."""
+    plan_sha256: str | None
+    for_broker: str | None
+    """``None`` before *finalize* names one, too."""
+    cluster_id: str | None
+    """The true one, as ``node_id``, behind a start block, too."""
+    node_id: int | None
+    start_block: StartBlockState | None
+    by_name: int | None
+    by_id: int | None
+    held: int | None
+
+    @classmethod
+    def of(cls, one: LogDirLayout) -> LayoutStatusItem:
+        """Return the item of a log dir."""
+        by_name, by_id, held = one.counts
+        return cls(
+            log_dir=one.log_dir,
+            layout=one.layout,
+            state=one.state,
+            plan_sha256=one.plan_sha256,
+            for_broker=one.for_broker,
+            cluster_id=None if one.seen is None else one.seen.cluster_id,
+            node_id=None if one.seen is None else one.seen.node_id,
+            start_block=one.start_block,
+            by_name=by_name,
+            by_id=by_id,
+            held=held,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatusResult:
+    """The layout of every log dir of a broker."""
+
+    items: tuple[LayoutStatusItem, ...]
+    """In the order given."""
+
+
 class StatusNext(Enum):
     """What follows a look at the layout."""
 
@@ -108,6 +158,25 @@ class BrokerStart(Enum):
     """No start block; a stock broker stops over a work root inside a log dir."""
     FREE = "free"
 
+    @property
+    def says(self) -> str:
+        """What is so after a change of layout was interrupted, for people."""
+        match self:
+            case BrokerStart.SET:
+                return f"the log dirs are blocked, and {_NO_START}; {_WAYS_ON}"
+            case BrokerStart.UNKNOWN:
+                return f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}"
+            case BrokerStart.UNDER_IDS:
+                return f"no log dir is blocked, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}"
+            case BrokerStart.INSIDE:
+                stops = "a work root lies inside a log dir: no stock broker starts until logdirctl uninstall"
+                return f"no log dir is blocked, and {stops} has taken it away; {_GOES_ON}"
+            case BrokerStart.FREE:
+                can = "every replica lies under its name, and a broker can start"
+                return f"no log dir is blocked, {can}; {_GOES_ON}"
+            case never:
+                assert_never(never)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutStatus:
@@ -115,6 +184,11 @@ class LayoutStatus:
 
     log_dirs: tuple[LogDirLayout, ...]
     """In the order given."""
+
+    @property
+    def result(self) -> LayoutStatusResult:
+        """What is said of each log dir."""
+        return LayoutStatusResult(items=tuple(map(LayoutStatusItem.of, self.log_dirs)))
 
     @property
     def problems(self) -> list[Problem]:

@@ -15,6 +15,7 @@ from logdir.decide.selector import EVERYTHING
 from logdir.decide.staged import purge as rule
 from logdir.decide.staged.listing import reason_of
 from logdir.decide.staged.purge import Purge, PurgePlan, plan_purge
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
@@ -22,13 +23,14 @@ from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.service.batch.purge_batches import purge_all
 from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
+from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.report.reporter import Reporter
-from logdir.service.report.result import ItemResult, ItemState, refused
-from logdir.service.report.staged import ALL, Selection, item_of, nothing_staged, selected
+from logdir.service.report.result import ItemResult, ItemsResult, ItemState, PurgeResult, refused
+from logdir.service.report.staged import ALL, WHERE_READ, Selection, item_of, nothing_staged, selected
 from logdir.text import utc
 from logdir.worker.look import NOTHING
 
@@ -78,9 +80,7 @@ class PurgePlanned:
     """What would be done."""
 
     items: tuple[ItemResult, ...]
-    """What would go."""
-    left: tuple[ItemResult, ...]
-    """What would stay: refused, or not due yet where nothing was named."""
+    """What would go, then what would stay: refused, or not due yet where nothing was named."""
     problems: tuple[Problem, ...]
     plan: PurgePlan | None
     """``None``: the selector found nothing."""
@@ -91,14 +91,44 @@ class PurgePlanned:
     is_whole: bool
     """Every log dir was read."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was selected."""
+        return self.plan is None
 
-def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
+    def result(self, *, applied: bool, items: tuple[ItemResult, ...]) -> ItemsResult:
+        """Return the result, with what became of each replica."""
+        if self.plan is None:
+            return ItemsResult(applied=applied, items=items)
+        return PurgeResult(applied=applied, items=items, next_due_ms=self.plan.next_due_ms)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What follows later, for people."""
+        if self.plan is None:
+            return ()
+        if not self.has_staged:
+            return (f"nothing is staged{'' if self.is_whole else WHERE_READ}",)
+        due = self.plan.next_due_ms
+        return ("no other has a deadline to come" if due is None else f"the next one is due {utc(due)}",)
+
+
+def prepare(broker: OpenBroker) -> None:
+    """Make a broker ready for a purge: recovered, unless it runs, and its heartbeats folded forward.
+
+    Raises:
+        LogDirError: as ``recover_if_stopped``; a heartbeat cannot be written.
+    """
+    recover_if_stopped(broker)
+    broker.beat(read_instant())
+
+
+def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
     """Look at a broker and decide; changes nothing.
 
     Args:
-        broker: Open; for a change recovered, unless it runs, and its heartbeats are folded forward.
+        broker: Open; for a change prepared.
         asked: What is asked.
-        now: This moment.
 
     Raises:
         ConfigError: the selector or the source is not named right.
@@ -110,7 +140,6 @@ def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
         problems = nothing_staged(facts, asked.selection.text)
         return PurgePlanned(
             items=(),
-            left=(),
             problems=problems,
             plan=None,
             looking=None,
@@ -120,12 +149,11 @@ def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
         )
     looking = Rechecking(asked.source, asked.overrides, broker, facts)
     unread = [one.problem for one in facts if one.problem is not None]
-    made = plan_purge(_request(asked, broker, now, looking), staged)
+    made = plan_purge(_request(asked, broker, read_instant(), looking), staged)
     # What is not due was not asked for, unless it was named.
     left = _kept(made, staged) if asked.selection.selector is None else refused(made.refusals)
     return PurgePlanned(
-        items=tuple(_purged(action) for action in made.actions),
-        left=tuple(left),
+        items=(*(_purged(action) for action in made.actions), *left),
         problems=(*unread, *(() if looking.problem is None else (looking.problem,))),
         plan=made,
         looking=looking,
@@ -144,19 +172,21 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
         reporter: For losses and progress.
 
     Returns:
-        One item per replica that was to go, and what is wrong with disks.
+        One item per replica, and what is wrong with disks.
 
     Raises:
         RefusedError: as ``purge_all``.
     """
     if shown.plan is None or shown.looking is None:
-        return list(shown.items), []
+        return list(shown.items), list(shown.problems)
     for action in shown.plan.actions:
         reporter.warn(f"{action.loses} ({action.why})")
     bytes_per_second = shown.asked.bytes_per_second
     rates = bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0
-    planned = list(zip(shown.items, shown.plan.actions, strict=True))
-    return purge_all(broker, planned, rates, reporter, against=shown.looking.against)
+    going = len(shown.plan.actions)
+    planned = list(zip(shown.items[:going], shown.plan.actions, strict=True))
+    rows, problems = purge_all(broker, planned, rates, reporter, against=shown.looking.against)
+    return [*rows, *shown.items[going:]], [*shown.problems, *problems]
 
 
 def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rechecking) -> rule.PurgeRequest:

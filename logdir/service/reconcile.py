@@ -54,6 +54,16 @@ class Policy:
     is_confirmed: bool
     is_image_confirmed: bool
 
+    def problems(self) -> tuple[Problem, ...]:
+        """Return which numbers do not fit."""
+        found = []
+        if self.percent not in range(101):
+            expected = "a whole number of 0 to 100"
+            found.append(Problem("config-error", "--max-staged-percent", expected, str(self.percent)))
+        if self.max_age_ms < 0:
+            found.append(Problem("config-error", "--max-age", "0 or more", str(self.max_age_ms)))
+        return tuple(found)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlanned:
@@ -61,6 +71,15 @@ class ReconcilePlanned:
 
     desired: Desired
     decided: Decided
+
+    @property
+    def is_farther(self) -> bool:
+        """Whether carrying it out writes down that the cluster is followed farther, with nothing else to do, too."""
+        plan, last_applied = self.decided.plan, self.desired.last_applied
+        if plan is None or plan.last_applied is None or plan.last_applied == last_applied:
+            return False
+        # Of a request only where nothing of it is left out.
+        return self.desired.document is None or plan.is_whole
 
 
 def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stopped: bool) -> ReconcilePlanned:

@@ -65,6 +65,11 @@ class RestorePlanned:
     stamp: Stamp | None
     """Of the broker's own metadata log, before it was read."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was selected."""
+        return self.plan is None
+
 
 def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
     """Look at a broker and decide; changes nothing.

@@ -76,6 +76,11 @@ class StagePlanned:
     """``None``: nothing was selected."""
     plan: StagePlan | None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was selected."""
+        return self.plan is None
+
 
 def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
     """Look at a broker and decide; changes nothing.

@@ -8,6 +8,7 @@ Spec: design §4, §6; attacks A1, A2, A20, A27, A43.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -30,7 +31,18 @@ from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.selection import nothing_selected
 from logdir.service.report.source_item import SourceItem
+from logdir.text import size
 
+_ORDER: Final = (
+    State.WANTED,
+    State.PROVEN,
+    State.HELD,
+    State.REFUSED,
+    State.UNPROVEN,
+    State.UNKNOWN,
+    State.LEAVING,
+)
+"""What needs a look first."""
 _UNREAD: Final = Image(
     source=Source.METADATA_LOG,
     origin="",
@@ -74,6 +86,26 @@ class StraysResult:
     """Every log dir was read."""
     has_work_roots: bool = field(metadata=HIDDEN)
     """Every log dir has one: without them nothing is remembered of the cluster."""
+
+    @property
+    def all_problems(self) -> tuple[Problem, ...]:
+        """What is wrong, and what is not known to be committed."""
+        return self.problems if self.uncommitted is None else (*self.problems, self.uncommitted)
+
+    @property
+    def by_urgency(self) -> tuple[Stray, ...]:
+        """Those that need a look first."""
+        return tuple(sorted(self.strays, key=lambda one: _ORDER.index(one.state)))
+
+    @property
+    def summary(self) -> str:
+        """How many there are in each state, or that there are none, for people."""
+        if not self.strays:
+            what = "nothing is unclaimed" if self.image is not None else "nothing is found"
+            return what if self.is_whole else f"{what} on the log dirs that can be read"
+        counts = Counter(stray.state for stray in self.strays)
+        words = ", ".join(f"{counts[state]} {state.value}" for state in _ORDER if counts[state])
+        return f"{len(self.strays)} directories, {size(sum(stray.log_bytes or 0 for stray in self.strays))}: {words}"
 
 
 def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> StraysResult:

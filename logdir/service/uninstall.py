@@ -86,6 +86,17 @@ class UninstallDone:
     staying: tuple[StagedReplica, ...]
 
 
+def prepare(broker: OpenBroker) -> None:
+    """Make a broker ready for an uninstall.
+
+    Raises:
+        LogDirError: as ``OpenBroker.recover``.
+        RefusedError: a log dir is quarantined.
+    """
+    require_none_quarantined(broker.quarantined)
+    broker.recover()
+
+
 def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
     """Look at a broker and decide; changes nothing.
 

@@ -1,14 +1,13 @@
-"""What all commands share: exit statuses, the JSON envelope, errors as one line.
+"""What all commands share: exit statuses, errors as one line, an answer for people or for a program.
 
 Spec: design §6.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from logdir.errors import (
     ConfigError,
@@ -22,11 +21,12 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
-from logdir.text import printable, utf8
+from logdir.service.report.json_text import envelope
+from logdir.text import printable
 from tools.cli.streams import as_utf8
 
-FORMAT = 1
-"""Changes only when a documented key of the JSON output does."""
+if TYPE_CHECKING:
+    import argparse
 
 
 class Exit(IntEnum):
@@ -53,11 +53,6 @@ def say(streams: Streams, line: str) -> None:
     """Write dialogue to standard error: one line, or a text of ours of several; nothing in it steers a terminal."""
     streams.err.write("".join(f"{printable(one)}\n" for one in line.split("\n")))
     streams.err.flush()
-
-
-def compact(value: object) -> str:
-    """Return JSON with sorted keys and no blanks; what UTF-8 cannot hold is replaced."""
-    return utf8(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
@@ -92,25 +87,31 @@ def exit_for(error: LogDirError) -> Exit:
             return _EXIT.get(error.code, Exit.REFUSED)
 
 
-def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
-    """Return the one JSON object of ``--json``, with its LF; the result has a form of ``json_form``."""
-    from logdir.service.report.json_form import to_json  # not for a text of help
+def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:
+    """Say what is wrong: one line each on standard error."""
+    name = command if command == "logdirctl" else f"logdirctl {command}"
+    for problem in problems:
+        say(streams, f"{name}: {problem.line()}")
 
-    value: dict[str, object] = {
-        "command": command,
-        "format": FORMAT,
-        "exit": int(exit_status),
-        "problems": [problem._asdict() for problem in problems],
-        "result": to_json(result),
-    }
-    return compact(value) + "\n"
+
+def answered(
+    arguments: argparse.Namespace, streams: Streams, status: Exit, problems: Sequence[Problem], result: object
+) -> bool:
+    """Say what is wrong, and write the envelope where it is asked for; return whether that is all."""
+    tell(arguments.title, problems, streams)
+    if arguments.json:
+        streams.out.write(envelope(arguments.title, status, problems, result))
+    return bool(arguments.json)
+
+
+def put(streams: Streams, *lines: str) -> None:
+    """Write lines for people to standard output; nothing in them steers a terminal."""
+    streams.out.writelines(f"{printable(line)}\n" for line in lines)
 
 
 def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
     """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
-    name = command if command == "logdirctl" else f"logdirctl {command}"
-    for problem in problems:
-        say(streams, f"{name}: {problem.line()}")
+    tell(command, problems, streams)
     if as_json:
         as_utf8(streams.out)
         streams.out.write(envelope(command, exit_status, problems, {}))

@@ -12,6 +12,18 @@ from logdir.text import quoted
 from tools.cli.target import add_broker, argv_of
 
 
+def add_selector(parser: Any, if_absent: str = "") -> None:
+    """Add which partitions are meant.
+
+    Args:
+        parser: Of the command.
+        if_absent: What is meant where nothing is typed; empty: something has to be.
+    """
+    text = "a topic name, a topic id, name-p, id_p or a glob"
+    optional = {"nargs": "?", "help": f"{text}; {if_absent}"} if if_absent else {"help": text}
+    parser.add_argument("selector", metavar="SELECTOR", **optional)
+
+
 def add_change(parser: Any, *, changes: bool = True) -> None:
     """Add what every command about a broker's replicas takes."""
     add_broker(parser)
@@ -30,8 +42,8 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
             default=[],
             help="a log dir that was away and is back: you have looked at what is on it",
         )
-        parser.add_argument("--apply", action="store_true", help="do it; without this the plan is printed")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        parser.add_flag("--apply", "do it; without this the plan is printed")
+    parser.add_flag("--json", "one JSON object on standard output")
 
 
 def next_argv(arguments: argparse.Namespace) -> str:

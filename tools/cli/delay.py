@@ -1,4 +1,4 @@
-"""``--delay``: for how long what is staged stays, as ``4h``, ``30m`` or plain milliseconds.
+"""``--delay`` and ``--hold``: for how long what is staged stays, as ``4h``, ``30m`` or plain milliseconds, or for ever.
 
 Not here: which delays draw a question (``logdir.decide.staged.deadline``).
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logdir.decide.staged.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, check_delay
+from logdir.decide.staged.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, DelayPolicy, check_delay
 from logdir.errors import ConfigError, Problem
 from logdir.formats import duration
 from logdir.formats.duration import Duration
@@ -18,7 +18,7 @@ from tools.cli.usage import duration_of
 if TYPE_CHECKING:
     import argparse
 
-_FLAG = "--delay"
+_FLAG, _HOLD = "--delay", "--hold"
 _DEFAULT = Duration(DEFAULT_DELAY_MS, has_unit=False)
 
 
@@ -34,6 +34,11 @@ def add_delay(parser: Any) -> None:
     )
 
 
+def add_hold(parser: Any) -> None:
+    """Add ``--hold``, which excludes a delay."""
+    parser.add_argument(_HOLD, action="store_true", help="without a deadline: until an operator purges it")
+
+
 def delay_problems(arguments: argparse.Namespace) -> list[Problem]:
     """Return the question that the delay draws; a unit answers it."""
     given: Duration = arguments.delay
@@ -47,31 +52,23 @@ def delay_problems(arguments: argparse.Namespace) -> list[Problem]:
     return [question]
 
 
-def require_no_delay(arguments: argparse.Namespace, flag: str) -> None:
-    """Return if no delay was said, beside an option that asks for none.
+def delays_of(arguments: argparse.Namespace) -> DelayPolicy:
+    """Return for how long what is staged stays.
 
     Raises:
-        ConfigError: one was said.
-    """
-    if arguments.delay is not _DEFAULT:
-        fix = f"without a deadline nothing waits: leave {_FLAG} out, or {flag}"
-        raise ConfigError((Problem("config-error", _FLAG, f"{_FLAG} or {flag}", "both", fix),))
-
-
-def delay_of(arguments: argparse.Namespace) -> int:
-    """Return the delay in milliseconds.
-
-    Raises:
-        ConfigError: it is negative, or draws a question.
+        ConfigError: the delay is negative, draws a question, or stands beside ``--hold``.
     """
     problems = delay_problems(arguments)
+    if getattr(arguments, "hold", False) and arguments.delay is not _DEFAULT:
+        fix = f"without a deadline nothing waits: leave {_FLAG} out, or {_HOLD}"
+        problems = [Problem("config-error", _FLAG, f"{_FLAG} or {_HOLD}", "both", fix)]
     if problems:
         raise ConfigError(tuple(problems))
-    ms: int = arguments.delay.ms
-    return ms
+    return DelayPolicy(default_ms=arguments.delay.ms)
 
 
 def delay_words(arguments: argparse.Namespace) -> str:
-    """Return the delay as an option behind a blank, for the next command to type; empty if it is the default."""
+    """Return delay and hold as options, each behind a blank, for the next command to type; empty if by default."""
     ms: int = arguments.delay.ms
-    return "" if ms == DEFAULT_DELAY_MS else f" {_FLAG} {duration.render(ms)}"
+    delay = "" if ms == DEFAULT_DELAY_MS else f" {_FLAG} {duration.render(ms)}"
+    return f"{delay} {_HOLD}" if getattr(arguments, "hold", False) else delay

@@ -21,18 +21,6 @@ SLUG = "interrupted"
 _OVERRIDES = ("--even-", "--include-held")
 _STAYS = "what was done by then is done and stays"
 _GOES_ON = "what was under way is finished or undone by the next command that changes something"
-_NO_START = "no broker starts until logdirctl layout rollback has finished"
-_GOES_ON_SAME = "the same command goes on"
-_WAYS_ON = f"{_GOES_ON_SAME}, logdirctl layout rollback takes everything back"
-_START = {
-    BrokerStart.SET: f"the log dirs are blocked, and {_NO_START}; {_WAYS_ON}",
-    BrokerStart.UNKNOWN: f"not every log dir can be looked at: take it that {_NO_START}; {_WAYS_ON}",
-    BrokerStart.UNDER_IDS: f"no log dir is blocked, and replicas lie under topic ids: {_NO_START}; {_WAYS_ON}",
-    BrokerStart.INSIDE: "no log dir is blocked, and a work root lies inside a log dir: no stock broker starts until "
-    f"logdirctl uninstall has taken it away; {_GOES_ON_SAME}",
-    BrokerStart.FREE: "no log dir is blocked, every replica lies under its name, and a broker can start; "
-    f"{_GOES_ON_SAME}",
-}
 
 
 def tell(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Streams, *, as_json: bool) -> int:
@@ -72,10 +60,9 @@ def _how_it_is(arguments: argparse.Namespace) -> str:
 def _layout_now(arguments: argparse.Namespace) -> str:
     """Return whether a broker can start on the log dirs, as they lie now."""
     try:
-        found = status(request_of(arguments))
+        return status(request_of(arguments)).start.says
     except LogDirError:
-        return _START[BrokerStart.UNKNOWN]
-    return _START[found.start]
+        return BrokerStart.UNKNOWN.says
 
 
 def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:

@@ -21,7 +21,7 @@ def add_protection(parser: Any, of: str = "topics that are refused") -> None:
         of: What ``--protect`` names, in its words.
     """
     parser.add_argument("--protect", metavar="GLOB", action="append", default=[], help=f"{of}; may be repeated")
-    parser.add_argument("--internal", action="store_true", help="also topics whose names begin with two underscores")
+    parser.add_flag("--internal", "also topics whose names begin with two underscores")
 
 
 def protected_of(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Tables and figures for people: rich on a terminal, plain columns elsewhere."""
+"""Tables and prose for people: rich on a terminal, plain columns elsewhere."""
 
 from __future__ import annotations
 
@@ -6,22 +6,6 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from logdir.text import printable
-
-_STEPS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-
-
-def size(value: int | None) -> str:
-    """Return bytes for people.
-
-    >>> size(1536), size(None), size(7)
-    ('1.5 KiB', '-', '7 B')
-    """
-    if value is None:
-        return "-"
-    amount, step = float(value), 0
-    while amount >= 1024 and step < len(_STEPS) - 1:
-        amount, step = amount / 1024, step + 1
-    return f"{value} B" if step == 0 else f"{amount:.1f} {_STEPS[step]}"
 
 
 def wrapped(out: TextIO, line: str) -> None:

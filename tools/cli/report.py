@@ -12,12 +12,9 @@ from dataclasses import replace
 from logdir.errors import Problem
 from logdir.evidence import Evidence, Removed
 from logdir.service.report.result import ItemResult, ItemsResult, ItemState
-from logdir.text import printable, utc
-from tools.cli.arguments import Exit, Streams, envelope, say
+from logdir.text import utc
+from tools.cli.arguments import Exit, Streams, answered, put
 from tools.cli.columns import Column, table
-
-WHERE_READ = " where the log dirs and their work roots can be read"
-"""Behind the word that nothing was found, where not all was read."""
 
 
 def evidence_words(evidence: Evidence) -> str:
@@ -81,15 +78,10 @@ def finish(
     """
     status = status_of(rows, problems) if status is None else status
     listed = list(dict.fromkeys([*problems, *(row.problem for row in rows if row.problem is not None)]))
-    for problem in listed:
-        say(streams, f"logdirctl {arguments.title}: {problem.line()}")
-    if arguments.json:
-        found = result(applied=bool(arguments.apply), items=tuple(rows))
-        streams.out.write(envelope(arguments.title, status, listed, found))
+    if answered(arguments, streams, status, listed, result(applied=bool(arguments.apply), items=tuple(rows))):
         return status
     if rows:
         shown = [replace(row, detail="") if are_said and row.state == ItemState.DONE else row for row in rows]
         table(streams.out, _COLUMNS, shown, is_sparse=True)
-    for line in (*lines, f"next: {next_line}"):
-        streams.out.write(printable(line) + "\n")
+    put(streams, *lines, f"next: {next_line}")
     return status

@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logdir.service.cluster.source import OWN_LOG, SourceRequest
-from logdir.text import printable, quoted, utc
+from logdir.text import quoted
 
 if TYPE_CHECKING:
     import argparse
-
-    from logdir.cluster.image import Image
 
 
 def add_source(parser: Any, *, is_required: bool = False) -> None:
@@ -54,11 +52,3 @@ def source_of(arguments: argparse.Namespace) -> SourceRequest:
     """Return what the arguments of ``add_source`` say."""
     uri = str(OWN_LOG) if arguments.source is None else arguments.source
     return SourceRequest(uri, arguments.high_watermark, arguments.leader_epoch)
-
-
-def source_line(image: Image) -> str:
-    """Return a source as a line for people."""
-    where = f"{image.source.value} {image.origin}, cluster {image.cluster_id or 'not named'}"
-    if image.epoch >= 0:
-        where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"
-    return printable(f"the cluster's word: {where}, as of {utc(image.as_of_ms)}")

@@ -27,8 +27,8 @@ class StdoutError(Exception):
         super().__init__(found)
 
 
-class Stdout:
-    """Standard output; every other attribute is the stream's own."""
+class _Guarded:
+    """A stream; every attribute that is not here is its own."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -40,12 +40,12 @@ class Stdout:
         """Whether a terminal is behind it; one that is closed is none."""
         return not self.stream.closed and self.stream.isatty()
 
-    def write(self, text: str) -> int:
-        """Write text.
 
-        Raises:
-            StdoutError: the stream takes no more.
-        """
+class Stdout(_Guarded):
+    """Standard output: what it does not take raises ``StdoutError``."""
+
+    def write(self, text: str) -> int:
+        """Write text."""
         try:
             return self.stream.write(text)
         except (OSError, ValueError) as error:
@@ -57,29 +57,15 @@ class Stdout:
             self.write(line)
 
     def flush(self) -> None:
-        """Flush.
-
-        Raises:
-            StdoutError: the stream takes no more.
-        """
+        """Flush."""
         try:
             self.stream.flush()
         except (OSError, ValueError) as error:
             raise _failed(error) from error
 
 
-class Stderr:
-    """Standard error; every other attribute is the stream's own. Writing never fails."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-    def isatty(self) -> bool:
-        """Whether a terminal is behind it; one that is closed is none."""
-        return not self.stream.closed and self.stream.isatty()
+class Stderr(_Guarded):
+    """Standard error: what it does not take is dropped."""
 
     def write(self, text: str) -> int:
         """Write text, if that can be."""
@@ -112,7 +98,7 @@ def guarded(out: TextIO, err: TextIO) -> tuple[TextIO, TextIO]:
 
 def original(stream: object) -> object:
     """Return the stream behind ``guarded``."""
-    return stream.stream if isinstance(stream, Stdout | Stderr) else stream
+    return stream.stream if isinstance(stream, _Guarded) else stream
 
 
 def as_utf8(stream: TextIO) -> None:

@@ -16,15 +16,14 @@ from typing import Any
 from logdir.decide.describe import State
 from logdir.service.describe import DescribeRequest, DescribeResult, Form, describe
 from logdir.service.report.describe_item import DescribedItem
-from logdir.text import printable
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope, say
+from logdir.service.report.source_item import source_line
+from logdir.text import size
+from tools.cli.arguments import Exit, Streams, answered, put, say, tell
+from tools.cli.broker import add_selector
 from tools.cli.columns import Column, table
-from tools.cli.source import add_source, source_argv, source_line, source_of
+from tools.cli.source import add_source, source_argv, source_of
 from tools.cli.streams import as_utf8
 from tools.cli.target import add_broker, argv_of, request_of
-
-_SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 
 
 def add_parser(commands: Any) -> None:
@@ -35,9 +34,8 @@ def add_parser(commands: Any) -> None:
         "An id wins over a name. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or a replica is missing or cannot be used, 2 usage or "
         "configuration, 4 the source is of another broker or cluster",
-        allow_abbrev=False,
     )
-    parser.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
+    add_selector(parser, "everything if there is none")
     add_broker(parser)
     parser.add_argument(
         "--disk", metavar="DIR", action="append", help="only what lies on this log dir; may be said more than once"
@@ -68,28 +66,28 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     )
     # What the source is, before it is said why it is refused.
     found = describe(request, source_read=lambda image: say(streams, f"logdirctl describe: {source_line(image)}"))
-    for problem in (*found.notes, *found.problems):
-        say(streams, f"logdirctl describe: {problem.line()}")
+    tell(arguments.title, found.notes, streams)
     status = Exit.PROBLEMS if found.problems else Exit.DONE
-    if form is not Form.LISTING:
-        if form is Form.KAFKA_LOG_DIRS:
-            as_utf8(streams.out)
-        for line in found.lines:
-            streams.out.write(f"{line}\n")
+    if form is Form.LISTING:
+        if answered(arguments, streams, status, found.problems, found):
+            return status
+        _print(arguments, streams, found)
         return status
-    if arguments.json:
-        streams.out.write(envelope("describe", status, found.problems, found))
-        return status
+    tell(arguments.title, found.problems, streams)
+    if form is Form.KAFKA_LOG_DIRS:
+        as_utf8(streams.out)
+    streams.out.writelines(f"{line}\n" for line in found.lines)
+    return status
+
+
+def _print(arguments: argparse.Namespace, streams: Streams, found: DescribeResult) -> None:
     if found.image is not None:
-        streams.out.write(f"{source_line(found.image)}\n")
+        put(streams, source_line(found.image))
     if found.items:
         table(streams.out, _COLUMNS if found.image is None else (*_COLUMNS, *_OF_CLUSTER), found.items)
     else:
-        streams.out.write(
-            "nothing is there\n" if found.is_whole else "nothing is found on the log dirs that can be read\n"
-        )
-    streams.out.write(printable(f"next: {_next(arguments, found)}") + "\n")
-    return status
+        put(streams, "nothing is there" if found.is_whole else "nothing is found on the log dirs that can be read")
+    put(streams, f"next: {_next(arguments, found)}")
 
 
 def _next(arguments: argparse.Namespace, found: DescribeResult) -> str:
@@ -108,7 +106,7 @@ _COLUMNS: tuple[Column[DescribedItem], ...] = (
     Column("id", "ref.topic_id"),
     Column("kind", lambda one: None if one.kind is None else one.kind.value + (", tiered" if one.tiered else "")),
     Column("state", lambda one: ", ".join((one.state.value, *one.problems))),
-    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("disk", "log_dir"),
     Column("path", "path"),
 )

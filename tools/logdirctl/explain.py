@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from logdir.service.explain import explain
+from logdir.service.report.json_text import envelope
 from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope
+from tools.cli.arguments import Exit, Streams
 
 PAGE = Path(__file__).with_name("errors.md")
 
@@ -28,7 +29,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "slug", metavar="SLUG", nargs="?", help="as start-block-partial; every slug there is if there is none"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="explain")
 
 

@@ -8,22 +8,18 @@ Spec: design §6, §7.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from logdir.errors import Problem
-from logdir.observe.outside import require_outside
-from logdir.text import printable, quoted
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope, say
+from logdir.service.report.json_text import envelope
+from logdir.text import quoted
+from tools.cli.arguments import Exit, Streams, answered, put, say
+from tools.cli.columns import Column, table
 
 if TYPE_CHECKING:
-    from migrate.plan.build import Summary
-
-_NEEDED = ("pyspark", "pyarrow", "pandas")
+    from migrate.use_case import SessionRequest
 
 
 def add_parser(commands: Any) -> None:
@@ -43,114 +39,79 @@ def add_parser(commands: Any) -> None:
     report = verbs.add_parser("report", help="draw the page of a plan again")
     report.add_argument("plan", metavar="DIR", help="a plan directory")
     report.add_argument("-o", "--output", metavar="FILE", help="where to (else report.html in the plan)")
-    for verb, parser in (("scan", scan), ("plan", plan), ("report", report)):
-        parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    for verb, parser, act in (("scan", scan, act_scan), ("plan", plan, act_plan), ("report", report, act_report)):
+        parser.add_flag("--json", "one JSON object on standard output")
         parser.set_defaults(run=act, title=f"fleet {verb}")
     for parser in (scan, plan):
         parser.add_argument("--master", metavar="URL", help="Spark master (else local, all cores)")
-        parser.add_argument(
-            "--shared-paths", action="store_true", help="every machine of the cluster sees the same paths"
-        )
+        parser.add_flag("--shared-paths", "every machine of the cluster sees the same paths")
 
 
-def act(arguments: argparse.Namespace, streams: Streams) -> int:
-    """Run the command; return the exit status."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        from migrate.errors import NoSparkError
+def act_scan(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``fleet scan``; return the exit status."""
+    from migrate import use_case
 
-        raise NoSparkError(
-            f"logdirctl {arguments.title}",
-            expected="the extra logdird[fleet]",
-            found=f"no {', '.join(missing)}",
-            fix="pip install 'logdird[fleet]'",
-        )
-    if arguments.verb == "report":
-        return _report(arguments, streams)
-    return _on_spark(arguments, streams)
-
-
-def _report(arguments: argparse.Namespace, streams: Streams) -> int:
-    from migrate import job
-
-    page = job.report(Path(arguments.plan), None if arguments.output is None else Path(arguments.output))
-    if arguments.json:
-        streams.out.write(envelope(arguments.title, Exit.DONE, (), {"output": str(page)}))
-    else:
-        streams.out.write(f"wrote {printable(str(page))}\nnext: open it in a browser\n")
+    with Stages(streams) as stages:
+        found = use_case.scan(_command(arguments), _request(arguments), stages.begin)
+    if not answered(arguments, streams, Exit.DONE, (), found.as_json()):
+        output = str(found.output)
+        put(streams, f"wrote {output}: {found.says}")
+        put(streams, f"next: logdirctl fleet plan {quoted(output)} -o {quoted(f'{output}-plan')}")
     return Exit.DONE
 
 
-def _on_spark(arguments: argparse.Namespace, streams: Streams) -> int:
-    from migrate import job
-    from migrate.plan.publish import require_absent
-    from migrate.session import spark_session
+def act_plan(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``fleet plan``; return the exit status."""
+    from migrate import use_case
 
-    output = Path(arguments.output)
-    require_absent(output)  # before a JVM is started for it
-    if Path(arguments.fleet).is_file():
-        from migrate.source.fleet import read_fleet
-
-        walked = [path for _, _, broker in read_fleet(arguments.fleet).brokers() for path in broker.log_dirs]
-        require_outside(str(output), walked)  # inventories name log dirs of other hosts
-    stages = Stages(streams)
-    result: dict[str, object] = {"output": str(output)}
-    warnings: list[Problem] = []
-    with stages:
-        stages.begin("starting Spark")
-        with spark_session(arguments.master) as spark:
-            if arguments.verb == "scan":
-                found = job.scan(
-                    spark, arguments.fleet, output, shared_paths=arguments.shared_paths, progress=stages.begin
-                )
-                result |= {"disks": found.sources, "unread": found.unread, "rows": found.rows, "bytes": found.bytes}
-            else:
-                former = None if arguments.ids is None else Path(arguments.ids)
-                summary = job.plan(
-                    spark,
-                    arguments.fleet,
-                    output,
-                    former=former,
-                    shared_paths=arguments.shared_paths,
-                    progress=stages.begin,
-                    warn=warnings.append,
-                )
-                result["summary"] = summary.as_json()
-            stages.begin("stopping Spark")
-    for problem in warnings:
-        say(streams, f"logdirctl {arguments.title}: warning: {problem.line()}")
+    with Stages(streams) as stages:
+        found = use_case.plan(_command(arguments), _request(arguments), stages.begin)
+    for problem in found.warnings:
+        say(streams, f"{_command(arguments)}: warning: {problem.line()}")
     if arguments.json:
-        streams.out.write(envelope(arguments.title, Exit.DONE, warnings, result))
-    elif arguments.verb == "scan":
-        counts = f"{result['disks']} disks, {result['unread']} of them unread, {result['rows']} rows"
-        line = f"next: logdirctl fleet plan {quoted(str(output))} -o {quoted(f'{output}-plan')}"
-        streams.out.write(f"wrote {printable(str(output))}: {counts}\n{line}\n")
-    else:
-        _tell_plan(summary, output, streams)
+        streams.out.write(envelope(arguments.title, Exit.DONE, found.warnings, found.as_json()))
+        return Exit.DONE
+    put(streams, *found.counts)
+    if found.conflicts:
+        put(streams, "")
+        table(streams.out, _CONFLICTS, found.conflicts)
+    page = quoted(str(found.output / "report.html"))
+    put(streams, *found.notes, "", f"wrote {found.output}", f"next: open {page} in a browser")
     return Exit.DONE
 
 
-def _tell_plan(summary: Summary, output: Path, streams: Streams) -> None:
-    from migrate.report.next_steps import NO_BROKER
+def act_report(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``fleet report``; return the exit status."""
+    from migrate import use_case
 
-    out = streams.out
-    counts = ", ".join(f"{count} {readiness}" for readiness, count in summary.brokers.items())
-    out.write(
-        f"{summary.clusters} clusters, {summary.log_dirs} log dirs, {summary.replicas} replicas, "
-        f"{render.size(summary.bytes)}\nbrokers: {counts}\n"
-        f"waves: {summary.waves} (at least {summary.lower_bound}); {summary.offline_during} partitions offline "
-        f"meanwhile; {len(summary.minted)} topic ids minted\n"
+    output = None if arguments.output is None else Path(arguments.output)
+    page = str(use_case.report(_command(arguments), Path(arguments.plan), output))
+    if not answered(arguments, streams, Exit.DONE, (), {"output": page}):
+        put(streams, f"wrote {page}", "next: open it in a browser")
+    return Exit.DONE
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    return f"logdirctl {arguments.title}"
+
+
+def _request(arguments: argparse.Namespace) -> SessionRequest:
+    from migrate.use_case import SessionRequest
+
+    former = getattr(arguments, "ids", None)
+    return SessionRequest(
+        source=arguments.fleet,
+        output=Path(arguments.output),
+        master=arguments.master,
+        is_path_shared=arguments.shared_paths,
+        former=None if former is None else Path(former),
     )
-    found = [[slug, str(units)] for slug, units in sorted(summary.conflicts.items()) if units]
-    if found:
-        out.write("\n")
-        render.table(out, ("conflict", "units"), found, frozenset({1}))
-    if summary.waves:
-        if summary.waves > summary.lower_bound:
-            out.write("more waves than the bound: the bound looks at one partition at a time; the report says more\n")
-        out.write(f"\n{NO_BROKER}\n")
-    page = quoted(str(output / "report.html"))
-    out.write(f"\nwrote {printable(str(output))}\nnext: open {page} in a browser\n")
+
+
+_CONFLICTS: tuple[Column[tuple[str, int]], ...] = (
+    Column("conflict", lambda one: one[0]),
+    Column("units", lambda one: one[1], is_number=True),
+)
 
 
 class Stages:

@@ -10,27 +10,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from logdir.disk.root.reserve import RESERVE_BYTES
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
 from logdir.service.log_dirs.ports import connected
-from logdir.text import printable
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope, exit_for, failed, problems_of, say
-from tools.cli.broker import add_change, next_argv, said_of_override
+from logdir.text import size
+from tools.cli.arguments import Exit, Streams, answered, exit_for, failed, problems_of, put, say
+from tools.cli.broker import SAME_WITH_APPLY, add_change, has_override, next_argv
 from tools.cli.columns import Column, table
 from tools.cli.target import argv_of, request_of
-
-_KEPT = """\
-What is kept on this host, and where (logdirctl uninstall takes it back):
-  in the work root of each log dir, and nowhere else:
-  deleting/   replicas staged, whole, until their deadline or until you restore or purge them
-  incoming/   copies on their way in
-  reserve     {reserve}, given up when the disk is full; probe/, owner.lock, work-root.json
-  heartbeat.json, staging-limit.json, controller.json   when this host lived, what was staged, what was last applied
-  in a replica that is staged: replica.json, which says why and until when"""
 
 
 def add_parser(commands: Any) -> None:
@@ -41,7 +30,6 @@ def add_parser(commands: Any) -> None:
         "Nothing else is changed; a broker may run.",
         epilog="exit status: 0 done, 1 a disk is in trouble, 2 usage or configuration, "
         "3 a broker runs, where an owner.lock is to be put back, 4 refused",
-        allow_abbrev=False,
     )
     add_change(parser)
     parser.add_argument(
@@ -50,11 +38,7 @@ def add_parser(commands: Any) -> None:
         default="auto",
         help="where it lies; auto: inside a log dir no stock broker reads, else beside, else in-place",
     )
-    parser.add_argument(
-        "--even-on-unsupported-fs",
-        action="store_true",
-        help="also on file systems nothing was proven on, at your own risk",
-    )
+    parser.add_flag("--even-on-unsupported-fs", "also on file systems nothing was proven on, at your own risk")
     parser.add_argument(
         "--even-if-found",
         metavar="SLUG",
@@ -82,22 +66,19 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         found = tuple(problem for error in several.errors for problem in problems_of(error))
         return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
     if shown.is_first:
-        say(streams, _KEPT.format(reserve=render.size(RESERVE_BYTES)))
+        say(streams, init.KEPT)
     status = Exit.PROBLEMS if problems else Exit.DONE
-    for problem in problems:
-        say(streams, f"logdirctl init: {problem.line()}")
-    if arguments.json:
-        result = InitResult(applied=arguments.apply, work_roots=made)
-        streams.out.write(envelope("init", status, problems, result))
+    if answered(arguments, streams, status, problems, InitResult(applied=arguments.apply, work_roots=made)):
         return status
     table(streams.out, _COLUMNS, made)
-    where = next_argv(arguments)
     flags = "" if arguments.work_root == "auto" else f" --work-root {arguments.work_root}"
-    line = f"logdirctl staged ls {argv_of(arguments)}" if arguments.apply else f"logdirctl init {where}{flags} --apply"
-    for said in said_of_override(arguments, is_planned=True):
-        line = f"logdirctl inventory {argv_of(arguments)}"
-        streams.out.write(said + "\n")
-    streams.out.write(printable(f"next: {line}") + "\n")
+    line = f"init {next_argv(arguments)}{flags} --apply"
+    if arguments.apply:
+        line = f"staged ls {argv_of(arguments)}"
+    elif has_override(arguments):
+        put(streams, SAME_WITH_APPLY)
+        line = f"inventory {argv_of(arguments)}"
+    put(streams, f"next: logdirctl {line}")
     return status
 
 
@@ -110,6 +91,6 @@ _COLUMNS: tuple[Column[WorkRootItem], ...] = (
     Column("state", lambda one: "is there" if one.is_whole and not one.is_mended else one.state),
     Column("kind", "kind"),
     Column("work root", "path"),
-    Column("reserve", lambda one: render.size(one.reserve_bytes), is_number=True),
+    Column("reserve", lambda one: size(one.reserve_bytes), is_number=True),
     Column("detail", _detail),
 )

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from logdir.service.inventory import InventoryDisk, InventoryRequest, take
-from logdir.service.report.json_form import to_json
-from logdir.text import printable
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, compact, envelope, say
+from logdir.service.report.inventory_json import inventory_envelope
+from logdir.text import size
+from tools.cli.arguments import Exit, Streams, put, tell
 from tools.cli.columns import Column, table
 from tools.cli.progress import TerminalReporter
 from tools.cli.target import add_broker, argv_of, request_of
@@ -30,12 +29,11 @@ def add_parser(commands: Any) -> None:
         description="Scan every log dir of one broker, one process per disk. Reads only, beside a running broker too.",
         epilog="exit status: 0 every disk was read, 1 a disk could not be read or is not formatted, 2 usage, "
         "4 -o lies in a log dir or work root",
-        allow_abbrev=False,
     )
     add_broker(parser)
     parser.add_argument("-o", "--output", metavar="DIR", help="write one inventory file per log dir into DIR")
-    parser.add_argument("--exact", action="store_true", help="size every file, not only segments")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_flag("--exact", "size every file, not only segments")
+    parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="inventory")
 
 
@@ -52,21 +50,11 @@ def _columns(disks: Sequence[InventoryDisk], *, is_exact: bool) -> Iterator[Colu
     for kind in _KINDS:
         if kind == "live" or any(kind in one.kinds for one in disks):
             yield number(kind, entries(kind))
-    yield number("log bytes", lambda one: render.size(sum(kind.log_bytes for kind in one.kinds.values())))
+    yield number("log bytes", lambda one: size(sum(kind.log_bytes for kind in one.kinds.values())))
     if is_exact:
-        yield number("all bytes", lambda one: render.size(sum(kind.bytes for kind in one.kinds.values())))
+        yield number("all bytes", lambda one: size(sum(kind.bytes for kind in one.kinds.values())))
     yield number("no id", lambda one: one.problems.get("partition-metadata-missing", 0))
-    yield number("free", lambda one: render.size(one.disk.free_bytes))
-
-
-def _disk_json(one: InventoryDisk) -> str:
-    """Return a log dir as JSON; its entries, where they are in no file, go through as the lines they are."""
-    text = compact(to_json(one))
-    if one.content is None:
-        return text
-    at = len(f'{{"disk":{compact(to_json(one.disk))},')
-    lines = one.content.decode().split("\n")[1:-2]
-    return f'{text[:at]}"entries":[{",".join(lines)}],{text[at:]}'
+    yield number("free", lambda one: size(one.disk.free_bytes))
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -80,17 +68,13 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     found = take(request, TerminalReporter(streams, arguments.title))
     status = Exit.DONE if found.is_sound else Exit.PROBLEMS
     if arguments.json:
-        empty = envelope(arguments.title, status, found.problems, {"items": []})
-        head, tail = empty[: -len("]}}\n")], "]}}\n"
-        streams.out.write(f"{head}{','.join(map(_disk_json, found.disks))}{tail}")
+        streams.out.writelines(inventory_envelope(arguments.title, status, found))
         return status
     table(streams.out, tuple(_columns(found.disks, is_exact=arguments.exact)), found.disks)
-    for problem in found.problems:
-        say(streams, f"logdirctl inventory: {problem.line()}")
+    tell(arguments.title, found.problems, streams)
     if arguments.output is None:
-        streams.out.write(printable(f"next: logdirctl inventory {argv_of(arguments)} -o inventories") + "\n")
+        put(streams, f"next: logdirctl inventory {argv_of(arguments)} -o inventories")
         return status
-    for one in found.disks:
-        streams.out.write(printable(f"wrote {one.file}") + "\n")
-    streams.out.write("next: name these files in a fleet file (docs/fleet.md), for logdirctl fleet plan\n")
+    put(streams, *(f"wrote {one.file}" for one in found.disks))
+    put(streams, "next: name these files in a fleet file (docs/fleet.md), for logdirctl fleet plan")
     return status

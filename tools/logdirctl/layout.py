@@ -73,7 +73,7 @@ def add_parser(commands: Any) -> None:
 def _parser(below: Any, name: str, text: str | None, description: str, epilog: str | None = None) -> Any:
     description = f"{description} {NOT_READ_BY_KAFKA}"
     shown = {} if text is None else {"help": text}
-    parser = below.add_parser(name, **shown, description=description, epilog=epilog, allow_abbrev=False)
+    parser = below.add_parser(name, **shown, description=description, epilog=epilog)
     parser.set_defaults(title=f"layout {name}")
     return parser
 

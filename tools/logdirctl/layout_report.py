@@ -6,17 +6,12 @@ Spec: design §6; docs/json.md.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from logdir.decide.layout.precondition import RELEASES
-from logdir.errors import Problem
-from logdir.service.layout_status import LayoutStatus, LogDirLayout
-from logdir.service.report.json_form import to_json
+from logdir.service.layout_status import LayoutStatus, LayoutStatusItem
 from logdir.service.report.layout_result import LayoutResult, LayoutStep
-from logdir.service.report.result import ItemResult
-from logdir.text import printable, utf8
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope, say
+from tools.cli.arguments import Exit, Streams, answered, put, say
+from tools.cli.columns import Column, table
 
 NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories."
 """Printed by every verb (design §8)."""
@@ -25,108 +20,45 @@ NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories.
 def print_result(arguments: argparse.Namespace, streams: Streams, result: LayoutResult, next_line: str) -> Exit:
     """Print what a verb would do, or did, and what to type next; return the exit status."""
     status = Exit.DONE if result.is_well else Exit.PROBLEMS
-    _print_problems(arguments, streams, result.problems)
-    if arguments.json:
-        streams.out.write(envelope(arguments.title, status, result.problems, _json(result)))
+    say(streams, f"logdirctl {arguments.title}: {NOT_READ_BY_KAFKA}")
+    if answered(arguments, streams, status, result.problems, result):
         return status
     if result.steps:
-        rows = [[one.what, one.log_dir or "all", _or(one.replicas, "-"), _or(one.done, "-")] for one in result.steps]
-        render.table(streams.out, ["step", "log dir", "replicas", "done"], rows, frozenset((2, 3)))
-    streams.out.write(f"{arguments.title}: {_summary(result)}\n{printable(f'next: {next_line}')}\n")
+        table(streams.out, _STEP, result.steps)
+    put(streams, f"{arguments.title}: {result.summary}", f"next: {next_line}")
     return status
 
 
 def print_status(arguments: argparse.Namespace, streams: Streams, found: LayoutStatus, next_line: str) -> Exit:
     """Print the layout of each log dir, and what to type next; return the exit status."""
-    status = Exit.PROBLEMS if found.problems else Exit.DONE
-    _print_problems(arguments, streams, found.problems)
-    if arguments.json:
-        result = {"items": [_log_dir_json(one) for one in found.log_dirs]}
-        streams.out.write(envelope(arguments.title, status, found.problems, result))
+    status, result = Exit.PROBLEMS if found.problems else Exit.DONE, found.result
+    say(streams, f"logdirctl {arguments.title}: {NOT_READ_BY_KAFKA}")
+    if answered(arguments, streams, status, found.problems, result):
         return status
-    headers = ["log dir", "layout", "change", "start block", "by name", "by id", "held"]
-    rows = [_log_dir_row(one) for one in found.log_dirs]
-    render.table(streams.out, headers, rows, frozenset((4, 5, 6)))
+    table(streams.out, _LOG_DIR, result.items)
     if found.goes_on_with is not None:
-        streams.out.write(f"with its plan it goes on: logdirctl layout {found.goes_on_with} PLAN\n")
-    streams.out.write(printable(f"next: {next_line}") + "\n")
+        put(streams, f"with its plan it goes on: logdirctl layout {found.goes_on_with} PLAN")
+    put(streams, f"next: {next_line}")
     return status
 
 
-def _print_problems(arguments: argparse.Namespace, streams: Streams, problems: Sequence[Problem]) -> None:
-    for line in (NOT_READ_BY_KAFKA, *(problem.line() for problem in problems)):
-        say(streams, f"logdirctl {arguments.title}: {line}")
+def _change(one: LayoutStatusItem) -> str:
+    state = "none" if one.state is None else one.state.value
+    return state if one.for_broker is None else f"{state} for {one.for_broker}"
 
 
-def _summary(result: LayoutResult) -> str:
-    words = ["nothing to do"]
-    if result.has_work:
-        words = ["finished" if result.is_applied else "planned; nothing was changed"]
-    if result.is_applied and not result.is_finished:
-        words = ["not finished"]
-    if result.done_before:
-        words.append(f"{result.done_before} done before")
-    if result.refused:
-        words.append(f"{result.refused} refused by name")
-    if count := len(result.left_out):
-        words.append(f"{count} log dir{'s' if count > 1 else ''} left out")
-    return ", ".join(words)
-
-
-def _json(result: LayoutResult) -> dict[str, object]:
-    return {
-        "applied": result.is_applied,
-        "finished": result.is_finished,
-        "plan_sha256": result.plan_sha256 or None,
-        "done_before": result.done_before,
-        "steps": [_step_json(step) for step in result.steps],
-        "items": [_item_json(item) for item in result.items],
-    }
-
-
-def _step_json(step: LayoutStep) -> dict[str, object]:
-    log_dir = None if step.log_dir is None else utf8(step.log_dir)
-    return {"detail": step.what, "log_dir": log_dir, "replicas": step.replicas, "done": step.done}
-
-
-def _item_json(item: ItemResult) -> dict[str, object]:
-    known = (None, None, None) if item.ref is None else (item.ref.topic, item.ref.topic_id, item.ref.partition)
-    replica = dict(zip(("topic", "topic_id", "partition"), map(to_json, known), strict=True))
-    place = {"log_dir": utf8(item.log_dir) or None, "path": utf8(item.path), "new_path": item.new_path}
-    problem = None if item.problem is None else to_json(item.problem)
-    return {**place, "state": item.state.value, "problem": problem, **replica}
-
-
-def _log_dir_row(one: LogDirLayout) -> list[str]:
-    change = "?" if one.seen is None else "none" if one.state is None else one.state.value
-    if one.for_broker is not None:
-        change += f" for {one.for_broker}"
-    start_block = None if one.start_block is None else one.start_block.value
-    return [
-        one.log_dir,
-        _or(one.layout, "?"),
-        change,
-        _or(start_block, "?"),
-        *(_or(count, "?") for count in one.counts),
-    ]
-
-
-def _or(value: object, unknown: str) -> str:
-    return unknown if value is None else str(value)
-
-
-def _log_dir_json(one: LogDirLayout) -> dict[str, object]:
-    by_name, by_id, held = one.counts
-    return {
-        "log_dir": utf8(one.log_dir),
-        "layout": one.layout,
-        "state": None if one.state is None else one.state.value,
-        "plan_sha256": one.plan_sha256,
-        "for_broker": one.for_broker,
-        "cluster_id": None if one.seen is None else one.seen.cluster_id,
-        "node_id": None if one.seen is None else one.seen.node_id,
-        "start_block": None if one.start_block is None else one.start_block.value,
-        "by_name": by_name,
-        "by_id": by_id,
-        "held": held,
-    }
+_STEP: tuple[Column[LayoutStep], ...] = (
+    Column("step", "what"),
+    Column("log dir", lambda one: one.log_dir or "all"),
+    Column("replicas", "replicas", is_number=True),
+    Column("done", "done", is_number=True),
+)
+_LOG_DIR: tuple[Column[LayoutStatusItem], ...] = (
+    Column("log dir", "log_dir"),
+    Column("layout", lambda one: one.layout or "?"),
+    Column("change", lambda one: "?" if one.layout is None else _change(one)),
+    Column("start block", lambda one: one.start_block or "?"),
+    Column("by name", lambda one: "?" if one.by_name is None else one.by_name, is_number=True),
+    Column("by id", lambda one: "?" if one.by_id is None else one.by_id, is_number=True),
+    Column("held", lambda one: "?" if one.held is None else one.held, is_number=True),
+)

@@ -10,15 +10,15 @@ from typing import Any
 
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, SETTING
+from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.staged.deadline import DelayPolicy
-from logdir.errors import ConfigError, Problem
+from logdir.errors import ConfigError
 from logdir.formats.duration import Duration
 from logdir.service import reconcile
 from logdir.service.batch import reconcile_apply
-from logdir.service.cluster.image_source import Desired
 from logdir.service.log_dirs.opening import opened
-from logdir.service.reconcile import Decided, Policy
-from logdir.service.report.reconcile_result import result_of
+from logdir.service.reconcile import Policy
+from logdir.service.report.reconcile_result import rests_on, result_of
 from tools.cli.arguments import Streams
 from tools.cli.broker import add_change, has_override, next_argv, said_of_override
 from tools.cli.delay import add_delay, delay_problems, delay_words
@@ -27,7 +27,7 @@ from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, source_argv, source_of
 from tools.cli.target import argv_of, request_of
 from tools.cli.usage import duration_of
-from tools.logdirctl.reconcile_report import report, rests_on
+from tools.logdirctl.reconcile_report import report
 
 
 def add_parser(commands: Any) -> None:
@@ -39,7 +39,6 @@ def add_parser(commands: Any) -> None:
         "broker; --apply needs a stopped one.",
         epilog="exit status: 0 done, or nothing to do, 1 not all can be done, 2 usage or configuration, "
         "3 a broker runs, 4 refused",
-        allow_abbrev=False,
     )
     add_source(parser, is_required=True)
     add_change(parser)
@@ -60,11 +59,10 @@ def add_parser(commands: Any) -> None:
         metavar="TIME",
         help=f"{SETTING}: beside a running broker; as 10m, or plain milliseconds (default 10m)",
     )
-    parser.add_argument("--even-over-limit", action="store_true", help="yes to what the staging limit held back")
-    parser.add_argument(
+    parser.add_flag("--even-over-limit", "yes to what the staging limit held back")
+    parser.add_flag(
         "--even-if-older-metadata",
-        action="store_true",
-        help="yes, the source is right although it is behind, or nothing is remembered of how far it was followed",
+        "yes, the source is right although it is behind, or nothing is remembered of how far it was followed",
     )
     parser.set_defaults(run=act, title="reconcile")
 
@@ -75,22 +73,17 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
     Raises:
         ConfigError: a number does not fit; all of them at once.
     """
-    problems = delay_problems(arguments)
-    percent, age_ms = arguments.max_staged_percent, arguments.max_age.ms
-    if percent not in range(101):
-        problems.append(Problem("config-error", "--max-staged-percent", "a whole number of 0 to 100", str(percent)))
-    if age_ms < 0:
-        problems.append(Problem("config-error", "--max-age", "0 or more", str(age_ms)))
-    if problems:
-        raise ConfigError(tuple(problems))
-    return Policy(
+    policy = Policy(
         delays=DelayPolicy(default_ms=arguments.delay.ms),
         protected=protected_of(arguments),
-        percent=percent,
-        max_age_ms=age_ms,
+        percent=arguments.max_staged_percent,
+        max_age_ms=arguments.max_age.ms,
         is_confirmed=arguments.even_over_limit,
         is_image_confirmed=arguments.even_if_older_metadata,
     )
+    if problems := (*delay_problems(arguments), *policy.problems()):
+        raise ConfigError(problems)
+    return policy
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -112,30 +105,19 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
             (*broker.notes, *(() if done is None else done.problems)),
             is_applied=arguments.apply,
         )
-        following = _next(arguments, shown.desired, decided, is_done=done is not None and done.has_changed)
         lines = said_of_override(arguments, is_planned=decided.plan is not None and bool(decided.plan.actions))
-        head = rests_on(shown.desired, decided)
-        return report(arguments, streams, result, head, (*lines, f"next: {following}"))
+        is_farther = shown.is_farther and not arguments.apply
+        is_done = done is not None and done.has_changed
+        following = _next(arguments, decided.plan, is_farther=is_farther, is_done=is_done)
+        return report(arguments, streams, result, rests_on(shown.desired, decided), (*lines, f"next: {following}"))
 
 
-def _next(arguments: argparse.Namespace, desired: Desired, decided: Decided, *, is_done: bool) -> str:
-    where = next_argv(arguments)
-    plan = decided.plan
-    # How far the cluster was followed is written down with nothing else to do, too; once.
-    is_farther = (
-        plan is not None
-        and plan.last_applied is not None
-        and plan.last_applied != desired.last_applied
-        and not arguments.apply
-    )
-    # Of a request only where nothing of it is left out.
-    is_farther = is_farther and plan is not None and (desired.document is None or plan.is_whole)
+def _next(arguments: argparse.Namespace, plan: ReconcilePlan | None, *, is_farther: bool, is_done: bool) -> str:
     # What the staging limit holds back would be refused again; the listing shows what counts to it.
-    is_held_back = plan is not None and plan.braked is not None
-    has_more = plan is not None and bool(plan.actions or is_farther)
-    if is_done or is_held_back or not has_more or has_override(arguments):
+    has_more = plan is not None and plan.braked is None and (bool(plan.actions) or is_farther)
+    if is_done or not has_more or has_override(arguments):
         return f"logdirctl staged ls {argv_of(arguments)}"
     flags = delay_words(arguments) + protection_words(arguments)
     if arguments.max_staged_percent != limit_rule.DEFAULT_PERCENT:
         flags += f" --max-staged-percent {arguments.max_staged_percent}"
-    return f"logdirctl reconcile {source_argv(arguments)} {where}{flags} --apply"
+    return f"logdirctl reconcile {source_argv(arguments)} {next_argv(arguments)}{flags} --apply"

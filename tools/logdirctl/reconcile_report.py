@@ -1,4 +1,4 @@
-"""What ``logdirctl reconcile`` prints: on what it rests, each action in its order, and what is refused.
+"""What ``logdirctl reconcile`` prints: each action in its order, and what is refused.
 
 Spec: design §6; docs/json.md; attacks A29.
 """
@@ -9,12 +9,10 @@ import argparse
 from collections.abc import Sequence
 
 from logdir.evidence import Evidence, Removed, Unknown
-from logdir.service.cluster.image_source import Desired
-from logdir.service.reconcile import Decided
 from logdir.service.report.reconcile_item import ReconcileItem
 from logdir.service.report.reconcile_result import ReconcileResult
-from logdir.text import printable, utc
-from tools.cli.arguments import Exit, Streams, envelope, say
+from logdir.text import utc
+from tools.cli.arguments import Exit, Streams, answered, put
 from tools.cli.columns import Column, table
 from tools.cli.report import detail_of
 
@@ -32,32 +30,15 @@ def report(
         lines: For people, behind them.
     """
     status = Exit.REFUSED if result.is_refused else Exit.DONE if result.is_done else Exit.PROBLEMS
-    for problem in result.problems:
-        say(streams, f"logdirctl reconcile: {problem.line()}")
-    if arguments.json:
-        streams.out.write(envelope("reconcile", status, result.problems, result))
+    if answered(arguments, streams, status, result.problems, result):
         return status
-    streams.out.write(printable(head) + "\n")
+    put(streams, head)
     if result.items:
         table(streams.out, _COLUMNS, result.items, is_sparse=True)
     elif not result.is_refused:
-        streams.out.write("nothing to do\n")
-    for line in lines:
-        streams.out.write(printable(line) + "\n")
+        put(streams, "nothing to do")
+    put(streams, *lines)
     return status
-
-
-def rests_on(desired: Desired, decided: Decided) -> str:
-    """Return what the disks are compared with, for people."""
-    image, document = desired.image, desired.document
-    if document is not None:
-        code = "" if decided.document is None else f", answered {decided.document.code.name}"
-        what = f"{document.api.value} v{document.version} of type {document.type.name}"
-        return f"{desired.uri}: {what}, epoch {document.controller_epoch}, sequence {document.sequence}{code}"
-    where = f"{image.source.value} {image.origin}: cluster {image.cluster_id}"
-    if image.epoch >= 0:
-        where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"
-    return f"{where}, as of {utc(image.as_of_ms)}"
 
 
 def _shown(evidence: Evidence | None) -> str:

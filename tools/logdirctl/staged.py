@@ -14,14 +14,14 @@ from typing import Any
 from logdir.decide.image.still_assigned import Assigned
 from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
+from logdir.service.report.staged import WHERE_READ
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
-from logdir.text import printable, quoted, utc
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope, say
-from tools.cli.broker import add_change
+from logdir.text import quoted, size, utc
+from tools.cli.arguments import Exit, Streams, answered, put
+from tools.cli.broker import add_change, add_selector
 from tools.cli.columns import Column, table
 from tools.cli.delay import add_delay
-from tools.cli.report import WHERE_READ, evidence_words
+from tools.cli.report import evidence_words
 from tools.cli.source import add_source, named_words, source_of
 from tools.cli.target import argv_of, request_of
 
@@ -29,7 +29,6 @@ _ADOPTS = (
     "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "
     "replicas are stopped. Records written to the new topic are replaced."
 )
-_SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
 
 
 def add_parser(commands: Any) -> None:
@@ -37,7 +36,6 @@ def add_parser(commands: Any) -> None:
     group = commands.add_parser(
         "staged",
         description="What was staged: list it, take it back, remove it for good, or keep it from being removed.",
-        allow_abbrev=False,
     )
     below = group.add_subparsers(dest="staged_command", metavar="COMMAND", required=True)
     ls = below.add_parser(
@@ -45,9 +43,8 @@ def add_parser(commands: Any) -> None:
         help="list what is staged, and until when it can be undone",
         description="List what is staged on every log dir of one broker. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, 2 usage or configuration",
-        allow_abbrev=False,
     )
-    ls.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
+    add_selector(ls, "everything if there is none")
     add_change(ls, changes=False)
     add_source(ls)
     ls.set_defaults(run=act_ls, title="staged ls")
@@ -67,11 +64,8 @@ def add_parser(commands: Any) -> None:
             help=text,
             description=description,
             epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
-            allow_abbrev=False,
         )
-        optional = {"nargs": "?"} if name == "purge" else {}
-        more = "; everything that is due if there is none" if optional else ""
-        parser.add_argument("selector", metavar="SELECTOR", help=_SELECTOR + more, **optional)
+        add_selector(parser, "everything that is due if there is none" if name == "purge" else "")
         add_change(parser)
         _add_own(parser, name)
         parser.set_defaults(run=partial(_change, name), title=f"staged {name}")
@@ -88,27 +82,19 @@ def _add_own(parser: Any, name: str) -> None:
         _add_adopt(parser)
     if name == "restore":
         add_source(parser)
-        parser.add_argument(
+        parser.add_flag(
             "--even-if-unknown",
-            action="store_true",
-            help="rename back also what is not known to be still assigned here; never what is known to be gone",
+            "rename back also what is not known to be still assigned here; never what is known to be gone",
         )
     if name == "purge":
         add_source(parser)
-        parser.add_argument(
+        parser.add_flag(
             "--even-if-assigned",
-            action="store_true",
-            help="also what is still assigned here, if a live replica of it is in the ISR of another broker",
+            "also what is still assigned here, if a live replica of it is in the ISR of another broker",
         )
-        parser.add_argument(
-            "--even-if-last",
-            action="store_true",
-            help="also what was staged as the only in-sync replica, or with nothing known",
-        )
-        parser.add_argument("--even-if-early", action="store_true", help="also before its time what an operator staged")
-        parser.add_argument(
-            "--include-held", action="store_true", help="with --even-if-early: also what has no deadline"
-        )
+        parser.add_flag("--even-if-last", "also what was staged as the only in-sync replica, or with nothing known")
+        parser.add_flag("--even-if-early", "also before its time what an operator staged")
+        parser.add_flag("--include-held", "with --even-if-early: also what has no deadline")
         parser.add_argument(
             "--bytes-per-second",
             type=int,
@@ -131,12 +117,11 @@ def _add_adopt(parser: Any) -> None:
         default=[],
         help="what logdirctl staged ls --json printed on another broker of the replicas, once that was stopped",
     )
-    parser.add_argument("--keep", action="store_true", help="keep the staged directory, too: its files are shared")
+    parser.add_flag("--keep", "keep the staged directory, too: its files are shared")
     add_delay(parser)
-    parser.add_argument(
+    parser.add_flag(
         "--even-if-unknown",
-        action="store_true",
-        help="adopt also where it is not known that the topic still has its id; the staged directory is kept",
+        "adopt also where it is not known that the topic still has its id; the staged directory is kept",
     )
 
 
@@ -167,23 +152,19 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     )
     found = list_staged(request)
     status = Exit.PROBLEMS if found.problems else Exit.DONE
-    for problem in found.problems:
-        say(streams, f"logdirctl staged ls: {problem.line()}")
-    if arguments.json:
-        streams.out.write(envelope("staged ls", status, found.problems, found))
+    if answered(arguments, streams, status, found.problems, found):
         return status
     if found.items:
         table(streams.out, _COLUMNS, found.items)
     else:
-        streams.out.write(f"nothing is staged{'' if found.is_whole else WHERE_READ}\n")
-    where = argv_of(arguments)
+        put(streams, f"nothing is staged{'' if found.is_whole else WHERE_READ}")
+    line = f"inventory {argv_of(arguments)}"
     if found.is_root_missing:
-        line = f"logdirctl init {where}"
+        line = f"init {argv_of(arguments)}"
     elif found.restorable is not None:
-        line = f"logdirctl staged restore {quoted(selector_of(found.restorable))} {where}{named_words(arguments)}"
-    else:
-        line = f"logdirctl inventory {where}"
-    streams.out.write(printable(f"next: {line}") + "\n")
+        selector = quoted(selector_of(found.restorable))
+        line = f"staged restore {selector} {argv_of(arguments)}{named_words(arguments)}"
+    put(streams, f"next: logdirctl {line}")
     return status
 
 
@@ -199,7 +180,7 @@ _COLUMNS: tuple[Column[StagedItem], ...] = (
     Column("topic", lambda one: one.ref.topic or "?"),
     Column("p", "ref.partition", is_number=True),
     Column("id", "ref.topic_id"),
-    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("reason", lambda one: one.reason or "?"),
     Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),
     Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),

@@ -8,23 +8,19 @@ Spec: design §4, §6; attacks A1, A2, A20, A27, A43.
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from typing import Any
 
 from logdir.decide.strays import State, Stray
 from logdir.evidence import Removed
+from logdir.service.report.source_item import source_line
 from logdir.service.strays import StraysRequest, StraysResult, strays
-from logdir.text import printable
-from tools.cli import render
-from tools.cli.arguments import Exit, Streams, envelope, say
+from logdir.text import age, size
+from tools.cli.arguments import Exit, Streams, answered, put, say
+from tools.cli.broker import add_selector
 from tools.cli.columns import Column, table
 from tools.cli.protection import add_protection, protected_of, protection_words
-from tools.cli.source import add_source, source_argv, source_line, source_of
+from tools.cli.source import add_source, source_argv, source_of
 from tools.cli.target import add_broker, argv_of, request_of
-
-_SELECTOR = "a topic name, a topic id, name-p, id_p or a glob"
-_ORDER = (State.WANTED, State.PROVEN, State.HELD, State.REFUSED, State.UNPROVEN, State.UNKNOWN, State.LEAVING)
-_STEPS = (("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("min", 60 * 1000), ("s", 1000))
 
 
 def add_parser(commands: Any) -> None:
@@ -35,13 +31,12 @@ def add_parser(commands: Any) -> None:
         "for a proof. Reads only, beside a running broker too.",
         epilog="exit status: 0 done, 1 a disk could not be read, or something needs a look, 2 usage or "
         "configuration, 4 the source says nothing about these disks",
-        allow_abbrev=False,
     )
-    parser.add_argument("selector", metavar="SELECTOR", nargs="?", help=f"{_SELECTOR}; everything if there is none")
+    add_selector(parser, "everything if there is none")
     add_broker(parser)
     add_source(parser)
     add_protection(parser, "topics that nothing may touch")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="strays")
 
 
@@ -56,14 +51,12 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     # What the source is, before it is said why it is refused.
     found = strays(request, source_read=lambda image: say(streams, f"logdirctl strays: {source_line(image)}"))
     status = Exit.PROBLEMS if found.problems else Exit.DONE
-    problems = [*found.problems, *(() if found.uncommitted is None else (found.uncommitted,))]
-    for problem in problems:
-        say(streams, f"logdirctl strays: {problem.line()}")
-    if arguments.json:
-        streams.out.write(envelope("strays", status, problems, found))
+    if answered(arguments, streams, status, found.all_problems, found):
         return status
-    _table(found, streams)
-    streams.out.write(printable(f"next: {_next(arguments, found)}") + "\n")
+    put(streams, "the cluster's word: not read" if found.image is None else source_line(found.image))
+    if found.strays:
+        table(streams.out, _COLUMNS, found.by_urgency)
+    put(streams, found.summary, f"next: {_next(arguments, found)}")
     return status
 
 
@@ -81,18 +74,6 @@ def _next(arguments: argparse.Namespace, found: StraysResult) -> str:
     return f"logdirctl inventory {where}"
 
 
-def age(age_ms: int | None) -> str:
-    """Return a time span for people.
-
-    >>> age(93_600_000), age(61_000), age(10), age(None)
-    ('26 h', '61 s', '0 s', '-')
-    """
-    if age_ms is None:
-        return "-"
-    name, step = next((pair for pair in _STEPS if age_ms >= 2 * pair[1]), _STEPS[-1])
-    return f"{age_ms // step} {name}"
-
-
 def _proof(stray: Stray) -> str:
     if stray.state in (State.PROVEN, State.REFUSED) and isinstance(stray.evidence, Removed):
         return stray.evidence.proof.value
@@ -105,7 +86,7 @@ _COLUMNS: tuple[Column[Stray], ...] = (
     Column("p", "ref.partition", is_number=True),
     Column("id", "ref.topic_id"),
     Column("kind", lambda one: one.kind.value + (", tiered" if one.is_tiered else "")),
-    Column("bytes", lambda one: render.size(one.log_bytes), is_number=True),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("age", lambda one: age(one.age_ms), is_number=True),
     Column("assignment", "says"),
     Column("reason", "reason"),
@@ -114,17 +95,3 @@ _COLUMNS: tuple[Column[Stray], ...] = (
     Column("disk", "log_dir"),
     Column("path", "path"),
 )
-
-
-def _table(found: StraysResult, streams: Streams) -> None:
-    streams.out.write("the cluster's word: not read\n" if found.image is None else f"{source_line(found.image)}\n")
-    if not found.strays:
-        what = "nothing is unclaimed" if found.image is not None else "nothing is found"
-        where = " on the log dirs that can be read" if not found.is_whole else ""
-        streams.out.write(f"{what}{where}\n")
-        return
-    table(streams.out, _COLUMNS, sorted(found.strays, key=lambda one: _ORDER.index(one.state)))
-    counts = Counter(stray.state for stray in found.strays)
-    words = ", ".join(f"{counts[state]} {state.value}" for state in _ORDER if counts[state])
-    total = sum(stray.log_bytes or 0 for stray in found.strays)
-    streams.out.write(f"{len(found.strays)} directories, {render.size(total)}: {words}\n")

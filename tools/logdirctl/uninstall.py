@@ -17,7 +17,6 @@ from logdir.observe.facts import StagedReplica
 from logdir.service import uninstall
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.log_dirs.opening import opened
-from logdir.service.log_dirs.quarantine import require_none_quarantined
 from logdir.service.report.result import ItemResult, ItemState, UninstallResult
 from logdir.service.uninstall import UninstallRequest
 from tools.cli.arguments import Streams
@@ -34,15 +33,12 @@ def add_parser(commands: Any) -> None:
         "uninstall",
         description="List what is staged, lift a start block, and remove the empty work roots of one stopped broker.",
         epilog="exit status: 0 done, 1 something stays, 2 usage or configuration, 3 a broker runs, 4 refused",
-        allow_abbrev=False,
     )
     add_change(parser)
-    parser.add_argument("--restore", action="store_true", help="take back what is staged, as far as that can be")
+    parser.add_flag("--restore", "take back what is staged, as far as that can be")
     add_source(parser)
-    parser.add_argument(
-        "--even-if-unknown",
-        action="store_true",
-        help="with --restore: also where nothing says whether the cluster still assigns it here",
+    parser.add_flag(
+        "--even-if-unknown", "with --restore: also where nothing says whether the cluster still assigns it here"
     )
     parser.set_defaults(run=act, title="uninstall")
 
@@ -54,31 +50,23 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     )
     require_source(asked.source)
     reporter = TerminalReporter(streams, arguments.title)
-    with opened(
-        request_of(arguments), changes=arguments.apply, is_start_block_allowed=True, is_root_needed=False
-    ) as broker:
+    opening = {"is_start_block_allowed": True, "is_root_needed": False}
+    with opened(request_of(arguments), changes=arguments.apply, **opening) as broker:
         if arguments.apply:
-            require_none_quarantined(broker.quarantined)
-            broker.recover()
+            uninstall.prepare(broker)
         shown = uninstall.plan(broker, asked)
-        rows, problems, staying = shown.items, shown.problems, shown.staying
-        if arguments.apply:
-            done = uninstall.apply(broker, shown, reporter)
-            rows, problems, staying = done.items, done.problems, done.staying
-        else:
-            for line in shown.warnings:
-                reporter.warn(line)
-        line = _next(arguments, rows, staying)
-        nothing = () if rows else ("nothing of ours is there",)
-        lines = said_of_override(arguments, is_planned=is_planned(rows))
+        found = uninstall.apply(broker, shown, reporter) if arguments.apply else shown
+        for line in () if arguments.apply else shown.warnings:
+            reporter.warn(line)
+        nothing = () if found.items else ("nothing of ours is there",)
         return finish(
             arguments,
             streams,
-            rows,
-            [*broker.notes, *problems],
-            line,
+            found.items,
+            [*broker.notes, *found.problems],
+            _next(arguments, found.items, found.staying),
             result=partial(UninstallResult, start_block=shown.found_block),
-            lines=(*nothing, *lines),
+            lines=(*nothing, *said_of_override(arguments, is_planned=is_planned(found.items))),
         )
 
 

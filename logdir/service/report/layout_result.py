@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
@@ -26,8 +26,10 @@ from logdir.decide.layout.action import (
 from logdir.disk.replica.outcome import Outcome
 from logdir.errors import Problem, RefusedError
 from logdir.refusal_slug import Why
+from logdir.replica_ref import ReplicaRef
 from logdir.service.batch.layout_phases import LayoutReport
-from logdir.service.report.result import ItemResult, ItemState
+from logdir.service.report.json_form import HIDDEN, KEY
+from logdir.service.report.result import ItemState
 
 
 class LayoutVerb(Enum):
@@ -62,7 +64,7 @@ class LayoutNext(Enum):
 class LayoutStep:
     """One step of a decision."""
 
-    what: str
+    what: str = field(metadata={KEY: "detail"})
     """For people."""
     log_dir: str | None
     """``None``: every log dir."""
@@ -73,30 +75,46 @@ class LayoutStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutItem:
+    """One replica."""
+
+    log_dir: str | None
+    """``None`` where ``path`` is absolute."""
+    path: str
+    """Where it lay."""
+    state: ItemState
+    ref: ReplicaRef | None = None
+    """``None``: a step that was refused before it began."""
+    new_path: str | None = None
+    """Where it lies then."""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutResult:
     """What a verb would do, or did."""
 
-    verb: LayoutVerb
-    is_applied: bool
+    verb: LayoutVerb = field(metadata=HIDDEN)
+    is_applied: bool = field(metadata={KEY: "applied"})
     """Something was done; else this is a plan."""
-    is_finished: bool
+    is_finished: bool = field(metadata={KEY: "finished"})
     """The verb came to its end in every log dir of the broker."""
-    has_work: bool
+    has_work: bool = field(metadata=HIDDEN)
     """The decision holds something to do."""
-    plan_sha256: str
-    """Of the plan it is bound to; empty where none is known."""
+    plan_sha256: str | None
+    """Of the plan it is bound to; ``None`` where none is known."""
     done_before: int
     """Steps of the plan that were done before."""
-    refused: int
+    refused: int = field(metadata=HIDDEN)
     """Steps and replicas refused by name."""
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...] = field(metadata=HIDDEN)
     """Log dirs that do not answer: a start block and a topic-id layout stay there."""
     steps: tuple[LayoutStep, ...]
-    items: tuple[ItemResult, ...]
-    """Those that are moved, then those refused; ``log_dir`` is empty where ``path`` is absolute."""
-    problems: tuple[Problem, ...]
+    items: tuple[LayoutItem, ...]
+    """Those that are moved, then those refused."""
+    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
     """Every refusal and failure, by name."""
-    next: LayoutNext
+    next: LayoutNext = field(metadata=HIDDEN)
 
     @property
     def is_well(self) -> bool:
@@ -107,6 +125,22 @@ class LayoutResult:
     def is_waiting(self) -> bool:
         """Whether this is a plan that has something to do."""
         return self.has_work and not self.is_applied
+
+    @property
+    def summary(self) -> str:
+        """How far it is, for people."""
+        words = ["nothing to do"]
+        if self.has_work:
+            words = ["finished" if self.is_applied else "planned; nothing was changed"]
+        if self.is_applied and not self.is_finished:
+            words = ["not finished"]
+        if self.done_before:
+            words.append(f"{self.done_before} done before")
+        if self.refused:
+            words.append(f"{self.refused} refused by name")
+        if count := len(self.left_out):
+            words.append(f"{count} log dir{'s' if count > 1 else ''} left out")
+        return ", ".join(words)
 
 
 def result_of(
@@ -138,7 +172,7 @@ def result_of(
         is_applied=report is not None,
         is_finished=is_finished,
         has_work=has_work,
-        plan_sha256=decision.plan_sha256,
+        plan_sha256=decision.plan_sha256 or None,
         done_before=decision.done,
         refused=len(refused),
         left_out=left_out,
@@ -239,7 +273,7 @@ def _under_id(outcome: Outcome) -> str:
     return outcome.path if "/" in outcome.path else outcome.place or ""
 
 
-def _items(decision: Decision, report: LayoutReport | None) -> Iterator[ItemResult]:
+def _items(decision: Decision, report: LayoutReport | None) -> Iterator[LayoutItem]:
     outcomes = {} if report is None else {(log_dir, one.path): one for log_dir, one in report.outcomes}
     log_dirs = {action.log_dir for action in decision.actions if not isinstance(action, SetStartBlock | LiftStartBlock)}
     for action in decision.actions:
@@ -251,13 +285,13 @@ def _items(decision: Decision, report: LayoutReport | None) -> Iterator[ItemResu
         yield _refused(error, log_dirs)
 
 
-def _item(log_dir: str, item: ToIds | ToNames, outcome: Outcome | None, *, is_planned: bool) -> ItemResult:
+def _item(log_dir: str, item: ToIds | ToNames, outcome: Outcome | None, *, is_planned: bool) -> LayoutItem:
     state = ItemState.PLANNED if is_planned else ItemState.UNDONE
     error = None if outcome is None else outcome.error
     if outcome is not None:
         is_refused = isinstance(error, RefusedError)
         state = ItemState.DONE if error is None else ItemState.REFUSED if is_refused else ItemState.UNDONE
-    return ItemResult(
+    return LayoutItem(
         log_dir=log_dir,
         path=item.path,
         state=state,
@@ -267,7 +301,7 @@ def _item(log_dir: str, item: ToIds | ToNames, outcome: Outcome | None, *, is_pl
     )
 
 
-def _refused(error: RefusedError, log_dirs: set[str]) -> ItemResult:
-    home = max((one for one in log_dirs if error.path.startswith(f"{one}/")), key=len, default="")
-    path = error.path.removeprefix(f"{home}/") if home else error.path
-    return ItemResult(log_dir=home, path=path, state=ItemState.REFUSED, problem=error.problem())
+def _refused(error: RefusedError, log_dirs: set[str]) -> LayoutItem:
+    home = max((one for one in log_dirs if error.path.startswith(f"{one}/")), key=len, default=None)
+    path = error.path if home is None else error.path.removeprefix(f"{home}/")
+    return LayoutItem(log_dir=home, path=path, state=ItemState.REFUSED, problem=error.problem())

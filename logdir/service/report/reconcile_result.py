@@ -18,6 +18,7 @@ from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.reconcile_item import ReconcileItem, planned_rows
 from logdir.service.report.result import ItemState
 from logdir.service.report.source_item import SourceItem
+from logdir.text import utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +92,16 @@ def result_of(
 
 def _answer(one: Answer) -> AnswerItem:
     return AnswerItem(ref=one.item.ref, code=one.code)
+
+
+def rests_on(desired: Desired, decided: Decided) -> str:
+    """Return what the disks are compared with, for people."""
+    image, document = desired.image, desired.document
+    if document is not None:
+        code = "" if decided.document is None else f", answered {decided.document.code.name}"
+        what = f"{document.api.value} v{document.version} of type {document.type.name}"
+        return f"{desired.uri}: {what}, epoch {document.controller_epoch}, sequence {document.sequence}{code}"
+    where = f"{image.source.value} {image.origin}: cluster {image.cluster_id}"
+    if image.epoch >= 0:
+        where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"
+    return f"{where}, as of {utc(image.as_of_ms)}"

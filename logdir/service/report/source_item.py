@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from logdir.cluster.image import Certainty, Image, Source
 from logdir.service.report.json_form import KEY
+from logdir.text import printable, utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +40,11 @@ class SourceItem:
             as_of_ms=image.as_of_ms,
             certainty=image.certainty,
         )
+
+
+def source_line(image: Image) -> str:
+    """Return a source as a line for people."""
+    where = f"{image.source.value} {image.origin}, cluster {image.cluster_id or 'not named'}"
+    if image.epoch >= 0:
+        where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"
+    return printable(f"the cluster's word: {where}, as of {utc(image.as_of_ms)}")

@@ -65,6 +65,8 @@ class Selection(NamedTuple):
 
 
 ALL: Final = Selection(None)
+WHERE_READ: Final = " where the log dirs and their work roots can be read"
+"""Behind the word that nothing was found, where not all was read."""
 
 
 def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -> tuple[StagedReplica, ...]:

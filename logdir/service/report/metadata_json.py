@@ -1,0 +1,64 @@
+"""What is read of a metadata log as JSON that comes in parts, and how far it goes, for people.
+
+Spec: docs/json.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from logdir.errors import Problem
+from logdir.metadata.nodes import Line, Missed
+from logdir.service.metadata import MetadataLog, MetadataSession, typed
+from logdir.service.metadata_dump import FileDump
+from logdir.service.report.json_form import to_json
+from logdir.service.report.json_text import compact, joined
+from logdir.text import printable
+
+
+def listed(log: MetadataLog, items: Iterable[str]) -> Iterator[str]:
+    """Yield keys and values of the result of a listing or a session."""
+    yield f'"log":{compact(to_json(log))},'
+    yield from joined("items", items)
+
+
+def dumped(files: Iterable[FileDump]) -> Iterator[str]:
+    """Yield keys and values of the result of a dump."""
+    return joined("items", map(_file, files))
+
+
+def _file(one: FileDump) -> Iterator[str]:
+    yield f'{{"path":{compact(one.path)},'
+    yield from joined("batches", one.batches())
+    yield f',"trailing_bytes":{compact(one.end.trailing_bytes)}}}'
+
+
+def there(lines: Iterable[Line], problems: list[Problem]) -> Iterator[str]:
+    """Yield what is there; what was missed joins the problems."""
+    for one in lines:
+        if isinstance(one, Missed):
+            problems.append(one.problem)
+        else:
+            yield one
+
+
+def answers(session: MetadataSession, lines: Iterable[str], problems: list[Problem]) -> Iterator[str]:
+    """Yield the JSON of every line of a session until it is over; what one fails at joins the problems."""
+    for line in lines:
+        item, missed = typed(session, line.rstrip("\r\n"))
+        problems += missed
+        yield compact(to_json(item))
+        if session.is_over:
+            return
+
+
+def how_far(log: MetadataLog) -> str:
+    """Return on what an answer rests, for people: what is behind the snapshot may be taken back."""
+    words = f"{printable(log.origin)}: up to offset {log.end_offset}"
+    if log.committed_offset < log.end_offset:
+        words += f"; known to be committed up to {log.committed_offset}"
+    if log.open_transaction is not None:
+        words += f"; a transaction is open since {log.open_transaction}, and not shown"
+    if log.is_log_behind:
+        words += "; the log is behind the snapshot, and not shown"
+    return words

@@ -1,0 +1,53 @@
+"""What the use cases that change replicas have in common, for whoever runs any of them.
+
+Not here: any of them (a module each in ``logdir.service``).
+
+Spec: design §5 "A use case".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from logdir.errors import Problem
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemResult
+
+
+class Request(Protocol):
+    """What is asked of a broker."""
+
+    def require_valid(self) -> None:
+        """Return if it can be answered. Raises ``ConfigError``."""
+
+
+class Planned(Protocol):
+    """What would be done."""
+
+    @property
+    def items(self) -> Sequence[ItemResult]:
+        """One per replica."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """Beside those of the items."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the selector finds nothing."""
+
+
+_R = TypeVar("_R", bound=Request, contravariant=True)
+_P = TypeVar("_P", bound=Planned)
+
+
+class UseCase(Protocol[_R, _P]):
+    """A module of ``logdir.service`` that changes replicas one by one."""
+
+    def plan(self, broker: OpenBroker, asked: _R, /) -> _P:
+        """Look at a broker and decide; changes nothing."""
+
+    def apply(self, broker: OpenBroker, shown: _P, reporter: Reporter, /) -> tuple[list[ItemResult], list[Problem]]:
+        """Do what was shown; return one item per replica, and what is wrong with disks."""

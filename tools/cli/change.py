@@ -1,0 +1,77 @@
+"""The frame of the commands that change replicas one by one: open, recover, plan, apply, report.
+
+Not here: what is asked and what follows from it (``logdir.service``), what is printed of it (``report``).
+
+Spec: design §5 "A use case".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.opening import opened
+from logdir.service.report.result import ItemResult, ItemsResult
+from logdir.service.report.use_case import Planned, Request, UseCase
+from tools.cli.arguments import Exit, Streams
+from tools.cli.broker import said_of_override
+from tools.cli.progress import TerminalReporter
+from tools.cli.report import finish, is_planned
+from tools.cli.target import request_of
+
+_R = TypeVar("_R", bound=Request)
+_P = TypeVar("_P", bound=Planned)
+
+
+def change(
+    arguments: argparse.Namespace,
+    streams: Streams,
+    case: UseCase[_R, _P],
+    request: _R,
+    next_line: Callable[[Sequence[ItemResult]], str],
+    *,
+    opening: Callable[..., AbstractContextManager[OpenBroker]] = opened,
+    prepare: Callable[[OpenBroker], None] = OpenBroker.recover,
+    result: Callable[[_P], Callable[..., ItemsResult]] = lambda shown: ItemsResult,
+    lines: Callable[[_P], Sequence[str]] = lambda shown: (),
+    are_said: bool = False,
+    are_overrides_said: bool = True,
+) -> Exit:
+    """Show what a use case would do, or with ``--apply`` do it; return the exit status.
+
+    Args:
+        arguments: Of the command.
+        streams: Where to.
+        case: The use case.
+        request: What is asked of it.
+        next_line: Returns the next command to type, from what became of each replica.
+        opening: Opens the broker.
+        prepare: What comes before the plan of a change.
+        result: Returns what makes the result, as for ``finish``.
+        lines: For people, behind the rows.
+        are_said: As for ``finish``.
+        are_overrides_said: Whether a plan that rests on an override says how it is done.
+    """
+    request.require_valid()
+    with opening(request_of(arguments), changes=arguments.apply) as broker:
+        if arguments.apply:
+            prepare(broker)
+        shown = case.plan(broker, request)
+        rows, problems = list(shown.items), list(shown.problems)
+        if arguments.apply and not shown.is_empty:
+            rows, problems = case.apply(broker, shown, TerminalReporter(streams, arguments.title))
+        said = said_of_override(arguments, is_planned=is_planned(rows)) if are_overrides_said else ()
+        return finish(
+            arguments,
+            streams,
+            rows,
+            [*broker.notes, *problems],
+            next_line(rows),
+            status=Exit.PROBLEMS if shown.is_empty else None,
+            result=result(shown),
+            lines=(*lines(shown), *said),
+            are_said=are_said,
+        )

@@ -110,7 +110,7 @@ def recent(record: Sequence[Count], now: Instant) -> tuple[Count, ...]:
 
     Args:
         record: What was counted.
-        now: This moment.
+        now: The current instant.
 
     Returns:
         What is younger than 24 hours. With a clock that is not to be trusted, all of it; with one that is, what was
@@ -156,7 +156,7 @@ def judge(
     Args:
         volume: What would be.
         record: Of ``highest``.
-        now: This moment.
+        now: The current instant.
         percent: ``reconcile.max.staged.percent``, 0 to 100.
         is_confirmed: An operator has seen it and says yes; passes everything, and is counted all the same.
 

@@ -162,7 +162,7 @@ def list_names(log_dir: str, now_ms: int, paths: Collection[str] = ()) -> Names 
 
     Args:
         log_dir: Path as configured.
-        now_ms: This moment (wall clock).
+        now_ms: Current wall clock time, milliseconds.
         paths: Of directories whose stamps are taken.
 
     Returns:

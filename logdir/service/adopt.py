@@ -47,7 +47,7 @@ from logdir.worker.look import Deep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     source: SourceRequest
     selection: Selection
@@ -62,7 +62,7 @@ class AdoptRequest:
     is_even_if_unknown: bool = False
 
     def require_valid(self) -> None:
-        """Return if selector, topic and source are named right. Raises ``ConfigError``."""
+        """Return if selector, topic and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_source(self.source)
         if not is_legal_topic(self.as_topic):
@@ -72,13 +72,13 @@ class AdoptRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptPlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     """Of this broker."""
     problems: tuple[Problem, ...]
     plan: AdoptHerePlan | None
-    """``None``: nothing was selected."""
+    """``None`` if the selector matched nothing."""
     request: rule.AdoptHereRequest | None
     stamp: Stamp | None
     """Of the broker's own metadata log, before it was read."""
@@ -88,15 +88,15 @@ class AdoptPlanned:
 
 
 def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        asked: What is asked.
+        broker: Open; for a change also recovered.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector, the topic, the source or a listing is not named right.
-        LogDirError: a source that was named, or a listing, cannot be used.
+        ConfigError: the selector, the topic, the source or a listing is invalid.
+        LogDirError: a source that the operator named, or a listing, cannot be used.
     """
     facts = broker.look(Deep(topic=asked.as_topic))
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
@@ -185,15 +185,15 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
 
     Args:
         broker: Opened for changes, and recovered.
-        shown: Of ``plan``; nothing else is done.
+        shown: The plan, from ``plan``; nothing else is done.
         reporter: For progress, and what is replaced.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
-        RefusedError: the broker wrote its metadata log meanwhile; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
+        RefusedError: the broker wrote its metadata log meanwhile; changes made by then stay.
     """
     if shown.plan is None or shown.request is None:
         return list(shown.items), list(shown.problems)
@@ -218,7 +218,7 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
 
 @dataclass(slots=True, kw_only=True)
 class _Adopting:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     shown: AdoptPlanned
@@ -237,7 +237,7 @@ class _Adopting:
         return self.broker.look_again(Deep(topic=topic), left, named=present)
 
     def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
-        """Look and decide again about what is left."""
+        """Scan and decide again about the remaining replicas."""
         facts = self.look(left)
         require_unwritten(self.broker, facts, self.shown.stamp)
         again = replace(self.request, selected=tuple(left), now=read_instant())
@@ -266,6 +266,6 @@ class _Adopting:
         )
 
     def report(self, rows: Sequence[ItemResult]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))

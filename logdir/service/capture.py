@@ -36,7 +36,7 @@ from logdir.worker.port import Port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     selector: str | None
     """``None``: every ``-delete`` and ``-stray`` directory."""
@@ -55,7 +55,7 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
@@ -65,14 +65,14 @@ class CapturePlanned:
 
 
 def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
         broker: Open.
-        asked: What is asked.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector is not named right, or means two things.
+        ConfigError: the selector is invalid, or means two things.
         LogDirError: a log dir does not say how full its disk is.
     """
     selector = asked.parsed()
@@ -96,11 +96,11 @@ def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tupl
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
         reporter: For progress.
 
     Returns:
-        One item per directory, and what is wrong with disks.
+        One item per directory, and the problems of disks.
     """
     broker.beat(read_instant())
     calls = [(_row(action), _capturing(action)) for action in shown.plan.actions]

@@ -80,15 +80,15 @@ class DescribeResult:
 
 
 def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) -> DescribeResult:
-    """Look at every log dir of a broker and at what the cluster says; reads only.
+    """Look at every log dir of a broker and at what the cluster says; only reads.
 
     Args:
-        asked: What is asked.
+        asked: The request.
         source_read: Told what was read of the cluster, before it is refused.
 
     Raises:
-        ConfigError: the broker, a log dir, the source or the selector is not named right.
-        LogDirError: the source that was named cannot be used.
+        ConfigError: the broker, a log dir, the source or the selector is invalid.
+        LogDirError: the source that the operator named cannot be used.
     """
     selector = None if asked.selector in (None, EVERYTHING) else parse(str(asked.selector))
     source = SourceRequest() if asked.source is None else asked.source
@@ -194,7 +194,7 @@ def _desired(
     """Return what the cluster says, ``None`` if nobody was asked; what is wrong with the own log is told, not raised.
 
     Raises:
-        LogDirError: the source that was named cannot be used.
+        LogDirError: the source that the operator named cannot be used.
     """
     is_asked = asked.form is Form.KAFKA_TOPICS or asked.source is not None
     named, path = ports.named, metadata_path(ports.named, "")

@@ -35,7 +35,7 @@ _UNDONE = "no copy was made"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     selection: Selection
     output: str
@@ -50,7 +50,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     """Those that would be copied, with whether their places do; then those that are refused."""
@@ -61,14 +61,14 @@ class ExportPlanned:
     places: tuple[KeptFree, ...] = ()
     """Log dirs and work roots, into which no copy is put."""
     is_empty: bool = False
-    """Nothing was selected."""
+    """The selector matched nothing."""
 
 
 def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Raises:
-        ConfigError: the selector is not named right.
+        ConfigError: the selector is invalid.
         LogDirSuspectError: the disk of the place for the copies does not answer.
     """
     into = os.path.abspath(asked.output)
@@ -93,11 +93,11 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
         reporter: For progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
     """
     calls = [(_item(shown.into, item), _exporting(shown, item)) for item in shown.staged]
     rows, problems = each(broker, calls, reporter)

@@ -27,7 +27,7 @@ _SAYS = "kept until an operator restores or purges it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldPlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     """Those that are held, then those that are refused."""
@@ -35,14 +35,14 @@ class HoldPlanned:
     staged: tuple[StagedReplica, ...]
     """Of the items that are held."""
     is_empty: bool = False
-    """Nothing was selected."""
+    """The selector matched nothing."""
 
 
 def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Raises:
-        ConfigError: the selector is not named right.
+        ConfigError: the selector is invalid.
     """
     facts = broker.look(NOTHING)
     found = selected(facts, selection, Kind.STAGED)
@@ -60,11 +60,11 @@ def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[l
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
         reporter: For progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
     """
     count = len(shown.staged)
     calls = [(row, _holding(item)) for row, item in zip(shown.items[:count], shown.staged, strict=True)]

@@ -57,7 +57,7 @@ class InitPlanned:
 
     plans: tuple[InitPlan, ...]
     problems: tuple[Problem, ...]
-    """Of log dirs that are said to have failed."""
+    """Of log dirs that ``--skip-log-dir`` names."""
     without: frozenset[str]
     """These log dirs."""
     accepted: frozenset[str]
@@ -134,7 +134,7 @@ def plan(ports: BrokerPorts, asked: InitRequest) -> InitPlanned:
 
     Args:
         ports: Of the broker that is asked about; a log dir that does not answer ends the command.
-        asked: What is asked.
+        asked: The request.
 
     Raises:
         ConfigError: a path is no UTF-8, or no log dir is left.
@@ -175,14 +175,14 @@ def plan(ports: BrokerPorts, asked: InitRequest) -> InitPlanned:
 
 
 def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, ...]]:
-    """Make what was shown, but for log dirs that are said to have failed and do not take it.
+    """Make what was shown, but for log dirs that ``--skip-log-dir`` names and do not take it.
 
     Args:
         ports: As of ``plan``.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
 
     Returns:
-        One for each plan, and what is wrong with disks.
+        One for each plan, and the problems of disks.
 
     Raises:
         LockHeldError: a broker runs, where an ``owner.lock`` is to be put back.
@@ -231,7 +231,7 @@ def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, .
 
 @contextmanager
 def _map_os_errors(shown: InitPlanned, quarantined: dict[str, Problem], log_dir: str) -> Iterator[None]:
-    """As ``map_os_errors_or_quarantine``; one that is said to have failed is closed where it stops answering, too."""
+    """As ``map_os_errors_or_quarantine``; one that ``--skip-log-dir`` names is closed where it stops answering, too."""
     try:
         with map_os_errors_or_quarantine(log_dir, shown.without, quarantined.__setitem__):
             yield

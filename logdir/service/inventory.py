@@ -42,7 +42,7 @@ _NO_RACK: Final = "the inventories hold no broker.rack: name it in the fleet fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     broker: BrokerRequest
     is_exact: bool = False
@@ -97,7 +97,7 @@ def take(request: InventoryRequest, reporter: Reporter) -> InventoryResult:
         The figures of every log dir. All files are whole and synced.
 
     Raises:
-        ConfigError: the broker is not named right, or no file can be made in the output's directory.
+        ConfigError: the broker is invalid, or no file can be made in the output's directory.
         RefusedError: the output's directory lies in a log dir or a work root; nothing was made.
         OutputError: an inventory could not be written; no file was left.
         LogDirSuspectError: the disk of the output's directory does not answer.

@@ -35,7 +35,7 @@ class InventoryFiles:
 
         Args:
             directory: Where the files shall be; made if it is not there. ``None``: in memory.
-            is_written: Whether anything is written at all.
+            is_written: Whether any file is written.
         """
         self._directory = directory if is_written else None
         self._is_written = is_written
@@ -133,7 +133,7 @@ def opened_files(directory: str | None, count: int, *, is_written: bool) -> Iter
     Args:
         directory: Where the files shall be; made if it is not there. ``None``: in memory.
         count: How many files.
-        is_written: Whether anything is written at all.
+        is_written: Whether any file is written.
 
     Raises:
         ConfigError: the directory cannot be made, or no file in it.

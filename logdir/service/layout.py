@@ -46,7 +46,7 @@ _MAX_PLAN_BYTES: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     verb: LayoutVerb
     document: PlanDocument | None = None
@@ -75,7 +75,7 @@ def read_plan(path: str) -> PlanDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutPlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     request: LayoutRequest
     result: LayoutResult
@@ -90,7 +90,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
 
     Args:
         broker: Opened behind a start block, too.
-        asked: What is asked.
+        asked: The request.
 
     Raises:
         RefusedError: nothing may be done; or a log dir does not answer, and the verb is not *rollback*.
@@ -129,12 +129,12 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
 
     Args:
         broker: Opened for changes, and prepared.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
         reporter: For progress.
 
     Raises:
         RefusedError: nothing may be done any more; nothing was.
-        LogDirError: a log dir cannot be looked at, or a lock cannot be taken; what was done stays done.
+        LogDirError: a log dir cannot be looked at, or a lock cannot be taken; changes made by then stay.
     """
 
     @contextmanager

@@ -175,7 +175,7 @@ def status(request: BrokerRequest) -> LayoutStatus:
     """Look at the log dirs of a broker; what cannot be read is a problem in what is returned.
 
     Raises:
-        ConfigError: the broker is not named right.
+        ConfigError: the broker is invalid.
     """
     with connected(request) as ports:
         found = ports.each(lambda port: port.begin(look_at, port.log_dir))

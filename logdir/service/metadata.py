@@ -192,7 +192,7 @@ def session(request: MetadataRequest) -> Iterator[MetadataSession]:
 
     Raises:
         LogDirSuspectError: the disk does not answer in time.
-        LogDirError: it is not named right, cannot be read, or is no metadata.
+        LogDirError: it is invalid, cannot be read, or is no metadata.
     """
     request.require_valid()
     is_file = request.snapshot is not None

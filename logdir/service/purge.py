@@ -35,7 +35,7 @@ from logdir.worker.look import NOTHING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     source: SourceRequest
     selection: Selection = ALL
@@ -50,7 +50,7 @@ class PurgeRequest:
         """Return if it can be answered.
 
         Raises:
-            ConfigError: selector or source is not named right, or an override has no selector.
+            ConfigError: selector or source is invalid, or an override has no selector.
         """
         said = {
             "--even-if-early": self.overrides.is_even_if_early,
@@ -75,7 +75,7 @@ class PurgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     """What would go."""
@@ -93,16 +93,16 @@ class PurgePlanned:
 
 
 def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
         broker: Open; for a change recovered, unless it runs, and its heartbeats are folded forward.
-        asked: What is asked.
-        now: This moment.
+        asked: The request.
+        now: The current instant.
 
     Raises:
-        ConfigError: the selector or the source is not named right.
-        LogDirError: a source that was named, or a heartbeat, cannot be read.
+        ConfigError: the selector or the source is invalid.
+        LogDirError: a source that the operator named, or a heartbeat, cannot be read.
     """
     facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
@@ -140,11 +140,11 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
         reporter: For losses and progress.
 
     Returns:
-        One item per replica that was to go, and what is wrong with disks.
+        One item per replica that was to go, and the problems of disks.
 
     Raises:
         RefusedError: as ``purge_all``.

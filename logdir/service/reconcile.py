@@ -57,7 +57,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     desired: Desired
     decided: Decided
@@ -67,13 +67,13 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
     """Look at a broker and at what its cluster says, and decide; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
+        broker: Open; for a change also recovered.
         source: What its cluster says is read there.
         policy: What the operator said.
         is_stopped: It is known that no broker runs.
 
     Raises:
-        ConfigError: the source is not named right, or nothing says how far it is committed.
+        ConfigError: the source is invalid, or nothing says how far it is committed.
         LogDirError: the source cannot be read.
     """
     running = False if is_stopped else broker.ports.is_running()

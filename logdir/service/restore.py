@@ -41,41 +41,41 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     source: SourceRequest
     selection: Selection
     is_even_if_unknown: bool
 
     def require_valid(self) -> None:
-        """Return if selector and source are named right. Raises ``ConfigError``."""
+        """Return if selector and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_source(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     request: rule.RestoreRequest | None
-    """``None``: nothing was selected."""
+    """``None`` if the selector matched nothing."""
     plan: RestorePlan | None
     stamp: Stamp | None
     """Of the broker's own metadata log, before it was read."""
 
 
 def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        asked: What is asked.
+        broker: Open; for a change also recovered.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector or the source is not named right.
-        LogDirError: a source that was named cannot be read.
+        ConfigError: the selector or the source is invalid.
+        LogDirError: a source that the operator named cannot be read.
     """
     facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
@@ -145,11 +145,11 @@ def restore_all(
         stamp: Of the broker's own metadata log, before it was read (``stamp_of``).
 
     Returns:
-        One row per replica, and what is wrong with disks.
+        One row per replica, and the problems of disks.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
-        RefusedError: the broker wrote its metadata log meanwhile; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
+        RefusedError: the broker wrote its metadata log meanwhile; changes made by then stay.
     """
     left = {(action.log_dir, action.name): action for action in shown.actions}
     reporter.begin("restoring", len(left))
@@ -169,7 +169,7 @@ def restore_all(
 
 @dataclass(slots=True, kw_only=True)
 class _Restoring:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     request: rule.RestoreRequest
@@ -180,11 +180,11 @@ class _Restoring:
     sick: set[str] = field(default_factory=set)
 
     def look(self, left: Collection[_Place]) -> tuple[LogDirFacts, ...]:
-        """Look again at what is left."""
+        """Scan the remaining replicas again."""
         return self.broker.look_again(NOTHING, [(log_dir, f"deleting/{name}") for log_dir, name in left])
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
-        """Look and decide again about what is left."""
+        """Scan and decide again about the remaining replicas."""
         facts = self.look(left)
         require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
@@ -200,7 +200,7 @@ class _Restoring:
         return {(action.log_dir, action.name): row}
 
     def report(self, rows: Sequence[ItemResult]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))
 

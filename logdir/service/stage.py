@@ -46,7 +46,7 @@ _CONFIRMS: Final = "--even-over-limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     source: SourceRequest
     selector: str
@@ -60,33 +60,33 @@ class StageRequest:
     is_even_if_unknown: bool
 
     def require_valid(self) -> None:
-        """Return if selector and source are named right. Raises ``ConfigError``."""
+        """Return if selector and source are valid. Raises ``ConfigError``."""
         parse(self.selector)
         require_source(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     selector: Selector
     request: rule.StageRequest | None
-    """``None``: nothing was selected."""
+    """``None`` if the selector matched nothing."""
     plan: StagePlan | None
 
 
 def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        asked: What is asked.
+        broker: Open; for a change also recovered.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector or the source is not named right.
-        LogDirError: a source that was named cannot be read.
+        ConfigError: the selector or the source is invalid.
+        LogDirError: a source that the operator named cannot be read.
     """
     selector = parse(asked.selector)
     facts = broker.look(Deep(selector=selector.text))
@@ -155,7 +155,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     request: rule.StageRequest
@@ -203,7 +203,7 @@ class _Work:
         return {(action.log_dir, action.path): row for action, row in zip(part, rows, strict=True)}
 
     def report(self, rows: Sequence[ItemResult]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))
 
@@ -213,14 +213,14 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
 
     Args:
         broker: Opened for changes, and recovered.
-        shown: Of ``plan``; nothing else is done.
+        shown: The plan, from ``plan``; nothing else is done.
         reporter: For progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
     """
     if shown.plan is None or shown.request is None:
         return list(shown.items), list(shown.problems)
@@ -255,6 +255,6 @@ def _stage(
     with sick_disks(problems, sick, open_dir):
         outcomes = broker.ports.port(log_dir).run_at(staging.stage, items)
     if len(outcomes) < len(actions):
-        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
         return [_row(action, ItemState.UNDONE) for action in actions]
     return [after(_row(action, ItemState.PLANNED), outcome) for action, outcome in zip(actions, outcomes, strict=True)]

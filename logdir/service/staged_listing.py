@@ -149,11 +149,11 @@ _KINDS = Kind.STAGED, Kind.PURGING, Kind.INCOMING
 
 
 def list_staged(asked: StagedListingRequest) -> StagedListing:
-    """List what is staged on every log dir of a broker; reads only.
+    """List what is staged on every log dir of a broker; only reads.
 
     Raises:
-        ConfigError: the broker, the source or the selector is not named right.
-        LogDirError: a source that was named cannot be read.
+        ConfigError: the broker, the source or the selector is invalid.
+        LogDirError: a source that the operator named cannot be read.
     """
     selector = None if asked.selector is None else parse(asked.selector)
     require_source(asked.source)
@@ -222,7 +222,7 @@ class Roots(NamedTuple):
     beats: dict[str, Heartbeat | None]
     """By log dir; ``None`` where there is none to read."""
     last_applied: ControllerFile | None
-    """How far the cluster was followed."""
+    """The last applied position of the cluster metadata."""
     problems: list[Problem]
     """Which work roots are missing, and which log dirs may not be changed."""
     quarantined: dict[str, Problem]
@@ -273,7 +273,7 @@ def listed(
     Args:
         item: The replica.
         beat: Of its log dir.
-        now: This moment.
+        now: The current instant.
         looked: What the cluster says.
         known: What lies on every log dir.
     """

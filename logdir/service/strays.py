@@ -69,7 +69,7 @@ class StraysResult:
     uncommitted: Problem | None = field(metadata=HIDDEN)
     """What a metadata log says beyond what is known to be committed; no trouble of these disks."""
     is_unplaced: bool = field(metadata=HIDDEN)
-    """Something is proven only up to how far the cluster was followed, and that is not known."""
+    """Something is proven only up to the last applied position, and that is not known."""
     is_whole: bool = field(metadata=HIDDEN)
     """Every log dir was read."""
     has_work_roots: bool = field(metadata=HIDDEN)
@@ -77,14 +77,14 @@ class StraysResult:
 
 
 def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> StraysResult:
-    """Look at every log dir of a broker and at what the cluster says; reads only.
+    """Look at every log dir of a broker and at what the cluster says; only reads.
 
     Args:
-        asked: What is asked.
+        asked: The request.
         source_read: Told what was read of the cluster, before it is refused.
 
     Raises:
-        ConfigError: the broker, the source or the selector is not named right.
+        ConfigError: the broker, the source or the selector is invalid.
         RefusedError: what was read says nothing about these log dirs.
         FormatError: the source, or a file of a work root, cannot be read as what it should be.
     """

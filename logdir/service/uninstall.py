@@ -51,7 +51,7 @@ _GOES = "work root, removed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstallRequest:
-    """What is asked of a broker."""
+    """The request of this use case."""
 
     is_restore: bool
     """What is staged is restored first, as far as that can be."""
@@ -62,7 +62,7 @@ class UninstallRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstallPlanned:
-    """What would be done."""
+    """The plan of this use case."""
 
     items: tuple[ItemResult, ...]
     """What is staged, then one per work root."""
@@ -87,15 +87,15 @@ class UninstallDone:
 
 
 def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
         broker: Opened behind a start block, too, and where log dirs have no work root.
-        asked: What is asked.
+        asked: The request.
 
     Raises:
         RefusedError: a stock broker could not start on what would be left; a start block cannot be lifted everywhere.
-        LogDirError: a source that was named, or a log dir, cannot be read.
+        LogDirError: a source that the operator named, or a log dir, cannot be read.
     """
     facts = broker.look(NOTHING)
     with _seen(broker) as tops:
@@ -145,11 +145,11 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
 
     Args:
         broker: Opened for changes, and recovered.
-        shown: Of ``plan``.
+        shown: The plan, from ``plan``.
         reporter: For progress and warnings.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
     """
     rows, problems = list(shown.listed), list(shown.problems)
     if shown.restoring is not None:

@@ -170,7 +170,7 @@ class RootView(NamedTuple):
 
 
 def open_root(opened: WorkerState, log_dir: str, *, is_start_block_allowed: bool) -> RootView:
-    """Open the work root of a log dir; reads only.
+    """Open the work root of a log dir; only reads.
 
     Raises:
         LogDirError: as ``open_true_root``.

@@ -20,7 +20,7 @@ from logdir.worker.state import WorkerState
 
 
 def plan_root(opened: WorkerState, log_dir: str, requested: WorkRootKind | None, *, unsupported_fs: bool) -> InitPlan:
-    """Decide where the work root of a log dir may be made; reads only. Raises as ``plan_init``."""
+    """Decide where the work root of a log dir may be made; only reads. Raises as ``plan_init``."""
     fs_type = fs_type_at(log_dir)
     return plan_init(opened.disk, log_dir, requested=requested, fs_type=fs_type, unsupported_fs=unsupported_fs)
 

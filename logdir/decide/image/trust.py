@@ -65,7 +65,7 @@ def check_image(
         image: Any.
         facts: Of every log dir configured for the broker.
         host_context: Of this host.
-        now_ms: This moment (wall clock).
+        now_ms: Current wall clock time, milliseconds.
     """
     problem = _against_cluster(image, facts) or _against_node(image) or _against_age(image, host_context, now_ms)
     if problem is not None:

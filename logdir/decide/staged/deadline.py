@@ -162,7 +162,7 @@ def elapsed_ms(boot_id: str, boottime_ms: int, heartbeat: Heartbeat, now: Instan
         boot_id: When it was.
         boottime_ms: When in that boot.
         heartbeat: Of the disk it lies on.
-        now: This moment.
+        now: The current instant.
 
     Returns:
         Milliseconds; below 0 if that moment was later than this boot has come.
@@ -196,7 +196,7 @@ def due(marker: ReplicaMarker, heartbeat: Heartbeat | None, now: Instant) -> Ver
     Args:
         marker: Its marker, just read.
         heartbeat: Of its work root; ``None`` if that is missing or cannot be read.
-        now: This moment.
+        now: The current instant.
     """
     if marker.intent is Intent.INCOMING:
         return Held(why="it is on its way in, not out")

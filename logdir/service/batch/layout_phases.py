@@ -111,9 +111,9 @@ def carry_out(
         What was done and what was not.
 
     Raises:
-        LockHeldError: a broker runs; what was done stays done.
-        LogDirReplacedError: a log dir is another one by now; what was done stays done.
-        LogDirError: a sync before the end failed, or its locks cannot be taken; what was done stays done.
+        LockHeldError: a broker runs; changes made by then stay.
+        LogDirReplacedError: a log dir is another one by now; changes made by then stay.
+        LogDirError: a sync before the end failed, or its locks cannot be taken; changes made by then stay.
     """
     report = LayoutReport(decision=decision)
     work = _Work(
@@ -138,7 +138,7 @@ def _items(action: Action) -> Sequence[object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """Where one decision stands."""
+    """The state of carrying out one decision."""
 
     open_dirs: Mapping[str, OpenLogDir]
     hold: Hold

@@ -52,11 +52,11 @@ def purge_all(
         against: Asked right before each is claimed: why it may not be.
 
     Returns:
-        One row per action, in their order, and what is wrong with disks: one that takes no more changes, or is no
+        One row per action, in their order, and the problems of disks: one that takes no more changes, or is no
         longer the one that was opened, does not stop the others.
 
     Raises:
-        RefusedError: the broker's configuration changed meanwhile; what was done by then is done.
+        RefusedError: the broker's configuration changed meanwhile; changes made by then stay.
     """
     room = claim_limit_of(*rates)
     actions = {(action.log_dir, action.name): action for _, action in planned}
@@ -76,7 +76,7 @@ def purge_all(
             _batch(broker, some, rates, outcomes, problems, sick)
         handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
         if log_dir in sick:
-            # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+            # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
             handled = {**{(log_dir, action.name): None for action in some}, **handled}
         return {place: (place, outcome) for place, outcome in handled.items()}
 

@@ -77,7 +77,7 @@ class Rechecking:
             facts: Of every log dir configured for it, just looked at.
 
         Raises:
-            ConfigError: the source is not named right, or is a request document.
+            ConfigError: the source is invalid, or is a request document.
         """
         self._source, self._overrides, self._broker = source, overrides, broker
         self.facts: tuple[LogDirFacts, ...] = tuple(facts)
@@ -172,13 +172,13 @@ def look_again(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        last_applied: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        last_applied: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
         overrides: Of a purge.
         is_past_needed: As for ``read_desired``.
 
     Raises:
-        ConfigError: the source is not named right, or is a request document.
+        ConfigError: the source is invalid, or is a request document.
         LogDirError: a source that ``--from`` names cannot be read.
     """
     require_source(source)

@@ -71,7 +71,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
         reporter: For progress, and for each loss that is scheduled.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
     """
     plan = shown.plan
     if plan is None:
@@ -100,7 +100,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     desired: Desired
@@ -122,7 +122,7 @@ class _Work:
     """The last decision forbids the rest."""
 
     def look(self, left: Collection[_Key]) -> tuple[LogDirFacts, ...]:
-        """Look again at what is left."""
+        """Scan the remaining replicas again."""
         actions = [self.left[key] for key in left]
         return self.broker.look_again(
             Deep(paths=frozenset(self.paths)),
@@ -161,7 +161,7 @@ class _Work:
         if open_dir.log_dir not in self.sick:
             with sick_disks(self.problems, self.sick, open_dir):
                 outcomes = _carry_out(self.broker.ports.port(open_dir.log_dir), part)
-        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
         known = outcomes or (None,) * len(part)
         for action, outcome in zip(part, known, strict=True):
             _warn(self.reporter, action, outcome)
@@ -175,7 +175,7 @@ class _Work:
         )
 
     def report(self, rows: Sequence[ReconcileItem]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))
 
@@ -186,7 +186,7 @@ class _Work:
         return self._applied((*self.rows, *rows))
 
     def finished(self) -> Applied:
-        """Return what was done, once how far the cluster was followed is durable."""
+        """Return what was done, once the last applied position is durable."""
         last = self.decided.plan
         rows = tuple(self.rows)
         if last is not None:

@@ -42,7 +42,7 @@ def require_source(source: SourceRequest) -> None:
     """Return if the source may answer how the cluster is now.
 
     Raises:
-        ConfigError: it is not named right, or is a request document, from which something follows once.
+        ConfigError: it is invalid, or is a request document, from which something follows once.
     """
     if parse_uri(source.uri).scheme is Scheme.REQUEST:
         raise ConfigError((Problem("config-error", "--from", "metadata:[DIR] or znodes:FILE", source.uri),))
@@ -88,8 +88,8 @@ def read_cluster_state(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        used: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -116,8 +116,8 @@ def with_own_logs(
         source: Which source; what it says of the quorum holds for these logs, too.
         named: The broker.
         facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        used: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
     """
     asked = None if state.seen is None else state.seen.origin
     others = [path for path in own_logs(named, facts) if asked is None or not is_same(path, asked)]
@@ -198,8 +198,8 @@ def read_cluster(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        used: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -229,9 +229,9 @@ def read_source(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        now_ms: This moment (wall clock).
-        is_broker_running: Of ``BrokerPorts.running``.
+        used: From ``decide.image.position.highest``.
+        now_ms: Current wall clock time, milliseconds.
+        is_broker_running: From ``BrokerPorts.running``.
         is_past_needed: As for ``read_desired``.
 
     Returns:
@@ -265,7 +265,7 @@ def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> Clust
     Args:
         desired: Read with ``is_end_needed``.
         facts: Of every log dir configured for the broker.
-        now_ms: This moment (wall clock).
+        now_ms: Current wall clock time, milliseconds.
     """
     host_context = desired.host_context(max_age_ms=ANY_AGE_MS)
     image, latest = desired.image, desired.latest

@@ -111,9 +111,9 @@ def read_desired(
         source: Which source.
         named: The broker.
         facts: Of every log dir configured for it.
-        last_applied: Of ``decide.position.highest``.
-        now_ms: This moment (wall clock).
-        is_broker_running: Of ``is_running``.
+        last_applied: From ``decide.image.position.highest``.
+        now_ms: Current wall clock time, milliseconds.
+        is_broker_running: From ``is_running``.
         is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
         is_end_needed: Whether it matters how the cluster is now: the own log of the only voter counts to its end, and
             of another it is found out whether what is said of the quorum came after the stop of the broker.
@@ -123,7 +123,7 @@ def read_desired(
         It; an image remembers the removal of topic ids that lie on these disks alone.
 
     Raises:
-        ConfigError: the source is not named right, or is not there.
+        ConfigError: the source is invalid, or is not there.
         MetadataLogUnreadError: no source is named, and the broker's own metadata log is not there, or cannot be read.
         LogDirOfflineError: nothing says which node this is, and a log dir cannot be read.
         ForeignLogDirError: the log dirs are not of one node.

@@ -32,7 +32,7 @@ class Host(NamedTuple):
 
     facts: tuple[LogDirFacts, ...]
     last_applied: ControllerFile | None
-    """How far the cluster was followed."""
+    """The last applied position of the cluster metadata."""
     record: tuple[Count, ...] | None
     """What the staging limit counted."""
     problems: tuple[Problem, ...]
@@ -47,7 +47,7 @@ def unformatted(facts: Iterable[LogDirFacts]) -> list[Problem]:
 
 
 def look_at_host(ports: BrokerPorts) -> Host:
-    """Look at all disks of a broker and at what is remembered in their work roots; reads only.
+    """Look at all disks of a broker and at what is remembered in their work roots; only reads.
 
     Args:
         ports: Of the broker.

@@ -88,7 +88,7 @@ def hold_all(broker: BrokerPorts, *, without: Collection[str], now_boottime_ms: 
 
     Args:
         broker: Its ports.
-        without: Log dirs that are said to have failed. One that answers is locked all the same.
+        without: Log dirs that ``--skip-log-dir`` names. One that answers is locked all the same.
         now_boottime_ms: The boot-time clock now; the batch counts from here.
 
     Yields:

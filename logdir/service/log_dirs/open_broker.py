@@ -1,9 +1,10 @@
 """The log dirs of one broker opened for a command, and its locks held while something changes.
 
-Opening reads only. A command that changes something takes the owner lock of every work root for as long as it runs, and
+Opening only reads. A command that changes something takes the owner lock of every work root for as long as it runs, and
 Kafka's lock of every log dir in batches of at most two seconds; before each batch the broker's configuration is read
 again and every path is compared with what was opened. What an interruption left is finished or undone first. A log dir
-may be closed (``closed``): it is looked at, and nothing of it is changed. So is one that is said to have failed as soon
+may be closed (``closed``): it is looked at, and nothing of it is changed. So is one that ``--skip-log-dir`` names as
+soon
 as it takes no lock of ours or no change, as one does that was remounted read-only.
 
 Not here: what is changed, and whether it may be (``logdir.decide``).
@@ -79,7 +80,7 @@ class OpenBroker:
 
     @property
     def without(self) -> frozenset[str]:
-        """Return the log dirs that are said to have failed."""
+        """Return the log dirs that ``--skip-log-dir`` names."""
         return self.ports.skipped
 
     @property
@@ -206,13 +207,13 @@ class OpenBroker:
     def batch(self) -> Iterator[HeldLocks]:
         """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
 
-        One that is said to have failed, and whose lock cannot be held, is closed.
+        One that ``--skip-log-dir`` names, and whose lock cannot be held, is closed.
 
         Raises:
             LockHeldError: a broker runs.
             RefusedError: as ``require_unchanged``.
             LogDirReplacedError: a path leads elsewhere by now.
-            LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
+            LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and ``--skip-log-dir`` does not name it.
         """
         self.require_unchanged()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:

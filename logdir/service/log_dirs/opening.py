@@ -1,6 +1,6 @@
 """The log dirs of one broker opened for a use case, with their work roots and, for changes, our locks on them.
 
-Opening reads only. Every log dir is asked side by side.
+Opening only reads. Every log dir is asked side by side.
 
 Not here: what can be done with them (``broker``).
 
@@ -58,12 +58,12 @@ def opened(
         is_root_needed: Whether each log dir must have a work root that is whole.
         is_skip_of_use: Whether the command can go on without a log dir that does not answer.
         is_copy: Whether what lies there is only read: a disk that takes no changes is told of, and no hindrance.
-        needs_all: Whether a log dir that does not answer in time ends the command, unless it is said to have failed.
+        needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
 
     Raises:
-        ConfigError: the broker is not named right, or the path of a log dir is no UTF-8.
-        LogDirOfflineError: a log dir does not answer and is not said to have failed.
-        ReadOnlyDiskError: one takes no changes and is not said to have failed.
+        ConfigError: the broker is invalid, or the path of a log dir is no UTF-8.
+        LogDirOfflineError: a log dir does not answer and ``--skip-log-dir`` does not name it.
+        ReadOnlyDiskError: one takes no changes and ``--skip-log-dir`` does not name it.
         NoWorkRootError: one has no work root.
         ForeignLogDirError: they are not all of one broker.
         WorkRootOwnedError: another process of ours works there.

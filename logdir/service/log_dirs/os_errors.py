@@ -27,11 +27,11 @@ def map_os_errors(path: str) -> Iterator[None]:
 def map_os_errors_or_quarantine(
     log_dir: str, without: Collection[str], close: Callable[[str, Problem], None], path: str | None = None
 ) -> Iterator[None]:
-    """As ``told``; one that is said to have failed is closed by an error of its disk, and no error is raised.
+    """As ``told``; one that ``--skip-log-dir`` names is closed by an error of its disk, and no error is raised.
 
     Args:
         log_dir: Whose disk it is.
-        without: Those that are said to have failed.
+        without: Those that ``--skip-log-dir`` names.
         close: Told the log dir and what is wrong with it.
         path: What is worked on, if not the log dir.
 

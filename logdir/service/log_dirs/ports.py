@@ -47,9 +47,9 @@ class BrokerPorts:
     ports: tuple[Port, ...]
     patience_ms: int
     needs_all: bool = False
-    """A log dir that does not answer ends the command, unless it is said to have failed."""
+    """A log dir that does not answer ends the command, unless ``--skip-log-dir`` names it."""
     skipped: frozenset[str] = frozenset()
-    """Log dirs that are said to have failed."""
+    """Log dirs that ``--skip-log-dir`` names."""
     notes: list[Problem] = field(default_factory=list)
     """What is to be known beside the outcome: log dirs that are suspect among it."""
     touched: tuple[Pending[None], ...] = ()
@@ -257,10 +257,10 @@ def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[Br
 
     Args:
         request: Which broker.
-        needs_all: A log dir that does not answer, and is not said to have failed, ends the command.
+        needs_all: A log dir that does not answer, and ``--skip-log-dir`` does not name it, ends the command.
 
     Raises:
-        ConfigError: the broker is not named right, or two of its paths lead to one directory.
+        ConfigError: the broker is invalid, or two of its paths lead to one directory.
     """
     named = request.config()
     skipped = skipped_of(request, named)

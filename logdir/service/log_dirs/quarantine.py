@@ -1,7 +1,8 @@
 """Log dirs of a broker that answer and may not be changed: why, and how the next process learns of it.
 
 Three things close one: a sync failed on its disk since the host was started, it was away while the others lived on, or
-it is said to have failed and takes no lock or no change. It is looked at like any other, so that what lives there keeps
+it is named by ``--skip-log-dir`` and takes no lock or no change. It is looked at like any other, so that what lives
+there keeps
 its name; the others are worked on.
 
 Not here: who was away (``decide.returned``), the file that tells of failed syncs (``disk.record.quarantine``).
@@ -28,7 +29,7 @@ _HOUR_MS = 60 * 60 * 1000
 
 
 def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = ()) -> dict[str, Problem]:
-    """Return why log dirs may not be changed, by path; reads only.
+    """Return why log dirs may not be changed, by path; only reads.
 
     Args:
         open_dirs: All that answer.
@@ -60,7 +61,7 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
 
 
 def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Problem:
-    """Return what is wrong with a log dir that is said to have failed.
+    """Return what is wrong with a log dir that ``--skip-log-dir`` names.
 
     Raises:
         DiskError: that was not said; the same, with the words to go on without it.
@@ -78,7 +79,7 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
 
 
 def unlocked(log_dir: str) -> Problem:
-    """Return what is wrong with one that is said to have failed, and of which Kafka's lock cannot be held."""
+    """Return what is wrong with one that ``--skip-log-dir`` names, and of which Kafka's lock cannot be held."""
     expected = "a lock that can be held, to know that no broker runs"
     return Problem(
         "log-dir-offline",

@@ -23,7 +23,7 @@ class BrokerRequest:
     log_dirs: str | None = None
     """The log dirs themselves, separated by commas."""
     skipped: tuple[str, ...] = ()
-    """Log dirs that are said to have failed and may not answer."""
+    """Log dirs that ``--skip-log-dir`` names; they may not answer."""
     accepted_stale: tuple[str, ...] = ()
     """Log dirs that were away and are back, and that an operator has looked at since."""
     named_disk: str | None = None
@@ -43,7 +43,7 @@ class BrokerRequest:
 
 
 def skipped_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:
-    """Return the absolute paths of the log dirs that are said to have failed.
+    """Return the absolute paths of the log dirs that ``--skip-log-dir`` names.
 
     Raises:
         ConfigError: one of them is not among the broker's log dirs.

@@ -25,7 +25,7 @@ class Reporter(Protocol):
 
 
 class Silent:
-    """Hears nothing."""
+    """A reporter that ignores everything."""
 
     def begin(self, what: str, total: int) -> None:
         """Do nothing."""

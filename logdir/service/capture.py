@@ -1,6 +1,6 @@
 """Capture ``-delete`` and ``-stray`` directories by hard links in the work root.
 
-Works beside a running broker: its files do not change, and Kafka's locks are not taken.
+Works beside a running broker: its files are not changed, and Kafka's locks are not taken.
 
 Not here: what may be captured (``logdir.decide.capture``), the links (``logdir.disk.replica.capture``).
 
@@ -36,16 +36,16 @@ from logdir.worker.port import Port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """The request of this use case."""
+    """A request to capture directories."""
 
     selector: str | None
     """``None``: every ``-delete`` and ``-stray`` directory."""
     delays: DelayPolicy
     is_held: bool
-    """Without a deadline."""
+    """Whether the captures get no deadline."""
 
     def require_valid(self) -> None:
-        """Return if the selector is one. Raises ``ConfigError``."""
+        """Return if the selector is valid. Raises ``ConfigError``."""
         self.parsed()
 
     def parsed(self) -> Selector | None:
@@ -55,13 +55,13 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlanned:
-    """The plan of this use case."""
+    """The plan of a capture."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     plan: CapturePlan
     is_found: bool
-    """There is anything of the kind."""
+    """Whether the selector matched any directory."""
 
 
 def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
@@ -72,8 +72,8 @@ def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
         asked: The request.
 
     Raises:
-        ConfigError: the selector is invalid, or means two things.
-        LogDirError: a log dir does not say how full its disk is.
+        ConfigError: the selector is invalid or ambiguous.
+        LogDirError: a log dir does not report the free space of its disk.
     """
     selector = asked.parsed()
     facts = broker.look(Deep(kinds=CAPTURABLE))
@@ -92,12 +92,12 @@ def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
 
 
 def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Capture what was shown; what its broker removed meanwhile is told.
+    """Capture the planned directories; report those that the broker has removed meanwhile.
 
     Args:
         broker: Opened for changes.
         shown: The plan, from ``plan``.
-        reporter: For progress.
+        reporter: Receives progress.
 
     Returns:
         One item per directory, and the problems of disks.
@@ -138,7 +138,9 @@ def _rooms(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
 
 
 def _deadlines(broker: OpenBroker) -> Mapping[tuple[str, str | None], int]:
-    """Return until when everything staged may be had back, by log dir and path: of an earlier capture it is earlier."""
+    """Return the deadline of every staged replica, by log dir and path; a repeated capture keeps its earlier
+    deadline.
+    """
     found: dict[tuple[str, str | None], int] = {}
     for item in staged_replicas(broker.look(NOTHING), None, Kind.STAGED):
         if item.marker is not None and item.marker.delay_ms is not None:
@@ -162,7 +164,7 @@ def _row(action: Capture) -> ItemResult:
 
 
 def _undone(row: ItemResult) -> ItemResult:
-    says = "not captured" if row.new_path is None else "a part of it: export copies it, nothing restores it"
+    says = "not captured" if row.new_path is None else "partial capture: it can be exported, not restored"
     return replace(row, undo_until_ms=None, detail=says)
 
 

@@ -1,4 +1,4 @@
-"""Keep staged replicas from being purged: take their deadline away. Works beside a running broker, too.
+"""Hold staged replicas: remove their deadline, so that no purge removes them. Works beside a running broker.
 
 Spec: design §3.3, §6; attacks A18.
 """
@@ -27,15 +27,15 @@ _SAYS = "kept until an operator restores or purges it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldPlanned:
-    """The plan of this use case."""
+    """The plan of a hold."""
 
     items: tuple[ItemResult, ...]
-    """Those that are held, then those that are refused."""
+    """Replicas to hold, then refused ones."""
     problems: tuple[Problem, ...]
     staged: tuple[StagedReplica, ...]
-    """Of the items that are held."""
+    """The staged replicas to hold."""
     is_empty: bool = False
-    """The selector matched nothing."""
+    """Whether the selector matched nothing."""
 
 
 def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
@@ -56,12 +56,12 @@ def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
 
 
 def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Hold what was shown.
+    """Hold the planned replicas.
 
     Args:
         broker: Opened for changes.
         shown: The plan, from ``plan``.
-        reporter: For progress.
+        reporter: Receives progress.
 
     Returns:
         One item per replica, and the problems of disks.
@@ -69,7 +69,7 @@ def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[l
     count = len(shown.staged)
     calls = [(row, _holding(item)) for row, item in zip(shown.items[:count], shown.staged, strict=True)]
     done, problems = each(broker, calls, reporter)
-    rows = [row if row.state is ItemState.DONE else replace(row, detail="its deadline is as it was") for row in done]
+    rows = [row if row.state is ItemState.DONE else replace(row, detail="its deadline is unchanged") for row in done]
     return [*rows, *shown.items[count:]], problems
 
 

@@ -177,7 +177,7 @@ def judge(
 def _against(
     volume: StagingVolume, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int
 ) -> Problem | None:
-    fix = "look at the plan, then say --even-over-limit"
+    fix = "check the plan, then add --even-over-limit"
     if record is None:
         return Problem(
             Why.STAGING_LIMIT_UNKNOWN.value,

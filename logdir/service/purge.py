@@ -1,6 +1,8 @@
-"""Purge staged replicas: remove for good what is due, or what an operator names. Works beside a running broker, too.
+"""Purge staged replicas: irrevocably remove those that are due, or those that an operator names. Works beside a running
+broker.
 
-Not here: the removals (``purge_batches``), what may go (``decide.purge``), the recheck of each (``purge_recheck``).
+Not here: the removals (``batch.purge_batches``), the decision (``decide.staged.purge``), the recheck of each replica
+(``batch.purge_recheck``).
 
 Spec: design §2 laws 1, 4, §3.3, §6; attacks A17, A18, A43.
 """
@@ -35,19 +37,19 @@ from logdir.worker.look import NOTHING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRequest:
-    """The request of this use case."""
+    """A request to purge staged replicas."""
 
     source: SourceRequest
     selection: Selection = ALL
-    """Which staged replicas; without a selector those that are due."""
+    """The staged replicas to purge; without a selector those that are due."""
     overrides: PurgeOverrides = NO_OVERRIDES
     includes_held: bool = False
-    """With ``is_even_if_early``: also what has no deadline."""
+    """With ``is_even_if_early``: include replicas without a deadline."""
     bytes_per_second: int = BYTES_PER_SECOND
-    """How fast disks are freed; 0: as fast as it goes."""
+    """Rate limit per disk; 0: no limit."""
 
     def require_valid(self) -> None:
-        """Return if it can be answered.
+        """Return if the request is valid.
 
         Raises:
             ConfigError: selector or source is invalid, or an override has no selector.
@@ -75,28 +77,28 @@ class PurgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlanned:
-    """The plan of this use case."""
+    """The plan of a purge."""
 
     items: tuple[ItemResult, ...]
-    """What would go."""
+    """Replicas to purge."""
     left: tuple[ItemResult, ...]
-    """What would stay: refused, or not due yet where nothing was named."""
+    """Replicas that stay: refused, or, without a selector, not due yet."""
     problems: tuple[Problem, ...]
     plan: PurgePlan | None
-    """``None``: the selector found nothing."""
+    """``None`` if the selector matched nothing."""
     looking: Rechecking | None
     asked: PurgeRequest
     has_staged: bool
-    """Something is staged."""
+    """Whether anything is staged."""
     is_whole: bool
-    """Every log dir was read."""
+    """Whether every log dir was read."""
 
 
 def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
     """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change recovered, unless it runs, and its heartbeats are folded forward.
+        broker: Open; for a change also recovered, unless a broker runs, and with advanced heartbeats.
         asked: The request.
         now: The current instant.
 
@@ -121,7 +123,7 @@ def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
     looking = Rechecking(asked.source, asked.overrides, broker, facts)
     unread = [one.problem for one in facts if one.problem is not None]
     made = plan_purge(_request(asked, broker, now, looking), staged)
-    # What is not due was not asked for, unless it was named.
+    # Replicas that are not due count as requested only if the operator named them.
     left = _kept(made, staged) if asked.selection.selector is None else refused(made.refusals)
     return PurgePlanned(
         items=tuple(_purged(action) for action in made.actions),
@@ -136,15 +138,15 @@ def plan(broker: OpenBroker, asked: PurgeRequest, now: Instant) -> PurgePlanned:
 
 
 def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Purge what was shown; each loss is told before anything goes.
+    """Purge the planned replicas; every loss of data is reported before the first removal.
 
     Args:
         broker: Opened for changes.
         shown: The plan, from ``plan``.
-        reporter: For losses and progress.
+        reporter: Receives the losses and progress.
 
     Returns:
-        One item per replica that was to go, and the problems of disks.
+        One item per planned replica, and the problems of disks.
 
     Raises:
         RefusedError: as ``purge_all``.
@@ -179,7 +181,7 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rec
 
 
 def _kept(plan: PurgePlan, items: Sequence[StagedReplica]) -> list[ItemResult]:
-    """Say of each replica that is left why."""
+    """Return an item for each replica that stays, with the reason."""
     by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
     rows = []
     for one in plan.refusals:

@@ -41,7 +41,7 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """The request of this use case."""
+    """A request to restore staged replicas."""
 
     source: SourceRequest
     selection: Selection
@@ -55,7 +55,7 @@ class RestoreRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlanned:
-    """The plan of this use case."""
+    """The plan of a restore."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
@@ -63,7 +63,7 @@ class RestorePlanned:
     """``None`` if the selector matched nothing."""
     plan: RestorePlan | None
     stamp: Stamp | None
-    """Of the broker's own metadata log, before it was read."""
+    """The stamp of the broker's own metadata log before it was read."""
 
 
 def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
@@ -95,7 +95,7 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
 
 
 def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Restore what was shown; as ``restore_all``, with what kind of restore each is told before.
+    """Restore the planned replicas as ``restore_all``; the restore kind of each is reported first.
 
     Raises:
         LogDirError: as ``restore_all``.
@@ -107,12 +107,12 @@ def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tupl
 
 
 def planned_restore(plan: RestorePlan) -> list[ItemResult]:
-    """Return what a plan takes back as rows."""
+    """Return the planned restores as rows."""
     return [_restored(action, ItemState.PLANNED) for action in plan.actions]
 
 
 def warn_of_kinds(plan: RestorePlan, reporter: Reporter) -> None:
-    """Tell of each replica, before anything is done, what kind of restore it is and on what that rests."""
+    """Report the restore kind of each replica and its evidence, before any change."""
     for action in plan.actions:
         marker = action.marker
         reporter.warn(f"{marker.topic}-{marker.partition}: {action.says}")
@@ -135,14 +135,14 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
 def restore_all(
     broker: OpenBroker, request: rule.RestoreRequest, shown: RestorePlan, reporter: Reporter, stamp: Stamp | None
 ) -> tuple[list[ItemResult], list[Problem]]:
-    """Restore what a plan shows, in batches; each looks and decides again, under every lock.
+    """Restore planned replicas in batches; each batch scans and decides again, under every lock.
 
     Args:
         broker: Opened for changes.
-        request: What was selected.
-        shown: What was decided about it first; nothing else is done.
-        reporter: For progress.
-        stamp: Of the broker's own metadata log, before it was read (``stamp_of``).
+        request: The selected replicas.
+        shown: The plan; nothing else is done.
+        reporter: Receives progress.
+        stamp: Stamp of the broker's own metadata log before it was read (``stamp_of``).
 
     Returns:
         One row per replica, and the problems of disks.

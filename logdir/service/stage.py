@@ -1,8 +1,8 @@
-"""Stage replicas because an operator asks for it, to be restored or purged later.
+"""Stage replicas on an operator's request, to be restored or purged later.
 
-The plan shows what goes from view and until when it can be undone, and what the next start of the broker does where the
-cluster still assigns it here. ``apply`` makes the record of the staging limit durable first; then every batch looks
-again and decides again under the locks, for what was shown and for nothing else.
+The plan shows which replicas the broker loses, until when that can be undone, and what the next start of the broker
+does if the cluster still assigns them here. ``apply`` first makes the record of the staging limit durable. Then every
+batch scans and decides again under the locks, and stages only planned replicas.
 
 Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45, A48.
 """
@@ -46,15 +46,15 @@ _CONFIRMS: Final = "--even-over-limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRequest:
-    """The request of this use case."""
+    """A request to stage replicas."""
 
     source: SourceRequest
     selector: str
     delays: DelayPolicy
     is_held: bool
-    """Without a deadline."""
+    """Whether the staged replicas get no deadline."""
     protected: tuple[str, ...]
-    """Globs of topics that nothing may touch."""
+    """Globs of topics that must not be changed."""
     is_even_over_limit: bool
     is_even_if_last: bool
     is_even_if_unknown: bool
@@ -67,7 +67,7 @@ class StageRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlanned:
-    """The plan of this use case."""
+    """The plan of a staging."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
@@ -119,7 +119,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
 
 
 def _candidates(facts: Sequence[LogDirFacts]) -> list[Replica]:
-    # The metadata log is found, too, so that it is refused by name.
+    # The metadata log is matched, too, so that it is refused by name.
     return [r for one in facts for r in one.replicas if r.kind in (Kind.LIVE, Kind.METADATA)]
 
 
@@ -146,7 +146,7 @@ def _planned(plan: StagePlan) -> tuple[list[ItemResult], list[Problem]]:
 
 
 def _confirmed_by_flag(problem: Problem) -> Problem:
-    return problem._replace(fix=f"look at the plan, then say {_CONFIRMS}")
+    return problem._replace(fix=f"check the plan, then add {_CONFIRMS}")
 
 
 _Place = tuple[str, str]
@@ -166,15 +166,15 @@ class _Work:
     sick: set[str] = field(default_factory=set)
     batches: Batches = field(default_factory=staging.batches)
     is_counted: bool = False
-    """The staging limit has counted all of them."""
+    """Whether the staging limit has counted all of the replicas."""
     braked: StagePlan | None = None
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
-        """Look and decide again about what is left; the staging limit's record is made durable first."""
+        """Scan and decide again about the remaining replicas; the record of the staging limit is made durable first."""
         facts = self.broker.look_again(Deep(selector=self.selector.text), left)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         if self.is_counted:
-            # The staging limit spoke, and counted, of all of them before the first.
+            # The staging limit approved and counted all replicas before the first staging.
             again = replace(again, is_confirmed=True)
         plan = plan_stage(again, facts)
         if not self.is_counted:
@@ -209,12 +209,12 @@ class _Work:
 
 
 def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Stage what was shown, in batches; each looks and decides again.
+    """Stage the planned replicas in batches; each batch scans and decides again.
 
     Args:
         broker: Opened for changes, and recovered.
         shown: The plan, from ``plan``; nothing else is done.
-        reporter: For progress.
+        reporter: Receives progress.
 
     Returns:
         One item per replica, and the problems of disks.

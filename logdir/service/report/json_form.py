@@ -24,9 +24,9 @@ from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.ids import Uuid
 
 KEY: Final = "json"
-"""In the metadata of a field: its key; ``None``: it has none."""
+"""Key of field metadata: the JSON key of the field; ``None``: the field is left out."""
 HIDDEN: Final = {KEY: None}
-"""Metadata of a field that is not in the form."""
+"""Field metadata of a field that is left out."""
 _T = TypeVar("_T")
 _Decode = Callable[[object, str], Any]
 _PLAIN: Final = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
@@ -36,7 +36,7 @@ def to_json(value: object) -> object:
     """Return a value as dictionaries, lists, texts, numbers, booleans and ``None``.
 
     Raises:
-        TypeError: it holds something that has no JSON form.
+        TypeError: it contains a value without a JSON form.
     """
     kind: Any = type(value)
     if kind in _PLAIN:
@@ -46,7 +46,7 @@ def to_json(value: object) -> object:
 
 
 def from_json(kind: type[_T], value: object) -> _T:
-    """Return what ``to_json`` made a value of.
+    """Return the value of which ``to_json`` returned this form.
 
     Args:
         kind: The dataclass or named tuple that is expected.
@@ -62,7 +62,9 @@ def from_json(kind: type[_T], value: object) -> _T:
 
 
 def keys_of(kind: type) -> dict[str, str]:
-    """Return the key of every field of a dataclass or named tuple that is in its form, by the field's name."""
+    """Return the JSON key of every field of a dataclass or named tuple, by field name; left-out fields are not
+    included.
+    """
     if not dataclasses.is_dataclass(kind):
         return {name: name for name in kind._fields}  # type: ignore[attr-defined]  # a named tuple
     keys = {field.name: field.metadata.get(KEY, field.name) for field in dataclasses.fields(kind)}
@@ -103,7 +105,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 @cache
 def _decoder(kind: Any) -> _Decode:
-    """Return what reads values of an annotation."""
+    """Return the decoder of an annotation."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return _plain(kind)

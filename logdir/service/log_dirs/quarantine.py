@@ -46,7 +46,7 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
                 log_dir,
                 "a disk that was never away",
                 f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
-                "staged replicas on it may be outdated (restored or purged since); check, then add --even-if-stale-disk DIR",
+                "check it for outdated staged replicas, then add --even-if-stale-disk DIR",
             )
     for log_dir, suspect in read_quarantine(open_dirs, clock.boot_id()).items():
         found[log_dir] = Problem(

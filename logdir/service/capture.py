@@ -164,7 +164,11 @@ def _row(action: Capture) -> ItemResult:
 
 
 def _undone(row: ItemResult) -> ItemResult:
-    says = "not captured" if row.new_path is None else "partial capture: it can be exported, not restored"
+    says = (
+        "not captured"
+        if row.new_path is None
+        else "partial capture: logdirctl staged export copies it, it cannot be restored"
+    )
     return replace(row, undo_until_ms=None, detail=says)
 
 

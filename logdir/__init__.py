@@ -1,4 +1,4 @@
-"""The storage layer: names, formats and what is seen on a disk.
+"""The storage layer: names, file formats, disk operations and their use cases.
 
 Spec: design §5.
 """

@@ -1,10 +1,10 @@
-"""The clocks; no other module reads one, so that what decides can be given any instant.
+"""Clocks; no other module reads one, so that decisions can be tested at any instant.
 
-Deadlines rest on ``CLOCK_BOOTTIME``, which counts while the host sleeps and is never set. A time namespace shifts it
-for a container; the shift is taken off again, so that one boot has one clock whoever asks. The wall clock is for
-people, and for the gap between two boots.
+Deadlines depend on ``CLOCK_BOOTTIME``, which counts while the host sleeps and is never set. A time namespace shifts it
+for a container; this module subtracts the shift, so that all processes of one boot agree. The wall clock is for people,
+and for the gap between two boots.
 
-Not here: whether the kernel calls the wall clock right (``disk.kernel_clock``), and what follows (``decide.deadline``).
+Not here: whether the wall clock is synchronised (``disk.kernel.kernel_clock``), deadlines (``decide.staged.deadline``).
 
 Spec: design §3.3; attacks A24; time_namespaces(7).
 """
@@ -19,18 +19,18 @@ _OFFSETS = "/proc/self/timens_offsets"
 
 
 class Instant(NamedTuple):
-    """One moment as all clocks of the host tell it.
+    """One instant on all clocks of the host.
 
     No dataclass: a scan of a disk starts a process that needs this module, and ``dataclasses`` is a third of its start.
     """
 
     boot_id: str
     boottime_ms: int
-    """Since the host started."""
+    """Time since the host started."""
     wall_ms: int
-    """Epoch, UTC; may be anything."""
+    """Epoch, UTC; may be wrong."""
     is_synchronised: bool
-    """The kernel says that something keeps the wall clock right."""
+    """Whether the kernel reports that a time service keeps the wall clock right."""
 
 
 def now_ms() -> int:
@@ -39,12 +39,12 @@ def now_ms() -> int:
 
 
 def monotonic_ms() -> int:
-    """Return milliseconds since some moment of this boot, for spans within one process: cheap, it opens nothing."""
+    """Return milliseconds since an arbitrary instant of this boot, for durations within one process; opens no file."""
     return time.monotonic_ns() // 1_000_000
 
 
 def boot_id(path: str = _BOOT_ID) -> str:
-    """Return the id the kernel drew when it started; no namespace changes it.
+    """Return the random id of the current boot; the same in every namespace.
 
     Raises:
         OSError: it cannot be read.
@@ -57,7 +57,7 @@ def boottime_ms(offsets: str = _OFFSETS) -> int:
     """Return milliseconds since the host started, sleep included, the same in every time namespace.
 
     Raises:
-        OSError: the shift of this namespace cannot be read.
+        OSError: the time shift of this namespace cannot be read.
     """
     return (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - _shift_ns(offsets)) // 1_000_000
 

@@ -1,8 +1,8 @@
-"""Every error the storage layer raises, by whose fault it is.
+"""All errors of the storage layer, grouped by cause: bytes, disk, facts, or settings.
 
-One line each: what, where, expected, found, what to do (law 8). ``code`` is the stable slug of a class, ``slug`` that
-of one error (of a refusal: ``refusal_slug``); each is explained in ``docs/errors.md``. This module raises nothing
-itself and knows no exit status: ``tools/cli/arguments.py`` maps errors to those.
+Each error is one line: what, where, expected, found, fix (law 8). ``code`` is the stable slug of a class, ``slug`` that
+of one error (for a refusal: ``refusal_slug``); ``docs/errors.md`` explains each. This module raises nothing itself and
+knows no exit status: ``tools/cli/arguments.py`` maps errors to exit statuses.
 
 Spec: design §2 law 8, style §5.6.
 """
@@ -17,9 +17,9 @@ _SHOWN = 120
 
 
 def printable(text: str) -> str:
-    """Return a text as one line: what a terminal would act on is escaped."""
+    """Return a text as one line, with control characters escaped."""
     if text.isprintable():
-        return text  # nearly always
+        return text  # The usual case.
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -30,7 +30,7 @@ def shown(value: object) -> str:
 
 
 def in_words(value: object) -> str:
-    """Return a value as a text of ours has it, whole: never as Python prints nothing, or a list."""
+    """Return a value as the text for a message, uncut and without Python's notation for ``None`` or lists."""
     match value:
         case str():
             return value
@@ -43,11 +43,11 @@ def in_words(value: object) -> str:
 
 
 ANOTHERS_DISK = "it is of another broker, and stays as it is: mount this broker's own disk, or correct log.dirs"
-"""What to do about a log dir that is foreign."""
+"""Fix for a log dir that belongs to another broker."""
 
 
 class Problem(NamedTuple):
-    """One finding among many; the JSON keys of design §6."""
+    """One finding; its fields are the JSON keys of design §6."""
 
     slug: str
     path: str
@@ -60,7 +60,7 @@ class Problem(NamedTuple):
         return _line(self.slug, self.path, self.expected, self.found, self.fix)
 
     def reason(self) -> str:
-        """Return what was expected, what was found and what to do, where the slug and the path are known."""
+        """Return expected, found and fix, for output that already shows slug and path."""
         return f"{self.mismatch()}; {self.fix}" if self.fix else self.mismatch()
 
     def mismatch(self) -> str:
@@ -70,12 +70,12 @@ class Problem(NamedTuple):
 
 def _line(slug: str, path: str, expected: str, found: str, fix: str) -> str:
     tail = f"; {fix}" if fix else ""
-    # Nothing is cut here: a path is what somebody has to go and look at.
+    # Nothing is cut here: people need the whole path.
     return printable(f"{slug}: {path}: expected {expected}, found {found}{tail}")
 
 
 class LogDirError(Exception):
-    """The root: something about a log dir is not as it must be."""
+    """The root class: an error about a log dir."""
 
     code: ClassVar[str] = "log-dir-error"
 
@@ -88,48 +88,48 @@ class LogDirError(Exception):
         super().__init__(_line(self.slug, path, expected, self.found, fix))
 
     def problem(self) -> Problem:
-        """Return the error as one finding among others."""
+        """Return the error as a finding."""
         return Problem(self.slug, self.path, self.expected, self.found, self.fix)
 
 
 class FormatError(LogDirError):
-    """The bytes are at fault."""
+    """The bytes of a file or message are at fault."""
 
     code: ClassVar[str] = "format-error"
 
 
 class MalformedFileError(FormatError):
-    """A file that is not in its format."""
+    """A file does not have its format."""
 
     code: ClassVar[str] = "malformed-file"
 
 
 class MalformedMessageError(FormatError):
-    """A request or result in JSON is not what its type says."""
+    """A JSON request or result does not have its type."""
 
     code: ClassVar[str] = "malformed-message"
 
 
 class UnsupportedVersionError(FormatError):
-    """A file in a version we do not know, most likely from a newer release."""
+    """A file has an unknown version, most likely from a newer release."""
 
     code: ClassVar[str] = "unsupported-version"
 
 
 class InvalidIdError(FormatError):
-    """A text that is no topic, directory or cluster id."""
+    """A text is no valid topic, directory or cluster id."""
 
     code: ClassVar[str] = "invalid-id"
 
 
 class InvalidNameError(FormatError):
-    """A text that is no topic or directory name."""
+    """A text is no valid topic or directory name."""
 
     code: ClassVar[str] = "invalid-name"
 
 
 class DiskError(LogDirError):
-    """The disk or its rights are at fault."""
+    """The disk or its permissions are at fault."""
 
     code: ClassVar[str] = "disk-error"
 
@@ -141,37 +141,37 @@ class LogDirOfflineError(DiskError):
 
 
 class LogDirSuspectError(LogDirOfflineError):
-    """A log dir did not answer in time: what was asked of it last may be done or not."""
+    """A log dir did not answer in time: it is not known whether the last call was carried out."""
 
     code: ClassVar[str] = "log-dir-suspect"
 
 
 class NoPermissionError(LogDirOfflineError):
-    """A log dir or its work root that we have no right to; nothing says that its disk is unwell."""
+    """A permission for a log dir or its work root is missing; its disk may be healthy."""
 
     code: ClassVar[str] = "no-permission"
 
 
 class MetadataLogUnreadError(DiskError):
-    """The metadata log that a broker writes itself cannot be read; no other source is named."""
+    """The broker's own metadata log cannot be read, and no other source is named."""
 
     code: ClassVar[str] = "metadata-log-unread"
 
 
 class LockHeldError(DiskError):
-    """Somebody holds Kafka's lock of a log dir: most likely a broker runs."""
+    """Another process holds Kafka's lock of a log dir: most likely a broker runs."""
 
     code: ClassVar[str] = "lock-held"
 
 
 class WorkRootOwnedError(LockHeldError):
-    """Another process of ours works in a work root."""
+    """Another logdird process works in a work root."""
 
     code: ClassVar[str] = "work-root-owned"
 
 
 class RefusedError(DiskError):
-    """What the disk, its file system or its rights do not let us do safely, or the facts forbid; nothing was changed.
+    """The disk, its file system, its permissions or the facts do not allow a safe change; nothing was changed.
 
     It has no slug of its own: each kind of refusal has one.
     """
@@ -181,7 +181,7 @@ class RefusedError(DiskError):
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """Return a finding that forbids a command as an error, under its slug."""
+        """Return a finding that forbids a command as an error with the same slug."""
         error = cls.__new__(cls)
         LogDirError.__init__(
             error,
@@ -195,61 +195,61 @@ class RefusedError(DiskError):
 
 
 class ReadOnlyDiskError(DiskError):
-    """A disk that takes no changes, or from which we accept none any more."""
+    """The disk is read-only, or no longer trusted with writes."""
 
     code: ClassVar[str] = "disk-read-only"
 
 
 class DiskFullError(DiskError):
-    """A disk has no room, or no inode, for what is to be written; nothing was changed by it."""
+    """The disk has no space or no inode for a write; nothing was changed."""
 
     code: ClassVar[str] = "disk-full"
 
 
 class StateError(LogDirError):
-    """The facts are at fault: what lies there is not what this step needs."""
+    """The state of the files does not allow this step."""
 
     code: ClassVar[str] = "state-error"
 
 
 class NotFormattedError(StateError):
-    """A log dir that says of no cluster and no node that it is theirs."""
+    """A log dir names no cluster and no node."""
 
     code: ClassVar[str] = "not-formatted"
 
 
 class ForeignLogDirError(StateError):
-    """A work root and its log dir, or a log dir and its host, are not of one cluster, node and directory id."""
+    """A work root and its log dir, or a log dir and its host, differ in cluster, node or directory id."""
 
     code: ClassVar[str] = "foreign"
 
 
 class LogDirReplacedError(StateError):
-    """A path leads to another directory than the one that was opened."""
+    """A path leads to a different directory than the open one."""
 
     code: ClassVar[str] = "log-dir-replaced"
 
 
 class NoWorkRootError(StateError):
-    """A log dir without a work root, or with one that is not finished."""
+    """A log dir has no work root, or an unfinished one."""
 
     code: ClassVar[str] = "no-work-root"
 
 
 class WorkRootConflictError(StateError):
-    """A work root where another is asked for, something else in its place, or one that is still in use."""
+    """A work root has another kind than requested, its place is occupied, or it is still in use."""
 
     code: ClassVar[str] = "work-root-conflict"
 
 
 class OutputError(LogDirError):
-    """What was to be written outside all log dirs could not be; nothing is left of it."""
+    """An output outside all log dirs could not be written; nothing of it is left."""
 
     code: ClassVar[str] = "output-failed"
 
 
 class ConfigError(LogDirError):
-    """The operator's settings are at fault; ``problems`` holds every one of them."""
+    """The operator's settings are wrong; ``problems`` holds all findings."""
 
     code: ClassVar[str] = "config-error"
 

@@ -1,6 +1,6 @@
-"""What is known about whether a replica is still wanted. Evidence is a type: only ``Removed`` may set a deadline.
+"""Evidence: what is known about whether a replica is still assigned. Only ``Removed`` may set a deadline.
 
-Not here: where it comes from (``desired``), what follows from it (``decide``).
+Not here: its sources (``logdir.cluster``), the decisions (``decide``).
 
 Spec: design §2 law 1, §4; KIP-516, "Delete topics".
 """
@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Proof(Enum):
-    """What shows that something was removed."""
+    """The kinds of proof of a removal."""
 
     FULL_REQUEST = "full-request"
     STOP_REPLICA = "stop-replica"
@@ -24,12 +24,12 @@ class Proof(Enum):
     """A verified copy is live on another disk."""
     OPERATOR = "operator"
     IN_SYNC_ELSEWHERE = "in-sync-elsewhere"
-    """An operator staged what the cluster assigns here, while another broker was in its ISR."""
+    """An operator staged a replica that the cluster assigns here, while another broker was in its ISR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """The id is gone from the cluster, or the replica from this broker, and this shows it."""
+    """The id is removed from the cluster, or the replica from this broker, with a proof."""
 
     proof: Proof
     as_of_ms: int
@@ -37,21 +37,21 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """Something did not name it. Silence is no deletion: this sets no deadline."""
+    """A source does not name the replica. Absence is no deletion and sets no deadline."""
 
     as_of_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """The cluster wants it."""
+    """The cluster assigns the replica here."""
 
     as_of_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Nothing is known."""
+    """Nothing is known about the assignment."""
 
 
 Evidence = Removed | Absent | Present | Unknown

@@ -39,7 +39,7 @@ _COUNTER = re.compile(r"[2-9]|[1-9][0-9]{1,9}", re.ASCII)
 
 
 class DirForm(Enum):
-    """What the suffix of a partition directory says."""
+    """The kind of a partition directory, by its suffix."""
 
     CURRENT = ""
     DELETE = "delete"
@@ -51,7 +51,7 @@ class PartitionDir(NamedTuple):
     """The parts of a directory name of the topic-name layout."""
 
     topic: str
-    """As in the name: a prefix of the true one if ``is_truncated``."""
+    """The topic in the name: only a prefix of the topic if ``is_truncated``."""
     partition: int
     form: DirForm
     unique: str | None
@@ -77,10 +77,10 @@ class WorkDir(NamedTuple):
 
     topic_id: TopicId | None
     topic: str | None
-    """Only of ``no-id.{topic}_{partition}``."""
+    """Only for ``no-id.{topic}_{partition}``."""
     partition: int
     counter: int
-    """1, or the number after a name that was taken."""
+    """1, or the number that makes a taken name unique."""
     mark: str
     """``""``, ``"purging"`` or ``"ready"``."""
 
@@ -95,7 +95,7 @@ def is_legal_topic(topic: str) -> bool:
 
 
 def require_legal_topic(topic: str, path: str = "") -> str:
-    """Return ``topic``.
+    """Return ``topic`` if it is legal.
 
     Raises:
         InvalidNameError: Kafka would refuse to create it.
@@ -127,10 +127,10 @@ def parse_stock(name: str, path: str = "") -> PartitionDir:
 
     Args:
         name: One path component.
-        path: Where it lies, for the error.
+        path: Its path, for the error.
 
     Returns:
-        The parts; the topic is not checked to be legal, ``unique`` not to be hex.
+        The parts; the topic may be illegal, and ``unique`` may be no hex.
 
     Raises:
         InvalidNameError: a stock broker would abort its start over this directory.
@@ -280,7 +280,7 @@ def render_work_dir(parts: WorkDir) -> str:
 
 
 def fits_staged(topic_id: TopicId | None, topic: str | None, partition: int) -> bool:
-    """Whether a replica can be staged, and what is staged be claimed for removal: its longest name fits.
+    """Whether the longest name that a replica needs while it is staged and claimed fits into a file name.
 
     >>> fits_staged(None, "a" * 239, 0), fits_staged(None, "a" * 240, 0)
     (True, False)

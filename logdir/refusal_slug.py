@@ -1,4 +1,4 @@
-"""The slugs of refusals: one closed table, of items, of sources of metadata, of layouts and of disks.
+"""Slugs of all refusals: of items, metadata sources, layouts and disks.
 
 Each is explained in ``docs/errors.md``, and shown by a real command in ``tests/tools/test_refusals.py``.
 
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Why(Enum):
-    """What speaks against it; the value is the slug."""
+    """The reason of a refusal; the value is the slug."""
 
     # Of a replica: what lies there.
     NOT_FOUND = "not-found"
@@ -22,21 +22,21 @@ class Why(Enum):
     METADATA_LOG = "metadata-log-read-only"
     TOPIC_PROTECTED = "topic-protected"
     FUTURE_REPLICA_EXISTS = "future-replica-exists"
-    """A broker would promote the ``-future`` directory over it, or bring it back (A13)."""
+    """A broker would promote the ``-future`` directory over the replica, or restore it (A13)."""
     LIVE_REPLICA_EXISTS = "live-replica-exists"
     LIVE_REPLICA_MISSING = "live-replica-missing"
     NOT_A_PLAIN_DIRECTORY = "not-a-plain-directory"
     """A link or a mount point (A44)."""
     REPLICA_UNREADABLE = "replica-unreadable"
     UNEXPECTED_ENTRY = "unexpected-entry"
-    """Something in it is no regular file."""
+    """It contains an entry that is no regular file."""
     PARTITION_METADATA_BROKEN = "partition-metadata-broken"
     TOPIC_NAME_UNKNOWN = "topic-name-unknown"
     NAME_TOO_LONG = "name-too-long"
-    """The name it would have while staged is longer than a file system takes."""
+    """Its name while staged is too long for a file system."""
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"
     LOG_AHEAD = "log-ahead"
-    """Its log end or epoch is beyond its other replicas' (A4)."""
+    """Its log end or epoch is ahead of its other replicas (A4)."""
     NO_SEGMENTS = "no-segments"
     PARTIAL_CAPTURE = "partial-capture"
 
@@ -56,32 +56,32 @@ class Why(Enum):
     NO_EVIDENCE = "no-evidence"
     ASSIGNED_HERE = "assigned-here"
     REMOVAL_NOT_PROVEN = "removal-not-proven"
-    """A deadline without proof of removal."""
+    """A deadline is requested without proof of removal."""
     REPLICA_TOO_YOUNG = "replica-too-young"
-    """The image is not surely younger than the directory (A1)."""
+    """The image is not certainly younger than the directory (A1)."""
     LAST_COPY = "last-copy"
-    """It may be the only one left of what was committed (A46)."""
+    """It may be the last copy of committed records (A46)."""
     ID_CONFLICT = "id-conflict"
-    """What lies there and what the cluster says contradict each other."""
+    """The directory and the cluster metadata contradict each other."""
     STALE_TOPIC_ID = "stale-topic-id"
-    """A source asks for a topic id that was staged here before as gone (A3)."""
+    """A source names a topic id that was staged here before as removed (A3)."""
     LAST_IN_SYNC = "last-in-sync"
     """No other broker is in its ISR: the next start would serve an empty replica (A48)."""
     ASSIGNMENT_UNKNOWN = "assignment-unknown"
-    """No source says whether the cluster still assigns it here (A47, A48)."""
+    """It is not known whether the cluster still assigns it here (A47, A48)."""
     TOPIC_GONE = "topic-gone"
-    """Its topic id was removed: a broker would erase it, or call it stray (A47)."""
+    """Its topic id was removed: a broker would erase it, or rename it to -stray (A47)."""
     NOT_ASSIGNED_HERE = "not-assigned-here"
     """Its partition belongs to other nodes now (A47)."""
     STILL_ASSIGNED = "still-assigned"
     """Its removal waits for a live replica in the ISR (A48)."""
     KEPT_FOR_LAST = "kept-for-last"
-    """It was staged as the only in-sync replica, or with nothing known (A48)."""
+    """It was staged as the only in-sync replica, or without knowledge of its assignment (A48)."""
 
     # Of an adoption, over all brokers.
     RESTORE_KIND_DIFFERS = "restore-kind-differs"
     NOT_IN_TOPIC = "not-in-topic"
-    """The topic that adopts has no such partition, or no replica of it on that broker."""
+    """The adopting topic has no such partition, or no replica of it on that broker."""
     TOPIC_NOT_FOUND = "topic-not-found"
     REASSIGNMENT_UNDER_WAY = "reassignment-under-way"
     REPLICA_BROKER_RUNNING = "replica-broker-running"
@@ -97,7 +97,7 @@ class Why(Enum):
     NODE_RUNS_ELSEWHERE = "node-runs-elsewhere"
     METADATA_TOO_OLD = "metadata-too-old"
     METADATA_OLDER = "metadata-older"
-    """It is behind what was applied last."""
+    """The metadata is older than the last applied position."""
     METADATA_DIVERGED = "metadata-diverged"
     METADATA_LOG_CHANGED = "metadata-log-changed"
     METADATA_LOG_UNREAD = "metadata-log-unread"

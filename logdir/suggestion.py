@@ -1,4 +1,4 @@
-"""*Did you mean*: the nearest of the names that exist to one that does not.
+"""*Did you mean* suggestions: the existing name that is nearest to a misspelled one.
 
 >>> did_you_mean("stagd", ["stage", "strays", "fleet"])
 'did you mean stage?'
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 _ALIKE, _ALIKE_IF_SHORT = 0.6, 0.5
 _MOST = 20_000
-"""Names that are compared: so many take some tenths of a second."""
+"""Limit of compared names; comparing so many takes some tenths of a second."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -9,7 +9,7 @@ _SPANS = (("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("min", 60 * 1000),
 
 
 def utf8(text: str) -> str:
-    r"""Return text that UTF-8 can hold: the bytes of a path that no text holds become U+FFFD.
+    r"""Return text that UTF-8 can represent: undecodable bytes of a path become U+FFFD.
 
     >>> utf8("/d\udcff")
     '/d\ufffd'
@@ -23,7 +23,7 @@ def utf8(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Return one word for a shell, on one line: what a terminal would act on, and bytes that no text holds, escaped.
+    r"""Return one word for a shell, on one line; control characters and undecodable bytes are escaped.
 
     >>> print(quoted("/d 1"), quoted("/d\n1\udcff"))
     '/d 1' $'/d\0121\377'

@@ -1,7 +1,7 @@
-"""Work of the engine that goes on while the driver thinks, or waits for other work of the engine.
+"""Background jobs of Spark that run while the driver computes or waits for other jobs.
 
-Two writes that know nothing of each other leave a processor idle at both their ends: planning, starting and committing
-are each the business of one thread.
+Two independent writes leave a processor idle at both their ends, because planning, starting and committing a job each
+use one thread.
 
 Not here: what is written (``plan``).
 """
@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 
 
 class BackgroundJobs:
-    """One thread for such work, done in the order given; leaving the body waits for all of it.
+    """One thread for such jobs, run in the order given; leaving the body waits for all of them.
 
-    What fails there is raised when the body is left. If the body itself fails, what has not begun never does.
+    An error of a job is raised when the body is left. If the body itself fails, jobs that have not begun are dropped.
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        # The engine keeps a job's settings by thread: this one is to have those of the driver's.
+        # Spark keeps a job's settings per thread: give this thread those of the driver.
         self._inherit: Any = inheritable_thread_target(spark)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="logdird-beside")
         self._begun: list[Future[None]] = []
@@ -38,5 +38,5 @@ class BackgroundJobs:
                 work.result()
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Do this beside what comes next."""
+        """Start a job in the background."""
         self._begun.append(self._pool.submit(self._inherit(work)))

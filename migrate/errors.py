@@ -1,8 +1,8 @@
-"""Errors of the planning side: the plan's fault, that of a taken output, or that of Spark and its JVM.
+"""Errors of the planner: of a plan, of an existing output, or of Spark and its JVM.
 
-One line each, with a way out. The family is caught as ``MigrationError``; ``tools/cli/arguments.py`` maps slugs to
-exit statuses. Not here: a fleet file at fault, which is ``logdir.errors.ConfigError`` like any other
-setting, and output that cannot be written, ``logdir.errors.OutputError``.
+Each is one line with a fix. The common base class is ``MigrationError``; ``tools/cli/arguments.py`` maps slugs to exit
+statuses. Not here: errors of a fleet file, which are ``logdir.errors.ConfigError`` like those of any other setting, and
+output that cannot be written, ``logdir.errors.OutputError``.
 
 Spec: style §5.6; design §2 law 8.
 """
@@ -21,19 +21,19 @@ class MigrationError(LogDirError):
 
 
 class PlanFormatError(MigrationError):
-    """A directory or document that is no plan, or not a whole one."""
+    """A directory or document is no plan, or an incomplete one."""
 
     code: ClassVar[str] = "plan-format"
 
 
 class SnapshotFormatError(MigrationError):
-    """A directory that is no snapshot, or not a whole one."""
+    """A directory is no snapshot, or an incomplete one."""
 
     code: ClassVar[str] = "snapshot-format"
 
 
 class OutputExistsError(MigrationError):
-    """The place for a new directory is taken; nothing was changed."""
+    """The output directory already exists; nothing was changed."""
 
     code: ClassVar[str] = "output-exists"
 
@@ -45,12 +45,12 @@ class NoSparkError(MigrationError):
 
 
 class SessionError(MigrationError):
-    """Spark did not start, or did not finish: no JVM, one too old, or a failed job."""
+    """Spark did not start or did not finish: no JVM, one too old, or a failed job."""
 
     code: ClassVar[str] = "spark-session"
 
 
 class RemoteWalkError(MigrationError):
-    """Log dirs are to be walked by a session that may run on other machines."""
+    """Log dirs are listed, but the session may run on other machines."""
 
     code: ClassVar[str] = "walk-on-cluster"

@@ -1,4 +1,4 @@
-"""What ``logdirctl fleet`` does, given a session: scan, plan, report.
+"""The jobs of ``logdirctl fleet``, given a session: scan, plan, report.
 
 Each is one call from paths to a new directory or file. Not here: arguments and output (``tools.logdirctl.fleet``), the
 session's life (``session``).
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 def _silent(stage: str) -> None:
-    """Tell nobody."""
+    """Progress function that does nothing."""
 
 
 def scan(
@@ -45,14 +45,14 @@ def scan(
         fleet_file: The fleet file.
         output: A directory that does not exist.
         shared_paths: Whether log dirs may be walked by any machine of the session.
-        progress: Told the name of each stage as it begins.
+        progress: Called with the name of each stage as it begins.
 
     Returns:
-        Counts.
+        The counts of the snapshot.
 
     Raises:
-        ConfigError: the fleet file.
-        MigrationError: the output, or log dirs listed on a cluster.
+        ConfigError: the fleet file is invalid.
+        MigrationError: the output exists, or log dirs are listed on a cluster.
     """
     from migrate.source.snapshot import write_snapshot
 
@@ -70,23 +70,24 @@ def plan(
     progress: Progress = _silent,
     warn: Callable[[Problem], None] = lambda problem: None,
 ) -> Summary:
-    """Plan a fleet.
+    """Plan the migration of a fleet.
 
     Args:
         spark: The session.
         source: A fleet file, or the directory of a snapshot.
         output: A directory that does not exist.
-        former: A former plan, whose minted ids are kept.
+        former: An earlier plan, whose minted ids are kept.
         shared_paths: Whether log dirs may be walked by any machine of the session.
-        progress: Told the name of each stage as it begins.
-        warn: Told of what is odd and stops nothing: a topic glob without a match.
+        progress: Called with the name of each stage as it begins.
+        warn: Called with warnings, such as a topic glob without a match.
 
     Returns:
-        What ``summary.json`` says.
+        The content of ``summary.json``.
 
     Raises:
-        ConfigError: the fleet file.
-        MigrationError: the snapshot, the former plan, the output, or log dirs listed on a cluster.
+        ConfigError: the fleet file is invalid.
+        MigrationError: the snapshot, the earlier plan or the output cannot be used, or log dirs are listed on a
+            cluster.
     """
     from migrate.plan.build import plan_fleet
     from migrate.plan.entries import COLUMNS
@@ -104,14 +105,14 @@ def plan(
 
 
 def report(plan_dir: Path, output: Path | None = None) -> Path:
-    """Draw the page of a plan again; return its path. Needs no session.
+    """Render the report page of a plan again; return its path. Needs no session.
 
     Args:
         plan_dir: A plan directory.
         output: The page's path; ``report.html`` in the plan if not given.
 
     Raises:
-        PlanFormatError: no plan.
+        PlanFormatError: the directory is no plan.
         OutputError: the page could not be written.
         RefusedError: it would lie in a log dir or work root of this host.
     """
@@ -126,6 +127,6 @@ def report(plan_dir: Path, output: Path | None = None) -> Path:
 
 
 def _require_final(plan_dir: Path) -> None:
-    # The report of a plan under way is drawn in its partial directory, so its own reader cannot refuse that name.
+    # The report of an unfinished plan is rendered in its partial directory, so the reader cannot refuse that name.
     if is_partial(plan_dir):
         raise PlanFormatError(str(plan_dir), expected="a plan", found="what a stopped run left", fix="plan again")

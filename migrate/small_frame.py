@@ -1,6 +1,7 @@
-"""What the driver knows, as a frame: few rows, handed to the engine in one Arrow batch.
+"""Small frames from the driver: few rows, passed to Spark in one Arrow batch.
 
-A list of tuples would be pickled, made an RDD, and cost each broadcast of it a job; an Arrow table is a local relation.
+Spark would pickle a list of tuples, turn it into an RDD, and run a job for each broadcast of it; an Arrow table becomes
+a local relation.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def small_frame(spark: SparkSession, rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> DataFrame:
-    """Return a frame of rows that the driver holds.
+    """Return a frame with rows from the driver.
 
     Args:
         spark: The session.
-        rows: One tuple a row, values in the order of the schema.
-        schema: Arrow's, which Spark converts.
+        rows: One tuple per row, values in the order of the schema.
+        schema: Arrow schema, which Spark converts.
     """
     held = list(rows)
     columns: Any = zip(*held, strict=True) if held else [()] * len(schema)

@@ -1,6 +1,6 @@
-"""When things are done: deadlines, clocks and wake-ups. Never works on a disk itself.
+"""Scheduling of jobs: deadlines and wake-ups. Never changes a disk itself.
 
-The schedule is the disk: deadlines are read from what is staged, and losing this package's memory loses nothing.
+The schedule is on the disk: deadlines are read from the staged replicas, so nothing is lost with this process.
 
 Spec: design §3.3, style §4.2.
 """

@@ -1,1 +1,1 @@
-"""What the cluster says should be there: images, and the sources they come from."""
+"""Cluster metadata: images of the cluster, and the sources they are read from."""

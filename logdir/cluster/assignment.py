@@ -1,9 +1,9 @@
-"""What an image says of one replica of its node, and the evidence that is.
+"""The assignment of one local replica in an image, and the evidence that it yields.
 
-Identity is the id: a replica that has one is never judged by its name alone. A name that has another id now is said as
-such, because KIP-516 has a rule for it; whether the old id is gone is another question (attacks A4).
+The id is the identity: a replica with an id is never judged by its name alone. A name that now has another id is a
+state of its own, because KIP-516 has a rule for it; whether the old id is removed is another question (attacks A4).
 
-Not here: what follows from it (``decide.reconcile``).
+Not here: the decision (``decide.reconcile``).
 
 Spec: design §4; KIP-516, "LeaderAndIsr", "Migration"; KIP-631, "Topic Identifiers"; attacks A1, A4, A27, A42, A46.
 """
@@ -19,41 +19,41 @@ from logdir.replica_ref import ReplicaRef
 
 
 class AssignmentState(Enum):
-    """What an image says of a replica."""
+    """The state of a replica in an image."""
 
     WANTED = "wanted"
-    """Its id, name and partition are given to this node."""
+    """Its id, name and partition are assigned to this node."""
     IN_SYNC = "in-sync"
-    """Not given to this node, yet named as one that holds what was committed (attacks A46)."""
+    """Not assigned to this node, but listed as holding committed records (attacks A46)."""
     OTHER_NAME = "other-name"
-    """Its id is wanted here, under another name."""
+    """Its id is assigned here under another name."""
     NO_ID = "no-id"
-    """The name is wanted here, and the replica has no id to compare."""
+    """The name is assigned here, and the replica has no id to compare."""
     ZERO_ID = "zero-id"
-    """The name is wanted here without an id: nothing to compare with."""
+    """The name is assigned here without an id to compare."""
     OTHER_ID = "other-id"
-    """The name has another id now; nothing was seen of the replica's own."""
+    """The name has another id now; the replica's own id is not in the image."""
     REMOVED = "removed"
-    """The removal of its id, or of this node's replica, was seen."""
+    """The removal of its id, or of this node's replica, was seen in the metadata."""
     ELSEWHERE = "elsewhere"
-    """Its partition is given to other nodes; that it left this one was not seen."""
+    """Its partition is assigned to other nodes; its removal from this node was not seen."""
     UNLISTED = "unlisted"
     """It is not named."""
     NOT_COVERED = "unspoken"
-    """Of this one nothing is said."""
+    """The image contains no information about it."""
 
 
 class Assignment(NamedTuple):
-    """What is said, and what that proves."""
+    """The state of a replica in an image, with its evidence."""
 
     says: AssignmentState
     evidence: Evidence
     partition: Partition | None = None
-    """As the image has it, by id or else by name."""
+    """The partition in the image, found by id or by name."""
     other_id: bytes | None = None
-    """What the name has for an id, if that is another."""
+    """The current id of the name, if it differs."""
     has_left: bool = False
-    """With ``REMOVED``: the topic lives on elsewhere, only this node's replica went."""
+    """With ``REMOVED``: the topic still exists, only this node's replica was removed."""
 
 
 _NOT_COVERED = Assignment(AssignmentState.NOT_COVERED, Unknown())
@@ -103,7 +103,7 @@ def _other_id(image: Image, topic: str | None, key: bytes) -> bytes | None:
 
 
 def _contradicted(image: Image, topic: str, partition: int, other: bytes | None) -> Assignment:
-    """Say what becomes of an id that is not known, by what its name is now."""
+    """Return the assignment of an id that is not in the image, by the current id of its name."""
     if other is None:
         nameless = image.without_id.get(topic)
         one = None if nameless is None else nameless.partitions.get(partition)
@@ -116,7 +116,7 @@ def _contradicted(image: Image, topic: str, partition: int, other: bytes | None)
         return _silent(image, topic, partition, None)
     one = image.topics[other].partitions.get(partition) if other in image.topics else None
     if one is None and image.source is Source.REQUESTS:
-        return _silent(image, topic, partition, other)  # the partition itself is not in it
+        return _silent(image, topic, partition, other)  # The partition itself is not in the image.
     if not _is_listed(image, topic, partition):
         return _NOT_COVERED
     return Assignment(AssignmentState.OTHER_ID, Absent(as_of_ms=image.as_of_ms), one, other)

@@ -1,10 +1,10 @@
-"""Metadata records folded into an image, batch by batch.
+"""Folding metadata records into an image, batch by batch.
 
-A batch counts whole or not at all, and so do all batches of a transaction. What is not touched stays shared with the
-image before, so that a short tail costs little however large the image is.
+A batch counts whole or not at all, and so do all batches of a transaction. Unchanged parts are shared with the image
+before, so a short tail costs little however large the image is.
 
-Two things are remembered that later records no longer say: topic ids that were removed, and partitions that left this
-node. They are what proves a removal (attacks A1).
+The fold remembers two facts that later records no longer contain: removed topic ids, and partitions removed from this
+node. They prove a removal (attacks A1).
 
 Not here: which records count (``metadata_log``), their bytes (``wire``).
 
@@ -36,13 +36,13 @@ _Fields = Mapping[str, Any]
 
 
 class Fold:
-    """One image being folded forward; good for one ``image`` call."""
+    """An image being folded forward; for one call of ``image`` only."""
 
     def __init__(self, image: Image) -> None:
-        """Begin.
+        """Start from an image.
 
         Args:
-            image: What is known so far; not changed.
+            image: The image so far; it is not changed.
         """
         self._base = image
         self._node = image.node_id
@@ -78,20 +78,21 @@ class Fold:
         """Fold the rows of a batch.
 
         Args:
-            rows: Offset and row, offsets rising.
-            epoch: Of the batch.
-            timestamp_ms: The newest of the batch.
-            end: Behind its last record.
+            rows: Offset and row, by ascending offset.
+            epoch: Leader epoch of the batch.
+            timestamp_ms: Newest timestamp of the batch.
+            end: The offset after its last record.
 
         Raises:
-            MalformedFileError: they contradict what was before. The fold is spent: begin again without this batch.
+            MalformedFileError: the rows contradict earlier ones. This fold cannot be used any more: start again without
+                the batch.
         """
         self._transactions.add(rows, timestamp_ms)
         if self._transactions.open_since is None:
             self._epoch, self._offset, self._as_of_ms = epoch, end, max(self._as_of_ms, timestamp_ms)
 
     def image(self) -> Image:
-        """Return what is known now; what is in an open transaction is not."""
+        """Return the current image, without the records of an open transaction."""
         return replace(
             self._base,
             topics=self._topics,
@@ -177,7 +178,7 @@ class Fold:
         share = self._shared.setdefault
         if replicas is not None:
             replicas_ = share(replicas, replicas)
-            directories = b""  # which log dirs the new ones are in is not known unless it says so
+            directories = b""  # The log dirs of the new replicas are not known unless the record names them.
         if isr is not None:
             isr_ = replicas_ if isr == replicas_ else share(isr, isr)
         if leader != _UNCHANGED:
@@ -207,7 +208,7 @@ class Fold:
     def _note(
         self, topic_id: bytes, partition: int, before: Partition | None, one: Partition, timestamp_ms: int
     ) -> None:
-        """Remember that a partition left this node, or forget it."""
+        """Remember that a partition was removed from this node, or forget that."""
         if one.is_wanted(self._node):
             self._left.pop((topic_id, partition), None)
         elif before is not None and before.is_wanted(self._node):
@@ -284,13 +285,14 @@ class Fold:
 
 
 def with_removals_seen(before: Image, after: Image) -> Image:
-    """Return a newer image that remembers what an older one had and it has no more.
+    """Return a newer image that also remembers, as removed, everything that only the older image contains.
 
-    A removal may be collapsed into a snapshot: then what was there and is not any more was removed (attacks A1).
+    A removal may be compacted away in a snapshot: everything that existed before and is missing now was removed
+    (attacks A1).
 
     Args:
-        before: Of the same log, at an earlier position.
-        after: Read anew, from a snapshot.
+        before: An image of the same log at an earlier position.
+        after: An image read from a snapshot.
 
     Spec: KIP-631, "Topic Identifiers".
     """

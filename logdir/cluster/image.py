@@ -1,10 +1,10 @@
-"""What a cluster says at one instant: its topics, partitions and brokers, where that comes from and how sure it is.
+"""The cluster image: topics, partitions and brokers at one instant, with the source and its certainty.
 
-An image is a value and is never changed: what comes next is folded forward into a new one that shares all parts that
-stayed the same (``fold``). Partitions are named tuples over shared tuples, and directory ids are packed, because there
-may be hundreds of thousands.
+An image is an immutable value: later records are folded into a new image that shares all unchanged parts (``fold``).
+Partitions are named tuples over shared tuples, and directory ids are packed, because there may be hundreds of
+thousands.
 
-Not here: reading a source (``metadata_log``, ``requests``, ``znodes``), what follows from an image (``decide``).
+Not here: reading a source (``metadata_log``, ``requests``, ``znodes``), decisions (``decide``).
 
 Spec: design §4; KIP-516, "Uuid" (``Cluster.topicId``); KIP-631, "Topic Identifiers"; kafka-formats §9.4.
 """
@@ -28,7 +28,7 @@ NO_LEADER = -1
 
 
 class Source(Enum):
-    """What an image was made of."""
+    """The kind of source of an image."""
 
     METADATA_LOG = "metadata-log"
     REQUESTS = "requests"
@@ -37,27 +37,27 @@ class Source(Enum):
 
 
 class Certainty(Enum):
-    """How sure it is that what an image says is not taken back (attacks A2)."""
+    """How certain it is that the content of an image is not rolled back (attacks A2)."""
 
     SNAPSHOT = "snapshot"
-    """It ends at a snapshot: those are only made of what is committed."""
+    """It ends at a snapshot, which contains only committed records."""
     WATERMARK = "watermark"
-    """It ends below a high watermark learnt from the quorum."""
+    """It ends below a high watermark from the quorum."""
     SAID = "said"
-    """Somebody said so."""
+    """It comes from a document, not from a log."""
     LOCAL = "local"
-    """It ends where the local log ends, of which nothing is known to be committed: it proves nothing."""
+    """It ends at the end of the local log, whose commitment is not known: it proves nothing."""
 
 
 class AbsenceMeaning(Enum):
-    """What it means that an image does not name a replica."""
+    """What it means if an image does not name a replica."""
 
     REMOVED = "removed"
-    """It is gone: a FULL request lists everything the broker has (KIP-516, "LeaderAndIsr")."""
+    """It is removed: a FULL request lists everything the broker has (KIP-516, "LeaderAndIsr")."""
     ABSENT = "absent"
-    """It was not there as of then, which proves nothing (attacks A1)."""
+    """It did not exist at that time, which proves nothing (attacks A1)."""
     NOTHING = "nothing"
-    """Only what is named is spoken of."""
+    """Nothing: the source covers only the replicas that it names."""
 
 
 class Partition(NamedTuple):
@@ -71,20 +71,20 @@ class Partition(NamedTuple):
     leader_epoch: int = -1
     partition_epoch: int = -1
     directories: bytes = b""
-    """16 bytes a replica, in the order of ``replicas``; empty: not known."""
+    """16 bytes per replica, in the order of ``replicas``; empty: not known."""
     eligible: tuple[int, ...] = ()
-    """Eligible leader replicas and the last known ones: with an empty ISR they hold what was committed."""
+    """Eligible leader replicas and the last known ones: with an empty ISR they hold the committed records."""
 
     def is_wanted(self, node_id: int) -> bool:
-        """Whether a node shall have a replica: replicas and adding replicas (design §4)."""
+        """Whether a node is assigned a replica: replicas and adding replicas (design §4)."""
         return node_id in self.replicas or node_id in self.adding
 
     def is_in_sync(self, node_id: int) -> bool:
-        """Whether a node's replica may be one of those that hold everything committed."""
+        """Whether a node's replica may be one that holds everything committed."""
         return node_id in self.isr or node_id in self.eligible
 
     def directory(self, node_id: int) -> DirectoryId | None:
-        """Return the log dir a node's replica is assigned to, ``None`` if it is not known."""
+        """Return the log dir that a node's replica is assigned to; ``None`` if not known."""
         if len(self.directories) != _ID_BYTES * len(self.replicas) or node_id not in self.replicas:
             return None
         start = _ID_BYTES * self.replicas.index(node_id)
@@ -96,9 +96,9 @@ class Topic(NamedTuple):
 
     name: str
     topic_id: bytes
-    """16 bytes; all zero: it has none."""
+    """16 bytes; all zero: no id."""
     partitions: Mapping[int, Partition]
-    """Those the source names: of a request only those it listed."""
+    """The partitions that the source names; a request names only some."""
 
 
 class Broker(NamedTuple):
@@ -120,27 +120,29 @@ class Broker(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What a cluster says, as told to one node. Mappings are never changed once they are in here."""
+    """The state of a cluster, from the view of one node. Its mappings are never changed."""
 
     source: Source
     origin: str
-    """Path or name of what it was read from."""
+    """Path or name of its source."""
     node_id: int
-    """Whose replicas are asked about."""
+    """The node whose replicas are compared."""
     cluster_id: str | None
     epoch: int = -1
-    """Of the last record, or of the controller."""
+    """Epoch of the last record, or of the controller."""
     offset: int = 0
-    """Behind the last record that counts; of requests the sequence."""
+    """The offset after the last record that counts; for requests the sequence."""
     as_of_ms: int = 0
     """Newest committed timestamp, or when a request was received (wall clock); of a dump when its file was written."""
     certainty: Certainty = Certainty.SAID
     place: tuple[int, int] | None = None
-    """Where the last of it lies, for whoever reads on: base offset of a segment, byte in it. A hint, checked first."""
+    """Where its last part is, as a hint for continuing: base offset of a segment, byte position in it. Checked before
+    use.
+    """
     ended: Problem | None = None
-    """Why it ends before its source does."""
+    """Why it ends before the end of its source."""
     diverged: Problem | None = None
-    """Why it does not go on from what was used before: its source was put back, or replaced."""
+    """Why it does not continue from the last applied position: its source was restored from a backup, or replaced."""
     topics: Mapping[bytes, Topic] = field(default_factory=dict)
     """By id."""
     names: Mapping[str, bytes] = field(default_factory=dict)
@@ -152,22 +154,22 @@ class Image:
     tiered: frozenset[str] = frozenset()
     """Topics with remote storage (attacks A33)."""
     removed: Mapping[bytes, Removed] = field(default_factory=dict)
-    """Topic ids whose removal was seen."""
+    """Topic ids whose removal was seen in the metadata."""
     left: Mapping[tuple[str | bytes, int], Removed] = field(default_factory=dict)
-    """Replicas of this node whose removal was seen, by id or name, and partition."""
+    """Replicas of this node whose removal was seen in the metadata, by id or name, and partition."""
     absence_meaning: AbsenceMeaning = AbsenceMeaning.ABSENT
     listed: frozenset[tuple[str, int]] | None = None
     """Names and partitions a request speaks of; ``None``: of all."""
     conflicting: frozenset[ReplicaKey] = frozenset()
     """Names or ids, and partitions, of which it contradicts itself, and so says nothing."""
     stages_mismatch: bool = False
-    """Another id under a name is by itself a reason to staged (KIP-516, "LeaderAndIsr")."""
+    """Whether another id under a name is by itself a reason to stage (KIP-516, "LeaderAndIsr")."""
     assigns_ids: bool = False
-    """A replica without an id is to be given the one named here (KIP-516, "Migration")."""
+    """Whether a replica without an id gets the id from this image (KIP-516, "Migration")."""
 
     @property
     def is_dated(self) -> bool:
-        """Whether its source says of when it is; of a dump ``as_of_ms`` is only the latest moment it can be of."""
+        """Whether its source has a time of its own; for a dump ``as_of_ms`` is only the latest possible time."""
         return self.source is not Source.ZNODES
 
     def topic(self, name: str) -> Topic | None:
@@ -184,11 +186,11 @@ class Image:
         return ZERO_ID if known is None else TopicId(known)
 
     def topic_of(self, topic_id: TopicId) -> Topic | None:
-        """Return the topic of an id; of the zero id there is none."""
+        """Return the topic of an id; ``None`` for the zero id."""
         return self.topics.get(bytes(topic_id))
 
     def names_node(self) -> bool:
-        """Whether the node is named at all: registered, or given a replica (attacks A29)."""
+        """Whether the node occurs in the image: registered, or assigned a replica (attacks A29)."""
         node = self.node_id
         if node in self.brokers:
             return True
@@ -197,9 +199,9 @@ class Image:
 
 
 def remembering(image: Image, topic_ids: Collection[TopicId]) -> Image:
-    """Return an image that remembers the removals of these topic ids alone: of others nothing lies here.
+    """Return an image that remembers the removals of these topic ids only, those with replicas on these disks.
 
-    What was removed is never said again; a daemon that lives for months would keep it for ever.
+    A removed id never occurs again; a long-running daemon would otherwise remember it for ever.
     """
     ids = {bytes(topic_id) for topic_id in topic_ids}
     return replace(

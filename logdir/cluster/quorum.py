@@ -1,9 +1,9 @@
-"""Whether a node is the only voter of the metadata quorum: then its own log is the quorum's, to the last record.
+"""Whether a node is the only voter of the metadata quorum, so that everything in its own log is committed.
 
-Static voters stand in ``quorum-state``; those of a dynamic quorum in control records of the log and its snapshots,
-where every leader names the voters it knows, too.
+Static voters are in ``quorum-state``; those of a dynamic quorum in control records of the log and its snapshots, where
+every leader also records the voters it knows.
 
-Reads only. Not here: what the log says (``metadata_log``).
+Only reads. Not here: the metadata records of the log (``metadata_log``).
 
 Spec: design §3.3 "Restore"; kafka-formats §7.5, §8.1, §8.6.
 """
@@ -24,14 +24,14 @@ from logdir.wire.control import decode_control
 
 
 def is_only_voter(directory: str, node_id: int) -> bool:
-    """Whether the metadata quorum of a log consists of one node alone, as far as the directory shows it.
+    """Whether the metadata quorum consists of one node alone, as far as the directory shows.
 
     Args:
         directory: ``__cluster_metadata-0`` of that node.
         node_id: The node.
 
     Returns:
-        ``False`` also where nothing says who votes, or what says it cannot be read.
+        ``False`` also if the voters are not known or cannot be read.
     """
     try:
         state = _state(directory)
@@ -52,7 +52,7 @@ def _state(directory: str) -> quorum_state.QuorumState | None:
 
 
 def _voters_in(directory: str) -> tuple[int, ...]:
-    """Return the voters of the last record that names any."""
+    """Return the voters in the last record that names any."""
     found: list[tuple[int, tuple[int, ...]]] = []
     with reading(directory) as files:
         for snapshot in snapshots_of(files.names):

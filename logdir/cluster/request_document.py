@@ -35,7 +35,7 @@ _INT64 = 2**63 - 1
 
 
 class Api(Enum):
-    """Which request it is; the value is Kafka's name."""
+    """The request type; the value is Kafka's name."""
 
     LEADER_AND_ISR = "LeaderAndIsr"
     STOP_REPLICA = "StopReplica"
@@ -46,7 +46,7 @@ KEYS = {Api.LEADER_AND_ISR: 4, Api.STOP_REPLICA: 5}
 
 
 class Form(Enum):
-    """Whose layout the body has."""
+    """The schema of the body: KIP or shipped."""
 
     KIP = "kip"
     SHIPPED = "shipped"
@@ -64,7 +64,7 @@ class RequestType(IntEnum):
     """The ``type`` of a LeaderAndIsr request (KIP-516)."""
 
     UNKNOWN = 0
-    """Older versions, and every ZooKeeper controller: not to be told from a partial one (kafka-formats §11.1)."""
+    """Older versions, and every ZooKeeper controller: full and partial requests look the same (kafka-formats §11.1)."""
     INCREMENTAL = 1
     FULL = 2
 
@@ -75,42 +75,42 @@ class Item(NamedTuple):
     ref: ReplicaRef
     """Without a name in the KIP's StopReplica, which names ids alone; without an id where it is zero or not given."""
     state: Partition | None
-    """Of a LeaderAndIsr request."""
+    """Only for a LeaderAndIsr request."""
     leader_epoch: int
     delete: bool = False
-    """Of a StopReplica request."""
+    """Only for a StopReplica request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDocument:
-    """A document, read and checked; what it asks for is not yet judged."""
+    """A request document with a valid format; whether it may be applied is not decided yet."""
 
     path: str
-    """Where it was read from."""
+    """The path of its file."""
     api: Api
     version: int
     form: Form
     sequence: int
     controller_epoch: int
     broker_epoch: int
-    """-1: not given, and not to be checked."""
+    """-1: not given, and not checked."""
     type: RequestType
     """``UNKNOWN`` for StopReplica."""
     items: tuple[Item, ...]
-    """As the request orders them."""
+    """In the order of the request."""
 
 
 def parse(data: bytes, path: str = "") -> RequestDocument:
-    """Read a request document.
+    """Parse a request document.
 
     Args:
         data: The whole file.
-        path: Where it lies, for errors.
+        path: Path of the file, for errors.
 
     Raises:
-        MalformedFileError: no JSON object, a key missing or of another type, another number of partitions than it
-            says, or bytes that are no such request.
-        UnsupportedVersionError: a version of the document or of the request that is not known.
+        MalformedFileError: no JSON object, a missing key or one of another type, a wrong number of partitions, or bytes
+            that are no such request.
+        UnsupportedVersionError: an unknown version of the document or of the request.
     """
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
@@ -152,7 +152,7 @@ def parse(data: bytes, path: str = "") -> RequestDocument:
 
 
 class _Body:
-    """An object of Kafka's JSON; every method raises ``MalformedFileError`` if what it asks for is not there."""
+    """A JSON object of Kafka; every method raises ``MalformedFileError`` for a missing or wrong value."""
 
     def __init__(self, values: object, path: str, where: str) -> None:
         if not isinstance(values, dict):
@@ -191,7 +191,7 @@ class _Body:
         except InvalidIdError:
             raise self.refused(key, "a topic id of 22 base64 characters") from None
         if str(found) != value:
-            # Spare bits or padding: two spellings of one id are a fault of whoever wrote it (attacks A42).
+            # Spare bits or padding: a second spelling of one id is an error of the writer (attacks A42).
             raise self.refused(key, f"{found}, the one spelling of this topic id,")
         return None if found.is_zero else found
 
@@ -264,7 +264,7 @@ def _stopped(one: _Body, topic: str | None, topic_id: TopicId | None) -> Item:
 
 
 def _unpacked(values: own_json.Values, path: str, api: Api, version: int, form: Form) -> object:
-    """Return the body of a request given as bytes, in Kafka's JSON."""
+    """Decode a body given as bytes to Kafka's JSON."""
     try:
         frame = bytes.fromhex(values.text("hex"))
     except ValueError:
@@ -277,6 +277,6 @@ def _unpacked(values: own_json.Values, path: str, api: Api, version: int, form: 
             raise MalformedFileError(path, expected=f"key {KEYS[api]}, version {version} in hex", found=found)
         return frames.to_json(frames.message(api.value, Direction.REQUEST, version, layout), version, body)
     except WireError as error:
-        # The line names the document, and the place in the bytes.
+        # The error names the document, and the position in the bytes.
         found = f"{error.found} ({error.path})"
         raise MalformedFileError(path, expected=f"{error.expected} in hex", found=found) from None

@@ -1,10 +1,10 @@
-"""What request documents say, folded one after the other into an image.
+"""Folding request documents, one after the other, into an image.
 
-A FULL request says everything anew: what it leaves out is gone. An INCREMENTAL one speaks of what it lists alone.
-Type 0 is listened to: it shows what is wanted and removes nothing. StopReplica with delete shows that this node's
-replica goes. A zero id changes nothing. Two instructions for one partition say nothing at all.
+A FULL request replaces everything: a replica that it leaves out is removed. An INCREMENTAL request covers only the
+partitions that it lists. A request of type 0 adds assignments and removes nothing. StopReplica with delete removes this
+node's replica. A zero id changes nothing. Two instructions for one partition cancel each other.
 
-Not here: reading a document (``request_document``), whether it may be followed (``decide.image.admission``).
+Not here: parsing a document (``request_document``), whether it may be applied (``decide.image.admission``).
 
 Spec: design §4, §11; KIP-516, "LeaderAndIsr", "StopReplica", "Migration"; kafka-behaviour §4.2, §4.3.
 """
@@ -25,16 +25,16 @@ _Key = tuple[str | bytes, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """How a document came to be followed."""
+    """The circumstances in which a document is applied."""
 
     node_id: int
     cluster_id: str | None
     received_ms: int
     """Wall clock."""
     acts: bool = True
-    """It may do something; else it is only listened to (no ``controller.json``)."""
+    """Whether actions may follow; otherwise the document only adds knowledge (no ``controller.json``)."""
     is_after_gap: bool = False
-    """One before it may have been missed: what was known is dropped."""
+    """Whether an earlier document may have been missed, so that earlier knowledge is dropped."""
 
 
 def contradicting(items: Iterable[Item]) -> frozenset[ReplicaKey]:
@@ -66,7 +66,7 @@ def contradicting(items: Iterable[Item]) -> frozenset[ReplicaKey]:
 
 
 def is_fenced(base: Image | None, item: Item) -> bool:
-    """Whether a newer leader epoch of the partition is known than the item's (kafka-behaviour §4.2, §4.3).
+    """Whether the known leader epoch of the partition is newer than the item's (kafka-behaviour §4.2, §4.3).
 
     -2 (the topic is being deleted) and -1 (not given) are never fenced.
     """
@@ -84,7 +84,7 @@ def _known(base: Image, item: Item) -> Partition | None:
 
 
 class _Draft:
-    """The topics of an image while a document is folded in; what is not touched stays shared."""
+    """The topics of an image during a fold; unchanged ones stay shared."""
 
     def __init__(self, base: Image | None) -> None:
         self.topics: dict[bytes, Topic] = {} if base is None else dict(base.topics)
@@ -103,11 +103,11 @@ class _Draft:
         return self._own[key]
 
     def put(self, name: str, topic_id: bytes, partition: int, state: Partition) -> None:
-        """Say that a partition of an id is this node's."""
+        """Assign a partition of an id to this node."""
         former = self.names.get(name)
         if former is not None and former != topic_id:
             self._former.setdefault(name, set()).add(former)
-        # A name stands for one id in one partition: former ones keep only what was not given to this one.
+        # A name has one id in each partition: earlier ids keep only partitions that this one does not have.
         for other in self._former.get(name, ()):
             if other != topic_id:
                 self.drop(other, partition)
@@ -121,7 +121,7 @@ class _Draft:
         self.left.pop((name, partition), None)
 
     def put_nameless(self, name: str, partition: int, state: Partition) -> None:
-        """Say that a partition of a topic without id is this node's; of one that is known by id nothing changes."""
+        """Assign a partition of a topic without id to this node; a partition that is known by id is unchanged."""
         if name in self.names:
             return
         known = self.without_id.get(name)
@@ -131,7 +131,7 @@ class _Draft:
         self.left.pop((name, partition), None)
 
     def drop(self, topic_id: bytes, partition: int) -> None:
-        """Forget a partition of an id, and the topic with its last one."""
+        """Remove a partition of an id, and the topic with its last partition."""
         known = self.topics.get(topic_id)
         if known is None or partition not in known.partitions:
             return
@@ -145,7 +145,7 @@ class _Draft:
                 del self.names[known.name]
 
     def drop_nameless(self, name: str, partition: int) -> None:
-        """Forget a partition of a topic without id."""
+        """Remove a partition of a topic without id."""
         known = self.without_id.get(name)
         if known is None or partition not in known.partitions:
             return
@@ -158,12 +158,12 @@ class _Draft:
 
 
 def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Image:
-    """Return what is known after a document that is followed.
+    """Return the image after an applied document.
 
     Args:
-        base: What was known before it; ``None`` after a start. Not changed.
-        document: One that ``decide.image.admission`` let in.
-        receipt: How.
+        base: The image before; ``None`` after a start. Not changed.
+        document: A document that ``decide.image.admission`` admitted.
+        receipt: The circumstances.
     """
     is_full = document.type is RequestType.FULL
     measure = None if receipt.is_after_gap else base
@@ -182,7 +182,7 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
         if state is None or topic is None:
             raise ValueError(f"a LeaderAndIsr item without state or topic: {item}")
         if measure is not None and is_fenced(measure, item):
-            # An older leader epoch changes nothing; the newer state it was measured by stays.
+            # An older leader epoch changes nothing; the newer state stays.
             state = _known(measure, item) or state
         listed.add((topic, partition))
         if topic_id is None:
@@ -192,7 +192,7 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
     does_list = document.api is Api.LEADER_AND_ISR
     absence_meaning = AbsenceMeaning.NOTHING
     if is_full:
-        # A listing that contradicts itself proves nothing of what it leaves out.
+        # A listing that contradicts itself proves nothing about missing entries.
         absence_meaning = AbsenceMeaning.REMOVED if receipt.acts and not conflicting else AbsenceMeaning.ABSENT
     return Image(
         source=Source.REQUESTS,

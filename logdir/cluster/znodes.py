@@ -1,9 +1,9 @@
-"""Topics as ZooKeeper-era clusters keep them: znode documents, one JSON object of path to value.
+"""Topics of ZooKeeper-era clusters, from znode documents: one JSON object of path to value.
 
 ``{"/brokers/topics/t": {…}}`` in schema versions 1 to 3 gives names, replicas and, in version 3, the id;
-``/brokers/topics/t/partitions/0/state`` leader and ISR; ``/cluster/id`` the cluster. Other paths are passed over.
+``/brokers/topics/t/partitions/0/state`` leader and ISR; ``/cluster/id`` the cluster. Other paths are ignored.
 
-A znode shows what is there. That one is missing proves nothing: nothing is removed for it.
+A znode shows that its topic exists. A missing znode proves nothing, so nothing counts as removed.
 
 Not here: asking ZooKeeper.
 
@@ -33,16 +33,16 @@ _INT32 = 2**31 - 1
 
 
 def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
-    """Read a znode document.
+    """Parse a znode document.
 
     Args:
         data: The whole file.
-        path: Where it lies, for errors.
-        node_id: Whose replicas are asked about.
+        path: Path of the file, for errors.
+        node_id: The node whose replicas are compared.
         as_of_ms: When it was taken (epoch).
 
     Raises:
-        MalformedFileError: no JSON object, or a value that is none of these.
+        MalformedFileError: no JSON object, or an invalid value.
         UnsupportedVersionError: a topic's schema version is not 1, 2 or 3.
     """
     if len(data) > MAX_BYTES:
@@ -87,7 +87,7 @@ def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
 
 
 class _Znode:
-    """A value; every method raises ``MalformedFileError`` if what it asks for is not there."""
+    """A znode value; every method raises ``MalformedFileError`` for a missing or wrong value."""
 
     def __init__(self, value: object, path: str, znode: str) -> None:
         if not isinstance(value, dict):
@@ -143,7 +143,7 @@ def _topic(name: str, znode: _Znode, states: Mapping[tuple[str, int], Partition]
 
 
 def _id(znode: _Znode) -> bytes:
-    """Return the id; zero if there is none: the field is optional."""
+    """Return the id; zero if there is none, because the field is optional."""
     found = set()
     for key in _ID_KEYS:
         value = znode.value.get(key)

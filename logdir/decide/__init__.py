@@ -1,1 +1,1 @@
-"""Pure decisions: facts in, ordered actions out. Nothing here touches a disk or reads a clock."""
+"""Pure decisions: facts in, ordered actions out. No module here touches a disk or reads a clock."""

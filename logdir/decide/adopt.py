@@ -1,12 +1,12 @@
-"""Which staged files become which replicas of a re-created topic, with which brokers stopped; or why not.
+"""Adoption over all brokers: which staged replicas become which replicas of a re-created topic, or why not.
 
-All replicas of a partition or none: a follower that comes back alone truncates to an empty leader, and a leader that
-comes back beside an empty follower was never measured. So at a replication factor above 1 every broker of the replicas
-must hold staged files that end at the same offset. Where they do not, the way is a topic of one replica, on the broker
-whose files reach furthest, and more replicas afterwards.
+All replicas of a partition are adopted, or none: a follower restored alone truncates to an empty leader, and a leader
+restored beside an empty follower was never measured. So at a replication factor above 1 every broker of the partition
+must hold staged files that end at the same offset. Otherwise the operator re-creates the topic with one replica, on the
+broker whose files reach furthest, and adds replicas afterwards.
 
-Not here: what speaks against it on the disks of one broker (``adopt_here``), doing it (``disk.adopt``), making the
-topic, what its own records are worth (they are replaced).
+Not here: obstacles on the disks of one broker (``adopt_here``), carrying it out (``disk.replica.adopt``), creating the
+topic, the records of the re-created topic (they are replaced).
 
 Spec: design §3.3 "Restore"; kafka-behaviour §10.5; attacks A16, A33.
 """
@@ -25,10 +25,10 @@ from logdir.replica_ref import ReplicaRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFiles:
-    """One staged replica of any broker, as far as this decision asks about it."""
+    """The facts about one staged replica of any broker that this decision needs."""
 
     node_id: int
-    """Of the broker whose disk holds it."""
+    """Node id of the broker that holds it."""
     log_dir: str
     name: str
     """Under ``deleting/``; under ``incoming/`` of a partial capture."""
@@ -36,33 +36,33 @@ class StagedFiles:
     log_end: int | None
     """The offset after its last record; ``None``: not known."""
     is_partial: bool = False
-    """It is on its way in, or a part of what was captured."""
+    """Whether it is incoming, or a partial capture."""
     is_tiered: bool = False
     until_ms: int | None = None
-    """When a purge may remove it (wall clock); ``None``: not known to be before the adoption."""
+    """When a purge may remove it (wall clock); ``None``: no purge before the adoption is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptRequest:
-    """What is asked, over all brokers."""
+    """A request to adopt, over all brokers."""
 
     topic: NewTopic
     staged: tuple[StagedFiles, ...]
-    """What the operator chose on the broker of this host, and what the listings of other brokers name beside it."""
+    """The replicas that the operator selected on this host's broker, and those in the listings of other brokers."""
     brokers: Mapping[int, bool]
     """Node ids of the brokers whose staged replicas are known, and whether each is stopped."""
     now_ms: int
-    """This moment (wall clock)."""
+    """The current instant (wall clock)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Make one staged directory the log of one replica."""
+    """An action: make one staged directory the log of one replica."""
 
     node_id: int
     log_dir: str
     path: str
-    """Relative to its work root."""
+    """Its path, relative to its work root."""
     partition: int
     log_end: int | None
 
@@ -74,22 +74,22 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptPlan:
-    """What follows; each staged replica is in one of them once."""
+    """The plan; each staged replica is in exactly one of actions and refusals."""
 
     actions: tuple[Adopt, ...]
-    """By partition, then node id; all of a partition's before any of its brokers is started."""
+    """By partition, then node id; all actions of a partition come before any start of its brokers."""
     refusals: tuple[Refusal, ...]
-    """In the order of what was asked, then by partition."""
+    """In the order of the request, then by partition."""
     stop: tuple[int, ...]
     """Node ids of the brokers to be stopped cleanly before the first action, in this order."""
     start: tuple[int, ...]
-    """The same in the order to start them: the broker that stopped last leads, so it starts first."""
+    """The same node ids in the order to start them: the broker that stopped last is the leader, so it starts first."""
     says: tuple[str, ...]
-    """To be said before anything is done."""
+    """Texts to show before any change."""
 
 
 def plan_adopt(request: AdoptRequest) -> AdoptPlan:
-    """Decide what to adopt."""
+    """Decide which staged replicas to adopt."""
     refusals: list[Refusal] = []
     unfit: dict[int, list[str]] = {}
     fit: dict[int, list[StagedFiles]] = {}
@@ -127,7 +127,7 @@ def _action(one: StagedFiles) -> Adopt:
 
 
 def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
-    """Return what speaks against one staged replica by itself."""
+    """Return the refusal of one staged replica by itself."""
     where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
     export = "logdirctl staged export copies the files to a place outside the log dirs"
     if METADATA_TOPIC in (topic.topic, one.ref.topic):
@@ -154,7 +154,7 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
 
 
 def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
-    """Return why the new topic has no place for one staged replica."""
+    """Return the refusal of a staged replica that does not fit the replicas of the new topic."""
     where = one.log_dir, f"deleting/{one.name}"
     replicas = topic.replicas.get(one.ref.partition)
     if replicas is None:
@@ -177,7 +177,7 @@ def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
 def _against_group(
     request: AdoptRequest, partition: int, group: Sequence[StagedFiles], unfit: Sequence[str]
 ) -> list[Refusal]:
-    """Return what speaks against the staged replicas of one partition together: one refusal each, or none."""
+    """Return the refusals of a partition's staged replicas as a group: one for each, or none."""
     found = (
         _against_twice(group)
         or _against_missing(request, partition, group, unfit)
@@ -189,7 +189,7 @@ def _against_group(
 
 
 _Words = tuple[Why, str, str, str]
-"""Of a refusal: why, what was expected, what was found, what to do."""
+"""Parts of a refusal: slug, expected, found, fix."""
 
 
 def _against_twice(group: Sequence[StagedFiles]) -> _Words | None:

@@ -1,11 +1,11 @@
-"""What one stopped broker adopts: its own staged replicas, what the re-created topic has in their place, or why not.
+"""Adoption on one stopped broker: its staged replicas, the re-created replicas that they replace, or why not.
 
-Three things are asked of the cluster's word: which id and which replicas the topic has that is to adopt them; whether
-that id is *known* to be still assigned here; and whether the old id is known to be gone. What is not known needs the
-operator's word, and then the staged directory is kept: a broker of 3.6 or earlier erases a log whose id is gone. A
-topic that was created again has a replica here already, with the new id: that one is replaced, and staged itself.
+The cluster metadata must answer three questions: the id and the replicas of the adopting topic; whether that id is
+*known* to be still assigned here; whether the old id is known to be removed. If the answer is not known, the operator
+must override, and the staged directory is kept: a broker of 3.6 or earlier erases a log whose id is removed. A
+re-created topic already has a replica here, with the new id: that replica is replaced, and staged itself.
 
-Not here: the replicas of other brokers (``adopt``), doing it (``disk.adopt``).
+Not here: the replicas of other brokers (``adopt``), carrying it out (``disk.replica.adopt``).
 
 Spec: design §3.3 "Restore"; kafka-behaviour §10.4, §10.5; attacks A13, A16, A25, A33, A43, A47.
 """
@@ -49,45 +49,47 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptHereRequest:
-    """What is asked of one broker."""
+    """A request to adopt on one broker."""
 
     selected: tuple[Place, ...]
     as_topic: str
-    """The topic that adopts them, by its name now."""
+    """The adopting topic, by its current name."""
     cluster: ClusterState
     node_id: int
     now: Instant
     log_ends: Mapping[Place, int | None]
-    """Of what is selected."""
+    """Log end offsets of the selected replicas."""
     others: tuple[StagedFiles, ...] = ()
-    """What the listings of other brokers name."""
+    """The staged replicas in the listings of other brokers."""
     brokers: Mapping[int, bool] = field(default_factory=dict)
     """Node ids of those brokers, and whether each was stopped."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     is_even_if_unknown: bool = False
-    """The operator adopts also where nothing says whether the new id is still assigned here, or the old one gone."""
+    """Whether to adopt although it is not known that the new id is still assigned here, or that the old one
+    is removed.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptHere:
-    """Make one staged replica of this broker live; what ``disk.adopt`` is given."""
+    """An action: make one staged replica of this broker live; the input of ``disk.replica.adopt``."""
 
     log_dir: str
     name: str
-    """Under ``deleting/``."""
+    """Its name under ``deleting/``."""
     marker: ReplicaMarker
     topic: str
     topic_id: TopicId
     present: Stage
-    """The replica that the broker made for the new topic, and the marker with which it is staged."""
+    """The replica that the broker created for the new topic, and the marker for staging it."""
     is_kept: bool
-    """The staged directory stays, because nothing shows that a broker keeps what is live."""
+    """Whether the staged directory stays, because it is not known that a broker keeps the live copy."""
     says: str
-    """What becomes of what, in words."""
+    """A description of the action."""
 
     @property
     def place(self) -> Place:
-        """Return where it is staged."""
+        """Return its log dir and staged path."""
         return self.log_dir, f"deleting/{self.name}"
 
     @property
@@ -98,22 +100,22 @@ class AdoptHere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptHerePlan:
-    """What follows for this broker; each selected replica is in one of the first two once."""
+    """The plan of this broker; each selected replica is in exactly one of actions and refusals."""
 
     actions: tuple[AdoptHere, ...]
     """By partition."""
     refusals: tuple[Refusal, ...]
     whole: AdoptPlan | None
-    """Of all brokers; ``None`` where the new topic is not known."""
+    """The plan over all brokers; ``None`` if the new topic is not known."""
     topic: NewTopic | None
 
 
 def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> AdoptHerePlan:
-    """Decide what this broker adopts.
+    """Decide which replicas this broker adopts.
 
     Args:
-        request: What is asked.
-        facts: Of every log dir configured for the broker, seen under all locks; live replicas of the topic closely.
+        request: The request.
+        facts: Facts of every configured log dir, scanned under all locks, with the topic's live replicas opened.
     """
     staged = {(item.log_dir, item.path): (one, item) for one in facts for item in one.staged}
     found = [(place, *staged[place]) for place in request.selected if place in staged]
@@ -161,7 +163,7 @@ def _gone(place: Place) -> Refusal:
 
 
 def _against_disks(facts: Sequence[LogDirFacts]) -> Problem | None:
-    """Return what is wrong with any disk of the broker: an adoption is finished or undone over all of them."""
+    """Return the problem of any disk of the broker: an adoption and its recovery need all of them."""
     for one in facts:
         if one.problem is not None:
             found = f"{one.problem.path}: {one.problem.found}"
@@ -193,9 +195,9 @@ def _decide(
     one: LogDirFacts,
     item: StagedReplica,
 ) -> tuple[ReplicaMarker, Stage | None] | Refusal:
-    """Return the marker of one staged replica, and how what the new topic has in its place is staged.
+    """Return the marker of one staged replica, and how to stage the re-created replica that it replaces.
 
-    The latter is ``None`` where the new topic has no place for it here: the rule over all brokers says why.
+    The latter is ``None`` if the new topic has no such replica here: the plan over all brokers gives the reason.
     """
     where = item.log_dir, f"deleting/{item.name}"
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
@@ -229,7 +231,7 @@ def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
 
 
 def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
-    """Return why the old id still has, or will have, a live replica here, or the new topic has a ``-future``."""
+    """Return the refusal if the old id has, or will have, a live replica here, or the new topic has a ``-future``."""
     where = item.log_dir, f"deleting/{item.name}"
     old = ReplicaRef(topic=None, topic_id=marker.topic_id, partition=marker.partition)
     new = ReplicaRef(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
@@ -245,7 +247,7 @@ def _paths(replicas: Iterable[Replica]) -> str:
 
 
 def _against_old_id(request: AdoptHereRequest, item: StagedReplica) -> Refusal | None:
-    """Return why the old id may live on: then its records are not lost, and nothing is to be adopted."""
+    """Return the refusal if the old id may still exist: then its records are not lost."""
     where = item.log_dir, f"deleting/{item.name}"
     expected = "a staged replica whose topic id is known to be gone"
     found = assignment_of(request.cluster, item)
@@ -273,7 +275,9 @@ def _unless_unknown(request: AdoptHereRequest, where: tuple[str, str], expected:
 def _present(
     request: AdoptHereRequest, topic: NewTopic, known: ReplicaIndex, facts: Sequence[LogDirFacts], item: StagedReplica
 ) -> Stage | Refusal | None:
-    """Return how the replica is staged that the broker made for the new topic, or why it is not the one to replace."""
+    """Return how to stage the replica that the broker created for the new topic, or the refusal if it may not be
+    replaced.
+    """
     where = item.log_dir, f"deleting/{item.name}"
     name = name_for(topic.topic, item.ref.partition, DirForm.CURRENT)
     if request.node_id not in topic.replicas.get(item.ref.partition, ()):
@@ -301,7 +305,7 @@ def _present(
     one = next(one for one in facts if one.log_dir == replica.log_dir)
     decided = stage_one(asked, known, one, replica)
     if isinstance(decided, Refusal):
-        # The row is that of the staged replica; the line names what is in the way.
+        # The row is that of the staged replica; the problem names the obstacle.
         return replace(decided, log_dir=where[0], path=where[1])
     return decided
 

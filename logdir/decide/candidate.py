@@ -1,6 +1,6 @@
-"""Which live replicas an image gives a reason to staged, and what speaks against it.
+"""Staging candidates: live replicas that an image gives a reason to stage, and what forbids staging them.
 
-Not here: what a replica itself forbids (``stage``), the staging limit and the order (``reconcile``).
+Not here: obstacles in the replica itself (``stage``), the staging limit and the order (``reconcile``).
 
 Spec: design §2 law 1, §3.3 "Reasons", §4; KIP-516, "LeaderAndIsr", "DeleteTopics"; KIP-631, "Topic Identifiers";
 attacks A1, A3, A4, A25, A46.
@@ -47,7 +47,7 @@ _WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingCandidate:
-    """A live replica that there is a reason to staged."""
+    """A live replica that there is a reason to stage."""
 
     one: LogDirFacts
     replica: Replica
@@ -55,24 +55,24 @@ class StagingCandidate:
     reason: Reason
     rule: Rule
     is_held: bool = False
-    """Staged without a deadline."""
+    """Whether it is staged without a deadline."""
 
 
 def candidate_for(image: Image, one: LogDirFacts, replica: Replica, said: Assignment) -> StagingCandidate | None:
-    """Return the wish that follows from what is said of a replica, ``None`` if none does.
+    """Return the staging candidate that follows from an assignment; ``None`` if none follows.
 
     Args:
-        image: Any.
+        image: Any image.
         one: The replica's log dir.
-        replica: A live one.
-        said: Of it.
+        replica: A live replica.
+        said: The assignment of the replica in the image.
     """
     evidence = said.evidence
     if said.says is AssignmentState.OTHER_ID and image.stages_mismatch:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_DIFFERS
         return StagingCandidate(one=one, replica=replica, said=said, reason=reason, rule=rule, is_held=True)
     if not isinstance(evidence, Removed):
-        return None  # mere absence stages nothing (A1)
+        return None  # Mere absence stages nothing (A1).
     if said.says is AssignmentState.UNLISTED:
         return StagingCandidate(one=one, replica=replica, said=said, reason=Reason.ABSENT, rule=Rule.FULL_LEAVES_OUT)
     if evidence.proof is Proof.STOP_REPLICA:
@@ -87,7 +87,7 @@ def candidate_for(image: Image, one: LogDirFacts, replica: Replica, said: Assign
 
 
 def against_claim(replica: Replica, said: Assignment) -> Refusal:
-    """Return why nothing follows from what is said of a replica."""
+    """Return why no action follows from the assignment of a replica."""
     why = _WHY.get(said.says, Why.REMOVAL_NOT_PROVEN)
     return refuse(
         replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; look at both"
@@ -95,11 +95,11 @@ def against_claim(replica: Replica, said: Assignment) -> Refusal:
 
 
 def against_log_dir(image: Image, one: LogDirFacts) -> Refusal | None:
-    """Return why nothing may be done in a log dir at all, ``None`` if it may.
+    """Return why nothing may be changed in a log dir; ``None`` if it may.
 
     Args:
-        image: Any.
-        one: The log dir, which could be read as far as it is told.
+        image: Any image.
+        one: The log dir, as far as it could be read.
     """
     where = one.log_dir, ""
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
@@ -116,7 +116,7 @@ def against_log_dir(image: Image, one: LogDirFacts) -> Refusal | None:
 
 
 def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str], int]) -> Refusal | None:
-    """Return why an image does not speak of a directory: it is not surely younger."""
+    """Return the refusal if an image is not certainly younger than a directory."""
     where = replica.log_dir, replica.path
     birth_ms = births.get(where)
     if birth_ms is None:
@@ -132,13 +132,13 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
 def against_candidate(
     image: Image, candidate: StagingCandidate, known: ReplicaIndex, *, is_ahead: bool
 ) -> Refusal | None:
-    """Return what speaks against staging a replica, beside what it forbids itself.
+    """Return what forbids staging a replica, apart from obstacles in the replica itself.
 
     Args:
-        image: Any.
-        candidate: What is wished.
-        known: What lies on all disks, at least of this partition.
-        is_ahead: Its log end or epoch is known to be beyond its other replicas' (A4).
+        image: Any image.
+        candidate: The candidate.
+        known: Index of the replicas on all disks, at least of this partition.
+        is_ahead: Whether its log end or epoch is known to be ahead of its other replicas (A4).
     """
     replica, said = candidate.replica, candidate.said
     where = replica.log_dir, replica.path
@@ -168,7 +168,7 @@ def against_candidate(
 def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Refusal | None:
     where = replica.log_dir, replica.path
     if image.ended is not None:
-        # It may have come back behind the record that could not be read.
+        # It may have been assigned again after the unreadable record.
         return refuse(*where, Why.REMOVAL_NOT_PROVEN, "an image that is whole", image.ended.found, "nothing is done")
     if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
         return None
@@ -176,11 +176,11 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
 
 
 def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
-    """Return the refusal of what nobody else holds who answers."""
+    """Return the refusal of a replica that no other online broker holds in sync."""
     expected = "a replica in the ISR on another broker and log dir that answer"
     return refuse(log_dir, path, Why.LAST_COPY, expected, "no such replica: this may be the last copy", fix)
 
 
 def is_held_elsewhere(image: Image, one: Partition) -> bool:
-    """Whether another broker that answers has a partition in sync, on a log dir that answers."""
+    """Whether another online broker has the partition in sync, on an online log dir."""
     return bool(holders_elsewhere(image, one))

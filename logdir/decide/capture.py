@@ -1,10 +1,11 @@
-"""Which directories to capture: those that a broker renamed to ``-delete`` or ``-stray``.
+"""Decide which directories to capture: those that a broker renamed to ``-delete`` or ``-stray``.
 
-The broker's own files do not change, so no other log dir matters and no cluster is asked. A ``-delete`` is kept for
-the delay of its topic. A ``-stray`` is held, and so is a ``-delete`` whose name Kafka cut: its topic is not known.
-On a disk that is nearly full nothing is captured: a capture keeps the space that the broker would free.
+The broker's own files are not changed, so neither other log dirs nor the cluster metadata matter. A ``-delete``
+directory is kept for the delay of its topic. A ``-stray`` directory is held, and so is a ``-delete`` directory whose
+name Kafka cut, because its topic is not known. On a nearly full disk nothing is captured: a capture keeps the space
+that the broker would free.
 
-Not here: making the links (``disk.capture``).
+Not here: making the links (``disk.replica.capture``).
 
 Spec: design §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A33.
 """
@@ -29,47 +30,47 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.refusal_slug import Why
 
 CAPTURABLE = (Kind.DELETE, Kind.STRAY)
-"""``-delete`` first: a broker removes it soon."""
+"""``-delete`` first, because a broker removes it soon."""
 LEAST_FREE_PERCENT = 10
-"""``staged.min.free``: of bytes and of inodes, each."""
+"""``staged.min.free``: minimum percentage of free bytes, and of free inodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRoom:
-    """What a disk has left."""
+    """Free space of a disk."""
 
     free_bytes: int
     total_bytes: int
     free_inodes: int
     total_inodes: int
-    """0: it makes them as they are needed."""
+    """0: the file system creates inodes on demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is asked."""
+    """A request to capture directories."""
 
     selected: tuple[tuple[str, str], ...]
     """Log dir as configured, and path relative to it."""
     delays: DelayPolicy
     is_held: bool = False
-    """None gets a deadline."""
+    """Whether no capture gets a deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """One directory to capture; input of ``disk.capture``."""
+    """One directory to capture; the input of ``disk.replica.capture``."""
 
     replica: Replica
     delay_ms: int | None
     """``None``: held."""
     why: str
-    """Why it is held, or for how long it is kept, in words."""
+    """Why it is held, or how long it is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlan:
-    """What follows from a request; each selected directory is in one of them once."""
+    """The plan; each selected directory is in exactly one of actions and refusals."""
 
     actions: tuple[Capture, ...]
     """``-delete`` before ``-stray``."""
@@ -79,12 +80,12 @@ class CapturePlan:
 def plan_capture(
     request: CaptureRequest, facts: Sequence[LogDirFacts], rooms: Mapping[str, CaptureRoom]
 ) -> CapturePlan:
-    """Decide what to capture.
+    """Decide which directories to capture.
 
     Args:
-        request: What is asked.
-        facts: Of every log dir configured for the broker.
-        rooms: Of every log dir that has a work root and answers.
+        request: The request.
+        facts: Facts of every configured log dir.
+        rooms: Free space of every log dir that has a work root and answers.
     """
     known = {(replica.log_dir, replica.path): (one, replica) for one in facts for replica in one.replicas}
     actions: list[Capture] = []

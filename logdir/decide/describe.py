@@ -1,7 +1,7 @@
-"""Describe: what lies on the disks of one broker, beside what the cluster says of it, partition by partition.
+"""Describe each partition of one broker: its directories on the disks, beside its state in the cluster.
 
-Not here: reading either (``observe``, ``desired``), stock tools' forms (``formats.log_dirs_json``, ``topic_lines``),
-what may be done (``reconcile``, ``strays``).
+Not here: reading either (``observe``, ``cluster``), the output formats of stock tools (``formats.stock_output``),
+possible actions (``reconcile``, ``strays``).
 
 Spec: design §2 law 5, §6; KIP-516, "Tools" (an id wins over a name, the zero id means the name); KIP-858;
 KIP-966.
@@ -27,22 +27,22 @@ from logdir.replica_ref import ReplicaKey, ReplicaRef
 
 
 class State(Enum):
-    """How a directory, or its absence, stands."""
+    """The state of a directory, or of a missing replica."""
 
     LEADER = "leader"
     IN_SYNC = "in-sync"
     ELIGIBLE = "eligible"
-    """Wanted here, and not in the ISR, yet it may hold all that was committed (KIP-966)."""
+    """Assigned here and not in the ISR, but it may hold everything that was committed (KIP-966)."""
     BEHIND = "behind"
-    """Wanted here, and not in the ISR."""
+    """Assigned here and not in the ISR."""
     MISPLACED = "misplaced"
-    """Wanted here, and the metadata has it on another log dir."""
+    """Assigned here, but to another log dir."""
     UNCLAIMED = "unclaimed"
-    """Not given to this node: ``strays`` says more."""
+    """Not assigned to this node: ``strays`` shows more."""
     UNSAID = "unsaid"
-    """There is no image, or it says nothing of it."""
+    """There is no image, or it does not cover this directory."""
     UNUSABLE = "unusable"
-    """A link, a mount point, or it cannot be read."""
+    """A link, a mount point, or an unreadable directory."""
     FUTURE = "future"
     LEAVING = "leaving"
     """A broker renamed it to ``-delete``."""
@@ -53,26 +53,26 @@ class State(Enum):
     INCOMING = "incoming"
     METADATA = "metadata"
     MISSING = "missing"
-    """Wanted here, and on no disk that answers: a broker makes it anew, empty (law 5)."""
+    """Assigned here, but on no disk that answers: a starting broker creates it again, empty (law 5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """One directory, or a replica that should be here and is not."""
+    """One directory, or one replica that is missing here."""
 
     ref: ReplicaRef
     state: State
     kind: Kind | None = None
-    """``None``: it is missing."""
+    """``None``: the replica is missing."""
     log_dir: str | None = None
     path: str | None = None
-    """Relative to the log dir, or in its work root."""
+    """Its path, relative to the log dir or its work root."""
     log_bytes: int | None = None
     segments: int | None = None
     first_offset: int | None = None
     problems: tuple[str, ...] = ()
     said: Partition | None = None
-    """What the image has of its partition."""
+    """The image's data of its partition."""
     is_tiered: bool = False
 
 
@@ -97,14 +97,14 @@ _T = TypeVar("_T", bound=Selectable)
 
 
 def choose(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
-    """Return what a selector finds, in the order given; an id wins over a name, and the zero id is none.
+    """Return the items that a selector matches, in the order given; an id wins over a name, and the zero id is ignored.
 
     Args:
-        selector: What was asked for.
-        items: Everything there is.
+        selector: The selector.
+        items: All items.
 
     Raises:
-        ConfigError: read as a name and as ``name-p`` it finds something.
+        ConfigError: both a topic name and ``name-p`` match.
     """
     listed = list(items)
     by_id = tuple(way for way in selector.ways if way.reading in (Reading.ID, Reading.ID_PARTITION))
@@ -117,11 +117,11 @@ def choose(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
 
 
 def describe(facts: Sequence[LogDirFacts], image: Image | None) -> tuple[Described, ...]:
-    """Say how everything on the disks stands, and what should be there and is not.
+    """Describe everything on the disks, and the replicas that are missing.
 
     Args:
-        facts: Of every log dir configured for the broker.
-        image: What the cluster says; ``None``: nobody was asked.
+        facts: Facts of every configured log dir.
+        image: The cluster image; ``None``: none was read.
 
     Returns:
         By topic (those without a name last), partition, then log dir and path.
@@ -145,7 +145,7 @@ def partitions(image: Image) -> tuple[Listed, ...]:
 
 
 def missing_problem(one: Described) -> Problem:
-    """Return the line of a replica that is not here."""
+    """Return the problem of a missing replica."""
     return Problem(
         Why.REPLICA_MISSING.value,
         str(one.ref),
@@ -156,7 +156,7 @@ def missing_problem(one: Described) -> Problem:
 
 
 def unusable_problem(one: Described) -> Problem | None:
-    """Return the line of a live replica that is ``UNUSABLE``, ``None`` of any other."""
+    """Return the problem of a live replica that is ``UNUSABLE``; ``None`` for any other."""
     if one.state is not State.UNUSABLE:
         return None
     return untouched_problem(one.log_dir or "", one.path or "", one.problems)
@@ -166,7 +166,7 @@ def one_broker(facts: Iterable[LogDirFacts], configured: int | None) -> int:
     """Return the node id that stock tools would print.
 
     Raises:
-        ConfigError: nothing says it, or log dirs contradict each other.
+        ConfigError: the node id is not known, or log dirs differ in it.
     """
     known = {one.node_id for one in facts if one.node_id is not None}
     if configured is not None:

@@ -1,6 +1,6 @@
-"""The topic that adopts staged files, as the cluster's word names it.
+"""The topic that adopts staged files, as the cluster metadata describes it.
 
-Not here: whether its id is still assigned to this broker (``assignment``), who adopts what (``adopt``).
+Not here: whether its id is still assigned to this broker (``image.still_assigned``), the decision (``adopt``).
 
 Spec: design §3.3 "Restore", §4; kafka-behaviour §10.5; attacks A33.
 """
@@ -19,7 +19,7 @@ from logdir.refusal_slug import Why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic as it was created again."""
+    """A re-created topic."""
 
     topic: str
     topic_id: TopicId
@@ -28,23 +28,23 @@ class NewTopic:
     reassigned: frozenset[int]
     """Partitions whose replicas are being reassigned."""
     is_tiered: bool
-    """It has remote storage."""
+    """Whether it has remote storage."""
 
 
 def image_naming(cluster: ClusterState, name: str) -> Image | None:
-    """Return the image that names a topic with an id, ``None`` if none does.
+    """Return the image that contains a topic with an id; ``None`` if none does.
 
-    What is current counts alone; where nothing is, the farthest image counts first.
+    If an image is current only that one counts; otherwise the furthest image is searched first.
     """
     asked = (cluster.image,) if cluster.is_current else cluster.images
     return next((one for one in asked if one is not None and any(bytes(one.topic_id(name)))), None)
 
 
 def topic_of(image: Image, name: str) -> NewTopic:
-    """Return a topic that an image names.
+    """Return a topic from an image.
 
     Raises:
-        KeyError: it names no such topic with an id.
+        KeyError: the image has no such topic with an id.
     """
     topic_id = image.topic_id(name)
     found = image.topics[bytes(topic_id)]
@@ -58,7 +58,7 @@ def topic_of(image: Image, name: str) -> NewTopic:
 
 
 def no_topic(cluster: ClusterState, name: str) -> Problem:
-    """Return what is wrong where ``image_naming`` finds nothing."""
+    """Return the problem for which ``image_naming`` found no image."""
     expected = f"a topic {name} with an id, in what the cluster says"
     images = cluster.images
     if not images and cluster.blind is not None:

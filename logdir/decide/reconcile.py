@@ -1,14 +1,15 @@
-"""Reconcile: from what lies on all disks and what the cluster says to ordered actions, or why there is none.
+"""Reconcile: derive ordered actions from the replicas on all disks and the cluster image, or the reasons for none.
 
-Every live replica is compared with the image. Only a removal that is proven stages with a deadline; a name that has
-another id now stages without one; mere absence stages nothing. What is wanted, in the ISR, or perhaps the last copy
-is never staged. An image speaks only of directories it is surely younger than. What was staged and is wanted again
-loses its deadline. What would go is braked all together.
+Every live replica is compared with the image. Only a proven removal stages with a deadline; a name that now has another
+id stages without one; mere absence stages nothing. A replica that is assigned here, in the ISR, or perhaps the last
+copy is never staged. An image counts only for directories that are certainly older than it. A staged replica that is
+assigned here again loses its deadline. The staging limit applies to all stagings together.
 
-The order: ids are given and deadlines taken first, then replicas are staged, by log dir and path. Each action stands
-for itself: stopping after any of them leaves less done, never something half done, and deciding again yields the rest.
+The order: first ids are written and deadlines removed, then replicas are staged, by log dir and path. Each action is
+complete in itself: stopping after any of them leaves no partial state, and deciding again yields the remaining actions.
 
-Not here: whether the image may be used (``trust``), doing it (``disk``), the look before a purge (``purge_recheck``).
+Not here: whether the image may be used (``image.trust``), carrying it out (``disk``), the recheck before a purge
+(``staged.purge_recheck``).
 
 Spec: design §2 law 1, §4, §11; KIP-516, "LeaderAndIsr", "Deletion", "Migration"; KIP-631, "Topic Identifiers";
 attacks A1, A2, A4, A25, A27, A38, A42, A43, A46.
@@ -51,55 +52,56 @@ from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaKey, TopicIdPartition
 
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
-"""Nothing follows; a zero id changes nothing (design §4)."""
+"""States without an action; a zero id changes nothing (design §4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileRequest:
-    """What is asked."""
+    """The input of a reconcile."""
 
     image: Image
     now: Instant
     host_context: HostContext
     births: Mapping[tuple[str, str], int]
-    """Wall-clock birth of live replicas, by log dir and path; of one that is not here nothing is done."""
+    """Creation time (wall clock) of live replicas, by log dir and path; a replica without one is not changed."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     protected: tuple[str, ...] = ()
     """Topic globs."""
     record: tuple[Count, ...] | None = None
-    """Of ``staging limit.highest``; ``None`` holds."""
+    """From ``staging_limit.highest``; ``None`` holds everything."""
     percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
-    """An operator has seen what the staging limit said."""
+    """Whether an operator has confirmed going over the staging limit."""
     ahead: frozenset[tuple[str, str]] = frozenset()
-    """Replicas whose log end or epoch is known to be beyond their other replicas', by log dir and path (A4)."""
+    """Replicas whose log end or epoch is known to be ahead of their other replicas, by log dir and path (A4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlan:
-    """What follows. A live replica that the image says anything but *wanted* of is in one of them, once."""
+    """The plan. Each live replica that the image does not simply confirm as assigned is in exactly one part of it."""
 
     actions: tuple[Action, ...]
     refusals: tuple[Refusal, ...]
     refused: Problem | None = None
     """Why the image was not used at all."""
     holds_purges: bool = False
-    """Nothing may be purged until an operator has looked."""
+    """Whether nothing may be purged until an operator has checked."""
     record: tuple[Count, ...] | None = None
     """To be made durable in every work root before the first staging; ``None``: write nothing."""
     braked: Problem | None = None
     waiting: tuple[StageReplica, ...] = ()
-    """What would be staged if an operator confirmed it."""
+    """Stagings that wait for an operator's confirmation."""
     unseen: tuple[Problem, ...] = ()
-    """Log dirs that could not be read: what lies there is neither confirmed nor staged (A27)."""
+    """Unreadable log dirs: replicas on them are neither confirmed nor staged (A27)."""
     last_applied: ControllerFile | None = None
     """To be made durable once every action is done, of a request if ``is_whole``; ``None``: write nothing."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether its actions are all that follows: nothing of it is refused, waits, or may lie on an unread disk.
+        """Whether its actions are complete: none is refused or waiting, and none may be missing because of an unread
+        disk.
 
-        A refusal of what is staged leaves nothing out: it has no deadline to lose, or its removal has begun.
+        A refusal of a staged replica does not count: it has no deadline to lose, or its removal has begun.
         """
         refused = any(not one.path.startswith("deleting/") for one in self.refusals)
         return not (refused or self.waiting or self.unseen)
@@ -109,14 +111,14 @@ _Nameless = tuple[Replica, Assignment]
 
 
 def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> ReconcilePlan:
-    """Decide what follows from an image.
+    """Decide the actions that follow from an image.
 
     Args:
-        request: What is asked.
-        facts: Of every log dir configured for the broker, in that order.
+        request: The request.
+        facts: Facts of every configured log dir, in the configured order.
 
     Returns:
-        Actions in the order they are to be done. Empty if the image was refused.
+        Actions in the order to carry them out. Empty if the image was refused.
     """
     image, host_context = request.image, request.host_context
     unseen = tuple(one.problem for one in facts if one.problem is not None)
@@ -162,7 +164,7 @@ def _usable(
     found = []
     for one in facts:
         if one.problem is not None and not one.replicas and not one.staged:
-            continue  # it could not be read; the plan names it as unseen
+            continue  # It could not be read; the plan lists it as unseen.
         refusal = against_log_dir(request.image, one)
         if refusal is None:
             found.append(one)
@@ -281,12 +283,13 @@ def _stages(
 
 
 def _asked(request: ReconcileRequest, candidate: StagingCandidate) -> StageRequest:
-    # A clock that is behind the cluster's must not make the word that staged it look newer than the staging (A2, A24).
+    # A host clock behind the cluster's must not make the image behind the staging look newer than the staging (A2,
+    # A24).
     staged_at_ms = max(request.now.wall_ms, request.image.as_of_ms)
     return StageRequest(
         selected=(),
         reason=candidate.reason,
-        # Of a name with another id: mere absence of the old one, which sets no deadline (A4).
+        # A name with another id is mere absence of the old id, which sets no deadline (A4).
         evidence=candidate.said.evidence,
         now=request.now._replace(wall_ms=staged_at_ms),
         delays=request.delays,
@@ -297,7 +300,7 @@ def _asked(request: ReconcileRequest, candidate: StagingCandidate) -> StageReque
 
 
 def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> staging_limit.StagingVolume:
-    """Return all stagings as one wish, so that no part of them slips by the staging limit (A38)."""
+    """Return all stagings as one volume, so that no part of them evades the staging limit (A38)."""
     going = {(action.log_dir, action.path) for action in stages}
     topics = {action.stage.marker.topic for action in stages}
     weak = {action.stage.marker.topic for action in stages if not staging_limit.is_strong(action.evidence)}
@@ -314,6 +317,6 @@ def _what_goes(facts: Sequence[LogDirFacts], stages: Sequence[StageReplica]) -> 
         topics=len(topics),
         live=live,
         whole_topics=tuple(sorted(weak - staying)),
-        # Of a topic that goes whole, the weakest evidence counts.
+        # If all replicas of a topic are staged, the weakest evidence counts.
         evidence=Absent(as_of_ms=0) if weak - staying or not stages else stages[0].evidence,
     )

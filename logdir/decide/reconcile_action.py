@@ -1,6 +1,6 @@
-"""What reconciling may do, and the rule each of it rests on.
+"""The actions of a reconcile, each with the rule behind it.
 
-Every action says why (reason, evidence, rule with its section), what it would lose, and until when it can be undone.
+Every action carries its reason, evidence, rule with section, the impact, and until when it can be undone.
 
 Not here: when which is done (``reconcile``), doing it (``disk``).
 
@@ -20,7 +20,7 @@ from logdir.replica_ref import TopicIdPartition
 
 
 class Rule(Enum):
-    """What an action rests on; the value is its section."""
+    """The rule behind an action; the value names its section."""
 
     FULL_LEAVES_OUT = "KIP-516, LeaderAndIsr: stale request 1, the partition is not in a FULL request"
     ID_DIFFERS = "KIP-516, LeaderAndIsr: stale request 2 and INCREMENTAL, the topic id differs"
@@ -34,10 +34,10 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageReplica:
-    """Set one live replica aside."""
+    """Stage one live replica."""
 
     stage: Stage
-    """What ``disk.staging`` is given."""
+    """The input of ``disk.replica.staging``."""
     rule: Rule
 
     @property
@@ -52,22 +52,22 @@ class StageReplica:
 
     @property
     def reason(self) -> Reason:
-        """Return why."""
+        """Return the reason."""
         return self.stage.marker.reason
 
     @property
     def evidence(self) -> Evidence:
-        """Return what shows it."""
+        """Return the evidence."""
         return self.stage.marker.evidence
 
     @property
     def loses(self) -> str:
-        """Return what goes from view, in words."""
+        """Return what the broker loses."""
         return self.stage.loses
 
     @property
     def undo_until_ms(self) -> int | None:
-        """Return until when it can surely be undone (wall clock); ``None``: until an operator purges it."""
+        """Return until when it can certainly be undone (wall clock); ``None``: until an operator purges it."""
         return self.stage.undo_until_ms
 
 
@@ -83,7 +83,7 @@ class GiveId:
 
     @property
     def loses(self) -> str:
-        """Return what goes from view, in words."""
+        """Return what the broker loses."""
         return "nothing"
 
     @property
@@ -94,25 +94,25 @@ class GiveId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldStaged:
-    """Take the deadline from something staged: its id is wanted again."""
+    """Remove the deadline of a staged replica whose id is assigned here again."""
 
     log_dir: str
     name: str
-    """Under ``deleting/``."""
+    """Its name under ``deleting/``."""
     marker: ReplicaMarker
     evidence: Evidence
     proposes: str
-    """What an operator can do next."""
+    """The next step for the operator."""
     rule: Rule = Rule.WANTED_AGAIN
 
     @property
     def loses(self) -> str:
-        """Return what goes from view, in words."""
+        """Return what the broker loses."""
         return "nothing"
 
     @property
     def undo_until_ms(self) -> None:
-        """Return ``None``: what is held waits for an operator."""
+        """Return ``None``: a held replica waits for an operator."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Why a decider does not do with a replica what was asked: one enumeration for all of them.
+"""Refusals: why a decision leaves a replica unchanged; one type for all deciders.
 
 Spec: design §2 law 8, §3.3, §4; attacks A1, A3, A4, A13, A15, A25, A33, A44, A46.
 """
@@ -16,56 +16,56 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.refusal_slug import Why
 
 FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"
-"""What to do about a ``-future`` directory."""
+"""Fix for a ``-future`` directory."""
 READ_ONLY = "no command changes it: name a topic instead"
-"""What to do about the metadata log of the quorum."""
+"""Fix for the metadata log of the quorum."""
 CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name and --disk of a restore"
-"""What to do about several staged copies."""
+"""Fix for several staged copies."""
 INTERNAL = "__*"
-"""Topics in which brokers keep what all clients rely on."""
+"""Topics in which brokers keep data that all clients rely on."""
 _UNTOUCHED_FIXES = {
     "symlink": "a broker follows the link, and no command changes it: stop the broker, move the directory itself here",
     "mount-point": "no replica is renamed across mounts: with the broker stopped, unmount it, or leave it as it is",
     "unreadable": "run as the broker's user, and look at the disk it lies on",
 }
 _OF_STAGED = (Why.FOREIGN_MARKER, Why.UNEXPECTED_ENTRY, Why.REPLICA_UNREADABLE)
-"""What ``observe`` may say of something staged, beside a marker that is not to be used."""
+"""Problems that ``observe`` may report for a staged replica apart from an unusable marker."""
 UNTOUCHED = frozenset(_UNTOUCHED_FIXES)
-"""Problems of a live replica that is never touched (A44)."""
+"""Problems of a live replica that is never changed (A44)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One item that is not done."""
+    """One item that is not done, and why."""
 
     log_dir: str
     path: str
-    """Of the item that is refused: relative to the log dir or its work root."""
+    """Path of the refused item, relative to the log dir or its work root."""
     why: Why | None
-    """The slug of the line; ``None`` where that has the slug of a disk or of a source of metadata."""
+    """The slug; ``None`` if the problem has the slug of a disk or of a metadata source."""
     problem: Problem
-    """The line to print; its path may lead to what is in the way within the item."""
+    """The problem to print; its path may name the obstacle inside the item."""
 
 
 def _joined(log_dir: str, path: str) -> str:
-    """Return an absolute path; the log dir's own where ``path`` is empty."""
+    """Return an absolute path; the path of the log dir if ``path`` is empty."""
     return f"{log_dir}/{path}" if path else log_dir
 
 
 def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
-    """Return a refusal with its line."""
+    """Return a refusal with its problem."""
     return Refusal(
         log_dir=log_dir, path=path, why=why, problem=Problem(why.value, _joined(log_dir, path), expected, found, fix)
     )
 
 
 def refuse_marker(log_dir: str, path: str, problem: Problem | None) -> Refusal:
-    """Return the refusal of something staged whose marker cannot be used.
+    """Return the refusal of a staged replica whose marker cannot be used.
 
     Args:
         log_dir: As configured.
         path: Relative to the work root.
-        problem: Of the marker; ``None`` where there is none.
+        problem: The problem of the marker; ``None`` if there is no marker.
     """
     if problem is None:
         return refuse(log_dir, path, Why.MARKER_UNUSABLE, "a marker (replica.json)", "no marker", BY_HAND)
@@ -74,7 +74,7 @@ def refuse_marker(log_dir: str, path: str, problem: Problem | None) -> Refusal:
 
 
 def refuse_untouched(replica: Replica) -> Refusal | None:
-    """Return the refusal of anything with a live replica that is a link, a mount point or unreadable, else ``None``."""
+    """Return the refusal of a live replica that is a link, a mount point or unreadable; ``None`` for any other."""
     problem = untouched_problem(replica.log_dir, replica.path, replica.problems)
     if problem is None:
         return None
@@ -84,11 +84,11 @@ def refuse_untouched(replica: Replica) -> Refusal | None:
 
 
 def untouched_problem(log_dir: str, path: str, problems: Collection[str]) -> Problem | None:
-    """Return the line of a live replica that is a link, a mount point or unreadable, else ``None``.
+    """Return the problem of a live replica that is a link, a mount point or unreadable; ``None`` for any other.
 
     Args:
         log_dir: As configured.
-        path: Of the replica, relative to it.
+        path: Path of the replica, relative to the log dir.
         problems: As in an inventory.
     """
     found = sorted(UNTOUCHED.intersection(problems))
@@ -100,11 +100,11 @@ def untouched_problem(log_dir: str, path: str, problems: Collection[str]) -> Pro
 
 
 def at(place: str, refusal: Refusal) -> Refusal:
-    """Return a refusal of something staged, with the path where it lies: its work root may be beside the log dir.
+    """Return a refusal of a staged replica with its real path, because the work root may lie beside the log dir.
 
     Args:
         place: ``StagedReplica.place``.
-        refusal: As ``refuse`` makes it of a log dir and a path; one whose line names another file stays as it is.
+        refusal: A refusal from ``refuse`` with log dir and path; if its problem names another file, it is unchanged.
     """
     if refusal.problem.path != f"{refusal.log_dir}/{refusal.path}":
         return refusal
@@ -112,14 +112,14 @@ def at(place: str, refusal: Refusal) -> Refusal:
 
 
 def refuse_quarantined(log_dir: str, path: str, quarantined: Problem | None) -> Refusal | None:
-    """Return the refusal of anything on a disk of which nothing may be changed; ``None`` if it may."""
+    """Return the refusal of an item on a quarantined disk; ``None`` if the disk may be changed."""
     if quarantined is None:
         return None
     return Refusal(log_dir=log_dir, path=path, why=None, problem=quarantined._replace(path=_joined(log_dir, path)))
 
 
 def not_formatted(one: LogDirFacts) -> Problem | None:
-    """Return the line of a log dir that can be read and names neither cluster nor node, else ``None``."""
+    """Return the problem of a readable log dir without cluster id and node id; ``None`` for any other."""
     if one.problem is not None or one.cluster_id is not None or one.node_id is not None:
         return None
     return Problem(
@@ -132,7 +132,7 @@ def not_formatted(one: LogDirFacts) -> Problem | None:
 
 
 def refuse_protected(log_dir: str, path: str, topic: str, patterns: Sequence[str]) -> Refusal:
-    """Return the refusal of a topic that ``is_protected``, with the option that lifts it or causes it."""
+    """Return the refusal of a protected topic, with the option that protects it or overrides that."""
     found = [pattern for pattern in patterns if fnmatchcase(topic, pattern)]
     fixes = ["--internal lets internal topics through"] if INTERNAL in found else []
     if others := [pattern for pattern in found if pattern != INTERNAL]:
@@ -141,5 +141,5 @@ def refuse_protected(log_dir: str, path: str, topic: str, patterns: Sequence[str
 
 
 def is_protected(topic: str, patterns: Sequence[str]) -> bool:
-    """Whether a topic is one that nothing automatic or careless may touch; patterns are globs."""
+    """Whether a topic is protected from automatic and careless changes; patterns are globs."""
     return any(fnmatchcase(topic, pattern) for pattern in patterns)

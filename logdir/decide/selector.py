@@ -1,10 +1,10 @@
-"""The one way to say which partitions are meant: a topic name, a topic id, ``name-p``, ``id_p`` or a glob.
+"""Selectors of partitions: a topic name, a topic id, ``name-p``, ``id_p`` or a glob.
 
-A text can be read in more than one way (``a-0`` may be a topic, and an id is a legal topic name). It is then read as
-whatever is there; where two readings find something, neither is guessed. ``name:``, ``part:`` (for ``name-p``) and
-``id:`` before it say which is meant: no topic name holds a colon.
+A text can have several readings (``a-0`` may be a topic, and an id is a legal topic name). The reading that matches an
+existing partition is used; if two readings match, the selector is refused. The prefixes ``name:``, ``part:`` (for
+``name-p``) and ``id:`` choose a reading: no topic name contains a colon.
 
-Not here: looking at what is there (``observe``), what is done with it.
+Not here: reading the disks (``observe``), the use of the selected items.
 
 Spec: design §6 "Every command that names a partition takes one selector"; law 8.
 """
@@ -29,7 +29,7 @@ _FORMS = "a topic name, a topic id, name-p, id_p or a glob"
 
 
 class Reading(Enum):
-    """How a selector can be read."""
+    """The possible readings of a selector."""
 
     NAME = "a topic's name"
     NAME_PARTITION = "name-p"
@@ -39,7 +39,7 @@ class Reading(Enum):
 
 
 class Selectable(Protocol):
-    """What a selector can find."""
+    """An item that a selector can match."""
 
     @property
     def ref(self) -> ReplicaRef:
@@ -51,13 +51,13 @@ _T = TypeVar("_T", bound=Selectable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """One way to read it."""
+    """One reading of a selector."""
 
     reading: Reading
     topic: str | None = None
     topic_id: TopicId | None = None
     partition: int | None = None
-    """``None``: every one."""
+    """``None``: every partition."""
 
     def finds(self, topic: str | None, topic_id: TopicId | None, partition: int | None) -> bool:
         if self.reading is Reading.GLOB:
@@ -76,24 +76,24 @@ def _glob_finds(glob: str, topic: str | None, topic_id: TopicId | None, partitio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """What was asked for."""
+    """A selector with all its readings."""
 
     text: str
     ways: tuple[_Way, ...]
 
     def may_find(self, topic: str | None, topic_id: TopicId | None, partition: int | None) -> bool:
-        """Whether any reading finds it; ``select`` may still refuse to choose between two."""
+        """Whether any reading matches; ``select`` may still refuse two matching readings."""
         return any(way.finds(topic, topic_id, partition) for way in self.ways)
 
 
 def parse(text: str) -> Selector:
-    """Read a selector.
+    """Parse a selector.
 
     Args:
-        text: As typed.
+        text: The text as typed.
 
     Raises:
-        ConfigError: it can be none of the five forms.
+        ConfigError: the text has none of the five forms.
 
     >>> [way.reading.name for way in parse("a-0").ways]
     ['NAME', 'NAME_PARTITION']
@@ -144,14 +144,14 @@ def _by_id(text: str) -> list[_Way]:
 
 
 def select(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
-    """Return what a selector finds, in the order given.
+    """Return the items that a selector matches, in the order given.
 
     Args:
-        selector: What was asked for.
-        items: Everything there is, of all disks.
+        selector: The selector.
+        items: All items, of all disks.
 
     Raises:
-        ConfigError: two readings of it find something.
+        ConfigError: two of its readings match.
     """
     listed = list(items)
     found = {}

@@ -1,11 +1,12 @@
-"""What to staged: from what lies on all disks and one request to ordered actions, or refusals.
+"""Staging: derive ordered actions or refusals from the replicas on all disks and a request.
 
-Only proof of removal sets a deadline; a topic-id mismatch needs the stronger proof for that, else it waits for an
-operator. What an operator stages although the cluster assigns it here, and no other broker is in its ISR, or nothing is
-known of it, needs an override and never gets a deadline. Every action stands for itself, so that stopping after any of
-them is safe.
+Only proof of removal sets a deadline. A topic-id mismatch needs a stronger proof for a deadline; otherwise it is staged
+as held. An operator needs an override to stage a replica that the cluster assigns here if no other broker is in its
+ISR, or if the assignment is not known; such a replica never gets a deadline. Every action is complete in itself, so
+stopping after any of them is safe.
 
-Not here: doing it (``disk.staging``), where the evidence comes from (``desired``), when it is purged (``deadline``).
+Not here: carrying it out (``disk.replica.staging``), the source of the evidence (``logdir.cluster``), the time of the
+purge (``staged.deadline``).
 
 Spec: design §2 law 1, §3.3, §4; attacks A4, A13, A25, A33, A36, A38, A44, A48.
 """
@@ -47,61 +48,61 @@ LATER = {
     ),
     Sharing.IN_SYNC_ELSEWHERE: "the next start of its broker replicates it again",
 }
-"""What the next start of a broker does where a live replica was staged, in words."""
+"""What the next start of a broker does after a live replica was staged."""
 
 _CHECKPOINT = "its log start could not be kept: restore the file, or start the broker once, which writes it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRequest:
-    """What is asked."""
+    """A request to stage replicas."""
 
     selected: tuple[tuple[str, str], ...]
-    """Log dir as configured, and path relative to it; of live replicas."""
+    """Log dir as configured, and path relative to it, of live replicas."""
     reason: Reason
     evidence: Evidence
     now: Instant
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     is_held: bool = False
-    """Staged without a deadline."""
+    """Whether to stage without a deadline."""
     protected: tuple[str, ...] = ()
     """Topic globs."""
     tiered_topics: frozenset[str] = frozenset()
-    """Of which the cluster says that they have remote storage."""
+    """Topics with remote storage according to the cluster."""
     record: tuple[Count, ...] | None = None
-    """Of ``staging limit.highest``; ``None`` holds."""
+    """From ``staging_limit.highest``; ``None`` holds everything."""
     percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
-    """An operator has seen what the staging limit said."""
+    """Whether an operator has confirmed going over the staging limit."""
     cluster: ClusterState = field(default_factory=ClusterState)
-    """What the cluster says; asked where an operator stages, who may stage what is still assigned here."""
+    """The cluster state; an operator's staging depends on whether a replica is still assigned here."""
     births: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Wall-clock birth of live replicas, by log dir and path."""
+    """Creation time (wall clock) of live replicas, by log dir and path."""
     is_even_if_last: bool = False
-    """The operator stages also the only in-sync replica."""
+    """Whether to stage even the only in-sync replica."""
     is_even_if_unknown: bool = False
-    """The operator stages also where nothing says whether it is assigned here."""
+    """Whether to stage although it is not known whether the replica is assigned here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Set one live replica aside; what ``disk.staging`` is given."""
+    """An action: stage one live replica; the input of ``disk.replica.staging``."""
 
     log_dir: str
     path: str
     marker: ReplicaMarker
     loses: str
-    """What goes from view, in words."""
+    """What the broker loses."""
 
     @property
     def undo_until_ms(self) -> int | None:
-        """Until when it can surely be undone (wall clock, for people); ``None``: until an operator purges it."""
+        """Until when it can certainly be undone (wall clock, for people); ``None``: until an operator purges it."""
         return None if self.marker.delay_ms is None else self.marker.staged_at_ms + self.marker.delay_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlan:
-    """What follows from a request."""
+    """The plan of a staging."""
 
     actions: tuple[Stage, ...]
     """In the order of the log dirs, then of paths; empty if ``braked``."""
@@ -109,22 +110,22 @@ class StagePlan:
     record: tuple[Count, ...] | None
     """To be made durable in every work root before the first action; ``None``: write nothing."""
     braked: Problem | None = None
-    """What the staging limit says; an operator may confirm it."""
+    """The problem if the staging limit is exceeded; an operator may confirm it."""
     waiting: tuple[Stage, ...] = ()
-    """What would be done if it were confirmed."""
+    """The actions that need this confirmation."""
     unseen: tuple[Problem, ...] = ()
-    """Log dirs that could not be read: what lies there was not considered."""
+    """Unreadable log dirs: replicas on them were not considered."""
 
 
 def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan:
-    """Decide what to staged.
+    """Decide which replicas to stage.
 
     Args:
-        request: What is asked.
-        facts: Of every log dir configured for the broker, in that order.
+        request: The request.
+        facts: Facts of every configured log dir, in the configured order.
 
     Returns:
-        Actions and refusals; each selected replica is in one of them once.
+        Actions and refusals; each selected replica is in exactly one of them.
     """
     known = ReplicaIndex(facts)
     actions: list[Stage] = []
@@ -195,13 +196,13 @@ def _volume(
 
 
 def stage_one(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, replica: Replica) -> Stage | Refusal:
-    """Decide about one replica; the staging limit is not asked.
+    """Decide about one replica, without the staging limit.
 
     Args:
-        request: What is asked; what it selects does not matter.
-        known: What lies on all disks.
+        request: The request; its selection is ignored.
+        known: Index of the replicas on all disks.
         one: The log dir.
-        replica: In it.
+        replica: A replica in that log dir.
     """
     refusal = (
         refuse_quarantined(replica.log_dir, replica.path, one.quarantined)
@@ -219,7 +220,7 @@ def stage_one(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, repl
 
 
 def _against_assignment(request: StageRequest, replica: Replica, shared: Shared) -> Refusal | None:
-    """Refuse what the next start of the broker may serve empty, unless the operator says so."""
+    """Refuse a replica that the next start of the broker may serve empty, unless an override allows it."""
     where = replica.log_dir, replica.path
     what = str(replica.ref)
     match shared.sharing:
@@ -357,7 +358,7 @@ def _delay_ms(request: StageRequest, topic: str) -> int | None:
     if request.is_held or not isinstance(request.evidence, Removed):
         return None
     if request.reason is Reason.TOPIC_ID_MISMATCH and not staging_limit.is_strong(request.evidence):
-        return None  # old tools re-mint a live topic's id: another id is no proof that the old one is gone (A4)
+        return None  # Old tools give a live topic a new id: another id is no proof that the old one is removed (A4).
     return request.delays.delay_ms(topic)
 
 

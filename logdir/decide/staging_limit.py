@@ -1,11 +1,12 @@
-"""The staging limit: no more than a tenth of a broker's partitions is staged within 24 hours unless a person says so.
+"""The staging limit: at most a tenth of a broker's partitions is staged within 24 hours unless an operator confirms
+more.
 
-Counted over all disks together. One topic may always go. A topic all of whose local replicas would go needs the
-stronger proof: that its id was removed, not only that something did not name it. What is a copy of something live
-(reason *moved*) is no loss and is not counted.
+All disks count together. One topic may always be staged. Staging all local replicas of a topic needs the stronger proof
+that its id was removed, not only that a request did not name it. A copy of a live replica (reason *moved*) is no loss
+and is not counted.
 
-The record of each work root is read, and the highest wins; one that is missing or unreadable holds. What was counted is
-forgotten after 24 hours by a clock the kernel calls synchronised, and by no other.
+Of the records in all work roots the highest counts; a missing or unreadable record holds everything. A count expires
+after 24 hours by a clock that the kernel calls synchronised, and by no other.
 
 Not here: the file (``formats.own.staging_limit_file``), reading and writing it (``disk.record.staging_limit``).
 
@@ -31,48 +32,48 @@ STRONG = frozenset({
     Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED, Proof.OPERATOR,
     Proof.IN_SYNC_ELSEWHERE,
 })  # fmt: skip
-"""What shows that an id was removed. A FULL request only leaves it out (attacks A4)."""
+"""Proofs that an id was removed. A FULL request only leaves it out (attacks A4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingVolume:
-    """What would be staged in one decision."""
+    """What one decision would stage."""
 
     partitions: int
     topics: int
     live: int
-    """Live replicas of the broker before it."""
+    """Number of live replicas of the broker before it."""
     whole_topics: tuple[str, ...]
-    """Those with no live replica left on this broker after it."""
+    """Topics without a live replica on this broker after it."""
     evidence: Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinLimit:
-    """It may go, once the record is durable in every work root."""
+    """The staging may begin, after the record is durable in every work root."""
 
     record: tuple[Count, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitExceeded:
-    """It waits until an operator confirms it."""
+    """The staging waits until an operator confirms it."""
 
     problem: Problem
     record: tuple[Count, ...] | None
-    """To be written if it differs, so that what had no instant begins to age; ``None``: write nothing."""
+    """A changed record to write, so that counts without an instant begin to age; ``None``: write nothing."""
 
 
 Verdict = WithinLimit | LimitExceeded
 
 
 def is_strong(evidence: Evidence) -> bool:
-    """Whether evidence shows that an id was removed, by more than silence."""
+    """Whether evidence shows by more than absence that an id was removed."""
     return isinstance(evidence, Removed) and evidence.proof in STRONG
 
 
 def is_counted(evidence: Evidence) -> bool:
-    """Whether staging on this evidence takes anything from view."""
+    """Whether the broker loses a replica by a staging with this evidence."""
     return not (isinstance(evidence, Removed) and evidence.proof is Proof.PUBLISHED_COPY)
 
 
@@ -80,11 +81,11 @@ def highest(records: Iterable[tuple[Count, ...] | None]) -> tuple[Count, ...] | 
     """Return the record that holds for the broker.
 
     Args:
-        records: Of all its work roots; ``None`` for one that is missing or unreadable.
+        records: The records of all its work roots; ``None`` for a missing or unreadable one.
 
     Returns:
-        Of each instant the highest count, in order: what one root has and another lacks was cut off by a crash.
-        ``None`` if any is ``None``, or there is none.
+        The highest count of each instant, in order, because a crash may leave a newer record in some work roots only.
+        ``None`` if any record is ``None``, or there is none.
     """
     found: dict[tuple[int, int], Count] = {}
     seen = False
@@ -106,15 +107,15 @@ def highest(records: Iterable[tuple[Count, ...] | None]) -> tuple[Count, ...] | 
 
 
 def recent(record: Sequence[Count], now: Instant) -> tuple[Count, ...]:
-    """Return what still counts.
+    """Return the counts that have not expired.
 
     Args:
-        record: What was counted.
-        now: This moment.
+        record: All counts.
+        now: The current instant.
 
     Returns:
-        What is younger than 24 hours. With a clock that is not to be trusted, all of it; with one that is, what was
-        counted without one, or in the future, is dated now.
+        Counts of the last 24 hours. Without a trusted clock: all counts. With one: counts without an instant, or with a
+        future one, get the current instant.
     """
     if not _is_trusted(now):
         return tuple(record)
@@ -129,13 +130,13 @@ def _is_trusted(now: Instant) -> bool:
 
 
 def _fitting(counts: Sequence[Count]) -> tuple[Count, ...]:
-    """Put the oldest together under the instant of the youngest of them, so that the record fits its file."""
+    """Merge the oldest counts under the instant of the youngest of them, so that the record fits its file."""
     excess = len(counts) - MAX_COUNTS
     if excess <= 0:
         return tuple(counts)
     old = counts[: excess + 1]
     one = Count(
-        # 0 is no instant: together with one that has none, there is none.
+        # 0 means no instant: a sum with such a count has none, either.
         instant_ms=0 if any(count.instant_ms == 0 for count in old) else max(count.instant_ms for count in old),
         partitions=sum(count.partitions for count in old),
         topics=sum(count.topics for count in old),
@@ -151,17 +152,17 @@ def judge(
     percent: int = DEFAULT_PERCENT,
     is_confirmed: bool = False,
 ) -> Verdict:
-    """Say whether what would be staged may be.
+    """Decide whether a staging is within the limit.
 
     Args:
-        volume: What would be.
-        record: Of ``highest``.
-        now: This moment.
+        volume: The planned staging.
+        record: From ``highest``.
+        now: The current instant.
         percent: ``reconcile.max.staged.percent``, 0 to 100.
-        is_confirmed: An operator has seen it and says yes; passes everything, and is counted all the same.
+        is_confirmed: Whether an operator has confirmed it; then everything is allowed, and counted all the same.
 
     Returns:
-        The record to write first, or why it waits.
+        The record to write first, or why the staging waits.
     """
     counted = () if record is None else recent(record, now)
     if not is_counted(volume.evidence) or volume.partitions == 0:
@@ -177,7 +178,7 @@ def judge(
 def _against(
     volume: StagingVolume, record: tuple[Count, ...] | None, counted: tuple[Count, ...], percent: int
 ) -> Problem | None:
-    fix = "look at the plan, then say --even-over-limit"
+    fix = "check the plan, then add --even-over-limit"
     if record is None:
         return Problem(
             Why.STAGING_LIMIT_UNKNOWN.value,
@@ -195,7 +196,7 @@ def _against(
             fix,
         )
     before = sum(count.partitions for count in counted)
-    # What went within the window was live at its start; without it the share would shrink with each staging.
+    # Replicas staged within the window were live at its start; without them the limit would shrink with each staging.
     allowed = (volume.live + before) * percent // 100
     is_one_topic = volume.topics + sum(count.topics for count in counted) <= 1
     if before + volume.partitions > allowed and not is_one_topic:

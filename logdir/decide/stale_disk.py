@@ -1,10 +1,11 @@
-"""Which disks were away while the others lived on: hours behind, by their heartbeats.
+"""Detection of stale disks: disks that were away while the others lived on, hours behind by their heartbeats.
 
-All work roots of a broker are folded forward together. One that was not was unmounted, dead, in another host, or put
-back to an older copy: what is staged there may have been restored or purged since, what is live may live elsewhere.
-So it is told of, and neither restored from nor staged nor purged until an operator has looked.
+The heartbeats of all work roots of a broker advance together. A disk that is behind was unmounted, dead, in another
+host, or restored from an older copy: replicas staged on it may have been restored or purged since, and its live
+replicas may live elsewhere. So it is reported, and nothing on it is restored, staged or purged until an operator has
+checked it.
 
-A copy of all disks put back at once shows nothing here, nor does one that was away while nothing was changed.
+An older copy of all disks together is not detected, nor a disk that was away while nothing was changed.
 
 Not here: the file (``formats.heartbeat_file``), when it is written (``disk.heartbeat``).
 
@@ -18,17 +19,17 @@ from collections.abc import Mapping
 from logdir.formats.own.heartbeat_file import Heartbeat
 
 RETURNED_MS = 60 * 60 * 1000
-"""So far behind is no command that was cut off between two disks."""
+"""More lag than any interrupted command can cause."""
 
 
 def returned(heartbeats: Mapping[str, Heartbeat | None]) -> Mapping[str, int]:
-    """Return how far behind the others each disk is that was away.
+    """Return how far each stale disk is behind the others.
 
     Args:
-        heartbeats: By log dir; ``None`` where it is missing or cannot be read.
+        heartbeats: By log dir; ``None`` if missing or unreadable.
 
     Returns:
-        Milliseconds by log dir, of those that are an hour or more behind another.
+        Milliseconds by log dir, for those an hour or more behind another one.
     """
     known = {log_dir: beat for log_dir, beat in heartbeats.items() if beat is not None}
     found = {}
@@ -40,10 +41,12 @@ def returned(heartbeats: Mapping[str, Heartbeat | None]) -> Mapping[str, int]:
 
 
 def _behind_ms(mine: Heartbeat, other: Heartbeat) -> int:
-    """Return how much later another disk was seen than this one, as far as both tell; 0 or less if it was not."""
+    """Return how much later another disk was in use than this one, as far as both heartbeats show; 0 or less if it was
+    not.
+    """
     last, latest = mine.boots[-1], other.boots[-1]
     if len(mine.boots) > len(other.boots) and mine.boots[0].boot_id == other.boots[0].boot_id:
-        return 0  # it has lived through more
+        return 0  # The other disk has seen more boots.
     same = [n for n, boot in enumerate(other.boots) if boot.boot_id == last.boot_id]
     if last.boot_id == latest.boot_id and (len(same) == 1 or latest.seen_ms >= last.seen_ms):
         return latest.seen_ms - last.seen_ms

@@ -1,11 +1,11 @@
-"""Strays: what lies on the disks and the metadata does not claim, and what is missing for a proof that it may go.
+"""Strays: directories that the metadata does not assign to this broker, and what proof is missing to remove them.
 
-A view of ``reconcile``: of live replicas it says what reconciling would do and why not, and beside them it judges what
-brokers staged themselves (``-stray``, ``-delete``) and ``-future`` directories of partitions that nobody wants.
-Silence proves nothing: what is merely not named is *unproven*, what nothing is said of is *unknown*, and neither ever
-carries a proof.
+A view of ``reconcile``: for live replicas it shows what reconcile would do, or why not. It also judges directories that
+brokers renamed (``-stray``, ``-delete``), and ``-future`` directories of partitions that are not assigned here. Absence
+proves nothing: a replica that is merely not named is *unproven*, one that the metadata does not cover is *unknown*, and
+neither ever counts as proven.
 
-Not here: doing anything about them (``reconcile``), what was staged by us (``deadline``), unknown entries (law 7).
+Not here: acting on strays (``reconcile``), replicas that we staged (``staged.deadline``), unknown entries (law 7).
 
 Spec: design §4, §6 ``strays``; kafka-behaviour §3.2, §3.3, §3.4; KIP-631, "Topic Identifiers"; attacks A1, A2, A4, A20,
 A27, A42, A43, A46.
@@ -36,75 +36,77 @@ from logdir.replica_ref import ReplicaRef
 
 
 class State(Enum):
-    """How far it is proven that something is not wanted."""
+    """How far it is proven that a directory is not assigned here."""
 
     PROVEN = "proven"
-    """Its removal was seen: of a live one, reconciling stages it with a deadline."""
+    """Its removal is in the metadata: reconcile stages a live one with a deadline."""
     HELD = "held"
-    """Its name has another id: reconciling stages it without a deadline."""
+    """Its name has another id: reconcile stages it without a deadline."""
     REFUSED = "refused"
-    """Its removal was seen, and something else keeps us from touching it."""
+    """Its removal is in the metadata, but another reason forbids changing it."""
     UNPROVEN = "unproven"
-    """Not claimed; something is missing for a proof."""
+    """Not assigned here, but a proof is incomplete."""
     UNKNOWN = "unknown"
-    """Nothing is said of it: no proof."""
+    """The metadata does not cover it: no proof."""
     LEAVING = "leaving"
     """A stock broker renamed it to ``-delete`` and removes it soon after its start."""
     WANTED = "wanted"
-    """A stock broker stage it, the metadata claims it, and no live copy lies on the disks that answer."""
+    """A stock broker renamed it, the metadata assigns it here, and the disks that answer hold no live copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
-    """One directory that the metadata does not claim, or that a broker staged though it does."""
+    """One directory that the metadata does not assign here, or that a broker renamed although it does."""
 
     log_dir: str
     path: str
-    """Relative to the log dir."""
+    """Its path, relative to the log dir."""
     kind: Kind
     """``LIVE``, ``FUTURE``, ``DELETE`` or ``STRAY``."""
     ref: ReplicaRef
     log_bytes: int | None
     age_ms: int | None
-    """Since the oldest of its files was written; ``None`` if that is not known."""
+    """Time since its oldest file was written; ``None`` if not known."""
     state: State
     says: AssignmentState = field(metadata={"json": "assignment"})
-    """What the image says of it."""
+    """Its assignment in the image."""
     evidence: Evidence
-    """What that proves; ``Unknown`` where the image does not speak about this directory."""
+    """The evidence from the image; ``Unknown`` if the image does not cover this directory."""
     reason: Reason | None = None
-    """Why it would be staged."""
+    """The reason for which it would be staged."""
     rule: Rule | None = None
     missing: Problem | None = field(default=None, metadata={"json": "problem"})
-    """What is missing for a proof, or speaks against touching it."""
+    """What a proof lacks, or what forbids changing it."""
     undo_until_ms: int | None = None
-    """If reconciling stage it now: until when that could surely be undone."""
+    """If reconcile staged it now: until when that could certainly be undone."""
     is_tiered: bool = field(default=False, metadata={"json": "tiered"})
     """Its local log is not the whole topic (A33)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrayView:
-    """What an image leaves unclaimed."""
+    """The strays by one image."""
 
     strays: tuple[Stray, ...] = ()
     """By log dir, then in the order of the scan."""
     refused: Problem | None = None
     """Why the image says nothing about these disks; then there are no strays."""
     unplaced: Problem | None = None
-    """Why what would be proven is not: the image may be an old one (A20, A43)."""
+    """Why otherwise proven strays are not proven: the image may be outdated (A20, A43)."""
     uncommitted: Problem | None = None
-    """Why nothing is proven: the image is a log of which nothing is known to be committed."""
+    """Why nothing is proven: no part of the image's log is known to be committed."""
     braked: Problem | None = None
-    """What reconciling would wait for an operator for."""
+    """The problem for which reconcile would wait for an operator."""
     unseen: tuple[Problem, ...] = ()
-    """Log dirs that could not be read: of what lies there nothing is said (A27)."""
+    """Log dirs that could not be read: their directories are not listed (A27)."""
     passed_over: tuple[Refusal, ...] = ()
     """Log dirs that were not compared."""
 
 
 _CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
-"""Given to this node; what has no id to compare is not a stray for that reason alone (design §11)."""
+"""States of replicas that are assigned here; one without an id to compare is no stray for that reason alone (design
+§11).
+"""
 _IN_DOUBT: Final = frozenset(
     (
         Why.REPLICA_TOO_YOUNG,
@@ -116,39 +118,39 @@ _IN_DOUBT: Final = frozenset(
         Why.ASSIGNED_HERE,
     )
 )
-"""Refusals that are about the proof; the others are about the directory."""
+"""Refusals that concern the proof; the others concern the directory."""
 _ANY_AGE_MS: Final = 2**63
 _TRUNCATED: Final = "name-truncated"
 _DAMAGED: Final = frozenset(("partition-metadata-broken", "unreadable"))
 _TELL_QUORUM: Final = (
-    "say --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them, or wait for a "
+    "add --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them, or wait for a "
     "snapshot"
 )
-_NOTHING_SAID: Final = "something that is said of it"
+_NOTHING_SAID: Final = "cluster metadata about this directory"
 
 
 def unclaimed(image: Image, facts: Sequence[LogDirFacts]) -> tuple[Replica, ...]:
-    """Return what may be a stray, of all log dirs, so that only those are looked at closely.
+    """Return the possible strays of all log dirs, so that only those are opened.
 
     Args:
-        image: Any.
-        facts: Of every log dir.
+        image: Any image.
+        facts: Facts of every log dir.
     """
     return tuple(replica for one in facts for replica in one.replicas if _may_be_stray(image, replica))
 
 
 def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest: Image | None = None) -> StrayView:
-    """Say what the metadata does not claim.
+    """Return the strays by the metadata.
 
     Args:
-        request: As for reconciling; ``births`` also of what is not live. A ``LOCAL`` image proves nothing.
-        facts: Of every log dir configured for the broker, in that order.
-        latest: Of a metadata log: to its end, which may not all be committed; ``None``: it is not known.
+        request: As for reconcile; ``births`` also for directories that are not live. A ``LOCAL`` image proves nothing.
+        facts: Facts of every configured log dir, in the configured order.
+        latest: For a metadata log: the image to its end, which may not all be committed; ``None``: it is not known.
     """
     uncommitted = _uncommitted(request.image)
     host_context = request.host_context
     strict = check_image(request.image, facts, host_context, request.now.wall_ms)
-    # An image that is old, or of which nothing is remembered, shows what is not claimed, and proves nothing.
+    # An outdated image, or one without a last applied position, shows strays, but proves nothing.
     asked = replace(request, host_context=replace(host_context, is_position_confirmed=True, max_age_ms=_ANY_AGE_MS))
     plan = plan_reconcile(asked, facts)
     if plan.refused is not None:
@@ -160,7 +162,7 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest:
     for one in facts:
         refusal = None if one.problem is not None and not one.replicas else against_log_dir(request.image, one)
         if refusal is not None:
-            if not one.is_offline:  # of that one ``unseen`` has the line
+            if not one.is_offline:  # ``unseen`` already lists this log dir.
                 passed_over.append(refusal)
             continue
         strays += [found for replica in one.replicas if (found := judge.judge(one, replica)) is not None]
@@ -175,7 +177,7 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest:
 
 
 def view_unsaid(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> StrayView:
-    """Say what lies in the log dirs that can be read, where the cluster's word cannot be: of nothing is more known.
+    """Return all directories of readable log dirs as *unknown*, if the cluster metadata cannot be read.
 
     Args:
         request: As of ``view_strays``; its image says nothing.
@@ -192,7 +194,7 @@ def view_unsaid(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Stra
 def _uncommitted(image: Image) -> Problem | None:
     if image.certainty is not Certainty.LOCAL:
         return None
-    expected = "a snapshot, or what the quorum says of how far the log is committed"
+    expected = "a snapshot, or the high watermark of the quorum"
     found = f"neither: up to offset {image.offset} it is read as it lies, and proves nothing"
     return Problem("not-committed", image.origin, expected, found, _TELL_QUORUM)
 
@@ -206,7 +208,7 @@ def _ref(replica: Replica) -> ReplicaRef:
 
 
 def _name(replica: Replica) -> str | None:
-    """Return the topic a directory's name says; one that Kafka cut says nothing, its id does."""
+    """Return the topic in a directory's name; ``None`` if Kafka cut it, so that only its id counts."""
     is_cut = replica.kind in (Kind.DELETE, Kind.STRAY) and _TRUNCATED in replica.problems
     return None if is_cut else replica.ref.topic
 
@@ -220,7 +222,7 @@ def _may_be_stray(image: Image, replica: Replica) -> bool:
 
 
 class _Judge:
-    """What is asked of each directory in turn."""
+    """Judges each directory in turn."""
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class _Judge:
         self._refusals: Mapping[tuple[str, str], Refusal] = {(one.log_dir, one.path): one for one in plan.refusals}
 
     def judge(self, one: LogDirFacts, replica: Replica) -> Stray | None:
-        """Return what is to be told of a directory, ``None`` if the metadata claims it."""
+        """Return the stray in a directory; ``None`` if the metadata assigns it here."""
         if not _may_be_stray(self._image, replica):
             return None
         said = _said(self._image, replica)
@@ -292,7 +294,7 @@ class _Judge:
         evidence: Evidence = Unknown() if refusal.why is Why.REPLICA_TOO_YOUNG else row.evidence
         is_proven = isinstance(evidence, Removed) and refusal.why not in _IN_DOUBT
         if isinstance(evidence, Removed) and not is_proven:
-            # It was seen, and something contradicts it: no more than that it is not named.
+            # The removal was seen, but is contradicted: treat it as merely not named.
             evidence = Absent(as_of_ms=evidence.as_of_ms)
         state = State.REFUSED if is_proven else State.UNPROVEN
         return replace(row, state=state, evidence=evidence, missing=refusal.problem)
@@ -326,7 +328,7 @@ class _Judge:
         expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
         missing = refuse(replica.log_dir, replica.path, Why.FUTURE_REPLICA_EXISTS, expected, found, FINISH_MOVE)
         row = self._row(replica, said, State.UNPROVEN)
-        # Its partition may be gone, and a broker promotes the copy all the same (A13).
+        # A broker may promote this copy although its partition is removed (A13).
         return replace(row, missing=missing.problem, evidence=_without_proof(said.evidence))
 
     def _leaving(self, replica: Replica, said: Assignment) -> Stray:
@@ -355,15 +357,15 @@ class _Judge:
         return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
 
     def _not_known(self, replica: Replica, later: Assignment) -> Stray:
-        """Say of what was wanted, and by the end of the local log is no more, that neither is known."""
-        expected = "a word of the quorum on what the log holds"
+        """Return the stray for a replica that the committed log assigns here and the uncommitted end does not."""
+        expected = "a high watermark of the quorum that covers the end of the log"
         found = f"not known since offset {self._image.offset}: wanted by then, and behind it {later.says.value}"
         missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _TELL_QUORUM)
         row = self._row(replica, later, _unsure(replica))
         return replace(row, evidence=_without_proof(later.evidence), missing=missing)
 
     def _stray(self, one: LogDirFacts, replica: Replica, said: Assignment) -> Stray:
-        """Judge what a broker called stray by what is known now; it may have been wrong (A1)."""
+        """Judge a ``-stray`` directory by the current metadata; the broker that renamed it may have been wrong (A1)."""
         if said.says is AssignmentState.NOT_COVERED:
             return self._unknown(replica, said)
         if self._is_lost(replica, said):
@@ -395,5 +397,5 @@ def _unsure(replica: Replica) -> State:
 
 
 def _without_proof(evidence: Evidence) -> Evidence:
-    """Return evidence of what is not judged: no more than that it is not named."""
+    """Reduce evidence that is not judged to mere absence."""
     return Absent(as_of_ms=evidence.as_of_ms) if isinstance(evidence, Removed) else evidence

@@ -1,1 +1,1 @@
-"""The only ring that changes a disk: every effect, the locks around it, and what recovery makes of an interruption."""
+"""The only ring that changes a disk: all operations on log dirs, the locks they need, and crash recovery."""

@@ -1,8 +1,8 @@
-"""The batch loop: lock, look and decide again, do, report, and go on with what is left.
+"""The batch loop: take the locks, scan and decide again, act, report, and repeat with the items that are left.
 
-It ends whatever its callables answer. Each turn takes at least one item out of the list, or the loop stops and reports
-every item that is left as undecided. A turn carries out at most as many steps as there were items when it began. So n
-items take at most n turns, and each turn takes the locks once.
+The loop always ends, whatever its callables return. Each turn removes at least one item from the list; otherwise the
+loop stops and reports every remaining item as undecided. A turn carries out at most as many steps as there were items
+when it began. So n items take at most n turns, and each turn takes the locks once.
 
 Not here: which locks are taken, what is decided and done, what is printed (all the caller's).
 
@@ -21,16 +21,16 @@ from logdir import clock
 from logdir.errors import Problem
 
 K = TypeVar("K", bound=Hashable)
-"""What names an item."""
+"""The type of an item's key."""
 R = TypeVar("R")
-"""What is reported of an item."""
+"""The type of an item's result."""
 
 
 class Held(Protocol):
-    """What a turn holds: Kafka's locks, or nothing but the right to go on."""
+    """The hold of one turn: Kafka's locks, or only the permission to go on."""
 
     def require_held(self) -> None:
-        """Return if something may still be changed; asked before each step. Raises ``LogDirError``."""
+        """Return if changes are still allowed; called before each step. Raises ``LogDirError``."""
 
     def expired(self, now_boottime_ms: int, /) -> bool:
         """Return whether the turn ends after this step."""
@@ -42,14 +42,14 @@ def _no_steps() -> Iterable[Callable[[], Mapping[K, R]]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Generic[K, R]):
-    """What one look decides about the items that are left."""
+    """The decision of one turn about the items that are left."""
 
     settled: Mapping[K, R] = field(default_factory=dict)
-    """Items that need nothing more: refused, or changed since."""
+    """Results of items that need no step: refused, or changed since they were planned."""
     steps: Callable[[], Iterable[Callable[[], Mapping[K, R]]]] = _no_steps
-    """Begins the steps, in order. Each does something and returns the items it takes out, done or not."""
+    """Returns the steps, in order. Each step acts and returns the results of the items it finishes, done or not."""
     is_over: bool = False
-    """Nothing is done with what is left, and the caller knows why."""
+    """Whether the loop stops here and leaves the remaining items as they are; the caller knows the reason."""
 
 
 def run(
@@ -61,18 +61,18 @@ def run(
     report: Callable[[Sequence[R]], None],
     now_ms: Callable[[], int] = clock.boottime_ms,
 ) -> None:
-    """Go through items in turns until none is left.
+    """Process items in turns until none is left.
 
     Args:
-        items: What names them; none twice.
-        hold: Takes the locks of one turn; they are let go before ``report`` is called.
-        decide: Looks and decides about the items that are left, under the locks.
-        undecided: What is reported of an item that no decision takes out.
-        report: Called after each turn with what became of its items, also where the turn ends in an error.
+        items: Keys of the items; no key twice.
+        hold: Takes the locks of one turn; they are released before ``report`` is called.
+        decide: Scans and decides about the items that are left, under the locks.
+        undecided: Returns the result of an item that no turn decided.
+        report: Called after each turn with the results of its items, also if the turn ends in an error.
         now_ms: The boot-time clock, milliseconds.
 
     Raises:
-        LogDirError: of a callable; what was done by then is done and reported.
+        LogDirError: a callable raised it; the steps done by then stay done and are reported.
     """
     left = dict.fromkeys(items)
     while left:
@@ -106,5 +106,5 @@ def _take_out(left: dict[K, None], handled: Mapping[K, R], results: list[R]) -> 
 
 
 def nothing_decided(path: str) -> Problem:
-    """Return the problem of an item, by its absolute path, about which a turn decided nothing."""
+    """Return the problem of an item about which a turn decided nothing; ``path`` is absolute."""
     return Problem("undecided", path, "an action or a refusal", "neither", "it is as it was; report this line")

@@ -1,4 +1,4 @@
-"""Which process holds a lock of a file, asked of the kernel; takes none.
+"""Which process holds a lock of a file, according to the kernel; takes no lock.
 
 Not here: taking the locks (``locks``).
 
@@ -22,20 +22,20 @@ KAFKA_LOCK = ".lock"
 OUTSIDE = "a process outside this container"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _EXITING = 0x4
-"""``PF_EXITING``, of the flags in ``/proc/PID/stat``."""
+"""The flag ``PF_EXITING`` in ``/proc/PID/stat``."""
 _CLOSING_MS = 100
 ENDING_MS, PAUSE_S = 1000, 0.002
-"""How long a process that was killed may hold its lock on, amid a sync for one, and the pause between two looks."""
+"""How long a killed process may keep its lock, for example during a sync; and the pause between two checks."""
 _FLOCK = struct.Struct("hhqqi4x")
 
 
 def whole_file(kind: int) -> bytes:
-    """Return what ``fcntl`` takes for a lock of a whole file."""
+    """Return the ``fcntl`` argument for a lock of a whole file."""
     return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
 def named(pid: int) -> str:
-    """Return a process by its number and name, for messages."""
+    """Return pid and name of a process, for messages."""
     try:
         return f"pid {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
     except (OSError, ValueError):
@@ -43,7 +43,7 @@ def named(pid: int) -> str:
 
 
 def _pid_by_descriptor(inode: int) -> int | None:
-    """Look for the process that holds an open-file-description lock; the kernel tells no pid of those."""
+    """Find the process that holds an open-file-description lock; ``F_OFD_GETLK`` reports no pid."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             for descriptor in (process / "fdinfo").iterdir():
@@ -56,10 +56,10 @@ def _pid_by_descriptor(inode: int) -> int | None:
 
 
 def holder(descriptor: int) -> str | None:
-    """Say who holds a lock that keeps us from the whole of an open file.
+    """Return the holder of a lock that conflicts with ours on the whole of an open file.
 
     Returns:
-        ``pid 123 (java)``, or that it is none of this container's processes; ``None`` if nobody does.
+        ``pid 123 (java)``, or a text that the process is outside this container; ``None`` if there is no such lock.
     """
     pid = holder_pid(descriptor)
     if pid is None:
@@ -68,13 +68,13 @@ def holder(descriptor: int) -> str | None:
 
 
 def is_ending(descriptor: int, waited_ms: int) -> bool:
-    """Whether the process that holds a lock was killed and is about to end, or has ended just now.
+    """Whether the process that holds a lock was killed and is about to end, or has just ended.
 
-    A worker of a command that was killed holds its locks a moment longer than the command.
+    A worker keeps its locks a moment longer than its killed command.
 
     Args:
-        descriptor: Of the lock file.
-        waited_ms: For how long this was waited for: who cannot be found may just be closing its files.
+        descriptor: Descriptor of the lock file.
+        waited_ms: How long the caller has waited; a holder that is not found may be closing its files.
     """
     pid = holder_pid(descriptor)
     if pid is None or pid == 0:
@@ -87,9 +87,10 @@ def is_ending(descriptor: int, waited_ms: int) -> bool:
 
 
 def hanging_holder(descriptor: int) -> str | None:
-    """Return the process that holds a lock although it was killed: it sleeps in a call that its disk does not answer.
+    """Return the killed process that still holds a lock because it sleeps in a disk call that does not return.
 
-    A worker of ours that was given up is one. ``None``: no process does, or one that is alive.
+    A worker that was given up after ``--disk-timeout`` is such a process. ``None``: no process holds the lock, or a
+    live one.
     """
     try:
         pid = holder_pid(descriptor)
@@ -102,14 +103,16 @@ def hanging_holder(descriptor: int) -> str | None:
 
 
 def _state(pid: int) -> tuple[str, int, bool]:
-    """Return state and flags of a process, and whether SIGKILL is on its way. Raises ``OSError``: it has ended."""
+    """Return state and flags of a process, and whether a SIGKILL is pending. Raises ``OSError`` if the process has
+    ended.
+    """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     pending = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "Pnd:" in line]
     return fields[0], int(fields[6]), any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
 
 
 def suspect_held(log_dir: str, who: str) -> LogDirSuspectError:
-    """Return that a log dir is suspect: a process that was given up over it still holds its lock."""
+    """Return the error of a SUSPECT log dir: a killed process still holds its lock."""
     return LogDirSuspectError(
         log_dir,
         expected="a lock that no killed process holds",
@@ -119,7 +122,9 @@ def suspect_held(log_dir: str, who: str) -> LogDirSuspectError:
 
 
 def holder_pid(descriptor: int) -> int | None:
-    """Return the process that holds a lock of an open file; 0: one outside this container, ``None``: none does."""
+    """Return the pid of the process that holds a lock of an open file; 0 if it is outside this container, ``None`` if
+    no process holds it.
+    """
     kind: int
     pid: int
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, whole_file(fcntl.F_WRLCK)))
@@ -131,13 +136,13 @@ def holder_pid(descriptor: int) -> int | None:
 
 
 def is_locked(log_dir: str) -> bool | Problem | None:
-    """Whether another process holds Kafka's lock of a log dir; takes none, and makes no file.
+    """Whether another process holds Kafka's lock of a log dir; takes no lock and creates no file.
 
     Returns:
-        ``None`` where there is no lock file, or the log dir cannot be read; a problem where it may not be read.
+        ``None`` if there is no lock file or the log dir cannot be read; a problem if a permission is missing.
 
     Raises:
-        LogDirSuspectError: a process holds it that was killed and hangs: that is no broker.
+        LogDirSuspectError: a killed process that hangs holds the lock; it is no broker.
     """
     path = f"{log_dir}/{KAFKA_LOCK}"
     try:

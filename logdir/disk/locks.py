@@ -1,9 +1,9 @@
 """The two locks of a log dir: Kafka's ``.lock``, held around changes, and our ``owner.lock``, held for life.
 
-Both are open-file-description locks: they conflict with a JVM's in both directions and are not lost when somebody in
-this process opens and closes the file. ``flock`` is never used: Kafka does not see it. Kafka 3.8 and newer removes
-``.lock`` when it stops, so that a lock may be held on a file that no longer has the name: the inodes of name and
-descriptor are compared after taking it, and again before each batch.
+Both are open-file-description locks: they conflict with a JVM's locks in both directions and survive when another part
+of this process opens and closes the file. ``flock`` is never used: Kafka does not see it. Kafka 3.8 and newer removes
+``.lock`` when it stops, so a lock may be on a file that has lost its name. Therefore the inodes of name and descriptor
+are compared after locking, and again before each batch.
 
 Not here: whether anything may be changed while a broker runs (``decide``); the locks of all log dirs of a broker, and
 how long they are held (``service.kafka_locks``).
@@ -50,15 +50,15 @@ from logdir.observe.classify import OWNER_LOCK
 from logdir.refusal_slug import Why
 
 BATCH_MS = 2 * 1000
-"""How long Kafka's locks are held at most: a broker that starts meanwhile fails (attacks A22)."""
+"""Longest hold of Kafka's locks: a broker that starts meanwhile fails (attacks A22)."""
 
 _NO_SUCH_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
 _TRIES = 16
-"""A broker that stops takes its file away once; more than a few times is something else."""
+"""Attempts to lock a file that keeps its name; a stopping broker removes its lock file only once."""
 
 
 class HeldLock:
-    """A lock that was taken. Releasing it leaves the file in place."""
+    """A lock that is held. Releasing it leaves the file in place."""
 
     name: ClassVar[str]
 
@@ -76,23 +76,23 @@ class HeldLock:
 
     @property
     def directory(self) -> HostDirectory:
-        """The directory the file lies in."""
+        """The directory that holds the lock file."""
         return self._directory
 
     @property
     def path(self) -> str:
-        """The file, for messages."""
+        """The path of the lock file, for messages."""
         return f"{self._directory.path}/{self.name}"
 
     def still_held(self) -> bool:
-        """Whether the name is still that of the file we hold; to be asked before each batch."""
+        """Whether the name still leads to the locked file; to be called before each batch."""
         return self._descriptor >= 0 and _has_name(self._directory, self.name, self._descriptor)
 
     def require_held(self) -> None:
         """Return if ``still_held``.
 
         Raises:
-            LogDirReplacedError: it is not: nothing may be changed under this lock any more.
+            LogDirReplacedError: the name leads to another file: nothing may be changed under this lock any more.
         """
         if not self.still_held():
             raise LogDirReplacedError(
@@ -100,7 +100,7 @@ class HeldLock:
             )
 
     def release(self) -> None:
-        """Give the lock up; twice does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -134,7 +134,7 @@ def _try_lock(descriptor: int, path: str) -> bool:
 
 
 def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool]:
-    """Open and lock; return the descriptor and whether it is locked. Raises ``OSError``, ``RefusedError``."""
+    """Open and lock a file; return the descriptor and whether it is locked. Raises ``OSError``, ``RefusedError``."""
     owner = directory.own_stat().owner.for_file() if make else None
     began_ms = killed_ms = clock.monotonic_ms()
     for _ in range(_TRIES):
@@ -143,7 +143,7 @@ def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool
             is_locked = _try_lock(descriptor, f"{directory.path}/{name}")
             while not is_locked and (now_ms := clock.monotonic_ms()) - began_ms < ENDING_MS:
                 if hanging_holder(descriptor) is not None:
-                    killed_ms = now_ms  # amid a sync, most likely; closing its files comes after that
+                    killed_ms = now_ms  # The killed process is most likely in a sync; it closes its files after that.
                 if not is_ending(descriptor, now_ms - killed_ms):
                     break
                 time.sleep(PAUSE_S)
@@ -164,19 +164,19 @@ def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool
 
 
 class KafkaLock(HeldLock):
-    """Kafka's own lock of one log dir: while we hold it, no broker starts there."""
+    """Kafka's own lock of one log dir: no broker starts there while it is held."""
 
     name = KAFKA_LOCK
 
     @classmethod
     def take(cls, log_dir: HostDirectory) -> KafkaLock:
-        """Take it, without waiting. Makes the file, as a broker does, where it is missing.
+        """Take the lock without waiting. If the file is missing, create it as a broker does.
 
         Raises:
-            LockHeldError: somebody holds it.
-            LogDirSuspectError: a process holds it that was killed and hangs.
-            RefusedError: the file is replaced again and again.
-            OSError: the log dir does not answer, or takes no file.
+            LockHeldError: another process holds the lock.
+            LogDirSuspectError: a killed process that hangs holds the lock.
+            RefusedError: the lock file is replaced again and again.
+            OSError: the log dir does not answer, or the file cannot be created.
         """
         descriptor, is_locked = _take(log_dir, cls.name, make=True)
         if is_locked:
@@ -184,7 +184,7 @@ class KafkaLock(HeldLock):
         try:
             if (hanging := hanging_holder(descriptor)) is not None:
                 raise suspect_held(log_dir.path, hanging)
-            who = holder(descriptor) or "a process that just let go"
+            who = holder(descriptor) or "a process that has just released it"
         finally:
             os.close(descriptor)
         raise LockHeldError(
@@ -199,13 +199,13 @@ def _note_pid(descriptor: int) -> None:
     try:
         note_in_lock(descriptor, str(os.getpid()).encode("ascii").ljust(len(OWNER_LOCK_TEXT) - 1))
     except OSError as error:
-        # It is for people. On btrfs even writing over what is there takes room.
+        # The pid is only for people. On btrfs even overwriting existing bytes needs free space.
         if not is_full(error):
             raise
 
 
 def no_owner_lock(work_root: str) -> NoWorkRootError:
-    """Return the error of a work root that has lost its ``owner.lock``."""
+    """Return the error of a work root without its ``owner.lock``."""
     return NoWorkRootError(
         f"{work_root}/{OWNER_LOCK}",
         expected="the file of a whole work root",
@@ -215,19 +215,19 @@ def no_owner_lock(work_root: str) -> NoWorkRootError:
 
 
 class OwnerLock(HeldLock):
-    """Our lock of one work root: whoever holds it is the only one of us who works there."""
+    """Our lock of one work root: its holder is the only logdird process that works there."""
 
     name = OWNER_LOCK
 
     @classmethod
     def take(cls, work_root: HostDirectory) -> OwnerLock:
-        """Take it, without waiting, and write our pid into it. Never makes the file.
+        """Take the lock without waiting, and write our pid into the file. Never creates the file.
 
         Raises:
-            WorkRootOwnedError: another process of ours holds it.
-            LogDirSuspectError: one that was killed and hangs; it names the work root.
-            NoWorkRootError: there is no such file.
-            RefusedError: the file is replaced again and again.
+            WorkRootOwnedError: another logdird process holds the lock.
+            LogDirSuspectError: a killed logdird process that hangs holds the lock; the error names the work root.
+            NoWorkRootError: the file does not exist.
+            RefusedError: the lock file is replaced again and again.
             OSError: the work root does not answer.
         """
         path = f"{work_root.path}/{cls.name}"
@@ -278,17 +278,17 @@ def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> 
     Args:
         disk: The file systems of this host.
         log_dir: Absolute path as configured.
-        work: Its work root, if it has one: where the disk is full, the lock file is made out of its reserve.
+        work: Its work root, if any; on a full disk its reserve makes room for the lock file.
 
     Returns:
         The lock; the caller releases it, then closes ``lock.directory``.
 
     Raises:
         LockHeldError: another process holds it.
-        LogDirSuspectError: one holds it that was killed and hangs.
-        LogDirOfflineError: the log dir cannot be opened, or its lock not be asked for.
-        ReadOnlyDiskError: it takes no lock file.
-        RefusedError: the file is replaced again and again.
+        LogDirSuspectError: a killed process that hangs holds the lock.
+        LogDirOfflineError: the log dir cannot be opened, or its lock cannot be queried.
+        ReadOnlyDiskError: the disk is read-only, so the lock file cannot be created.
+        RefusedError: the lock file is replaced again and again.
     """
     directory = _opened(disk, log_dir)
     try:
@@ -302,7 +302,7 @@ def _locked(directory: HostDirectory, work: Directory | None) -> KafkaLock:
     try:
         if work is None:
             return KafkaLock.take(directory)
-        # Brokers from 3.8 on remove the file when they stop, and a new one takes an inode.
+        # Brokers from 3.8 on remove the file when they stop, and a new file needs an inode.
         return with_reserve(work, lambda: KafkaLock.take(directory))
     except OSError as error:
         raise _offline(directory.path, error) from error

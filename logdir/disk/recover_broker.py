@@ -1,10 +1,10 @@
-"""The one way in to recovery: every start takes it before it decides anything, and nothing else calls its parts.
+"""Entry point of crash recovery for all log dirs of a broker; every start runs it before any decision.
 
-Adoptions that were cut off come first, over all log dirs at once (``adopt_recovery``); then each log dir by itself
-(``recover``), which takes away what is left of one that was withdrawn. If a log dir is left out no adoption is
-touched: that one may hold the replica which speaks against finishing it.
+It first recovers interrupted adoptions, over all log dirs at once (``adopt_recovery``), then each log dir by itself
+(``recover_log_dir``), which removes the rest of a withdrawn adoption. If a log dir is missing, no adoption is changed:
+that log dir may hold the replica that forbids finishing it.
 
-Not here: layouts half changed (``relayout``) and disks half blocked (``start_block``).
+Not here: interrupted layout changes (``relayout``) and partial start blocks (``start_block``).
 
 Spec: design §2 laws 2, 3, §3.3; attacks A11, A16.
 """
@@ -25,15 +25,15 @@ _NO_ADOPTIONS = RecoveredAdoptions(finished=(), withdrawn=(), troubled=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What a recovery did and could not do."""
+    """The result of a recovery."""
 
     adoptions: RecoveredAdoptions
     open_dirs: tuple[tuple[str, Recovered], ...]
-    """Log dir, and what was done there; in the order given."""
+    """Each log dir and the result of its recovery, in the order given."""
 
     @property
     def troubled(self) -> tuple[Problem, ...]:
-        """What is as it was, by its absolute path, and why."""
+        """Entries that were left unchanged, by absolute path, and why."""
         found = [problem for _, one in self.open_dirs for problem in one.troubled]
         return (*self.adoptions.troubled, *found)
 
@@ -49,20 +49,20 @@ def recover_broker(
     map_os_errors: Callable[[str], AbstractContextManager[object]] = nullcontext,
     run_at: Callable[[Callable[[OpenLogDir], Recovered], OpenLogDir], Recovered] = _here,
 ) -> Recovery:
-    """Finish or undo what an interruption left; the owner locks and every lock of the broker are held.
+    """Finish or undo interrupted operations; the owner locks and every lock of the broker are held.
 
     Args:
         open_dirs: Log dirs of one broker, all open for changes.
-        is_whole: Whether these are all it has.
-        map_os_errors: Given a log dir, says what an error of the kernel means there.
-        run_at: Makes the call that recovers one log dir.
+        is_whole: Whether these are all log dirs of the broker.
+        map_os_errors: Returns, for a log dir, the context that translates its ``OSError``.
+        run_at: Runs the recovery of one log dir.
 
     Returns:
-        What was done.
+        The result of the recovery.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or a disk is sick.
-        OSError: a log dir or work root cannot be listed, unless ``told`` makes something else of it.
+        OSError: a log dir or work root cannot be listed, unless ``map_os_errors`` translates it.
     """
     adoptions = _NO_ADOPTIONS
     if is_whole and open_dirs:

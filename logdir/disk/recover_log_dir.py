@@ -1,16 +1,16 @@
-"""What a start makes of whatever an interruption left in one log dir: names decide, nothing is guessed.
+"""Crash recovery of one log dir, from directory names only.
 
-A live directory with a marker was never staged: the marker goes, also where a broker renamed the directory away since
-(``-delete``, ``-stray``). ``incoming/`` without ``.ready`` is an unfinished copy
-whose source is as it was: it goes, but for a capture, whose source may be gone: that one stays, as *partial*, until an
-operator says otherwise. What is staged stays staged, what is claimed (``.purging``) is left to the next sweep. A file
-of ours that was begun and has not got its name yet goes: its name says that it is ours, and whoever writes it again
-begins with all of it. The ``.tmp`` of a file that is Kafka's may be Kafka's, and stays.
+A live directory with a marker was never staged: recovery removes the marker, also if a broker has since renamed the
+directory (``-delete``, ``-stray``). A directory under ``incoming/`` without ``.ready`` is an unfinished copy whose
+source is unchanged: recovery removes it. The exception is a capture, whose source may be gone: it stays, as *partial*,
+until an operator decides. Staged replicas stay staged; claimed ones (``.purging``) are left to the next purge.
+Temporary files of ours are removed: their names show that they are ours, and every writer starts again from the
+beginning. A ``.tmp`` beside a file of Kafka may be Kafka's, and stays.
 
-Repeatable; a second run changes nothing, and what the first removed need not be durable: the next removes it again.
+Recovery is repeatable; a second run changes nothing. Removals need not be durable: the next run repeats them.
 
-Not here: the one way in, which looks at adoptions first (``recovery``); layouts half changed (``relayout``) and disks
-half blocked (``start_block``), which know their own way on and back.
+Not here: the entry point, which handles adoptions first (``recover_broker``); interrupted layout changes (``relayout``)
+and partial start blocks (``start_block``), which have their own recovery.
 
 Spec: design §2 laws 2, 3, §3.3; attacks A8, A11, A17.
 """
@@ -45,28 +45,28 @@ _BEGUN = tuple(
     file.FILE_NAME + TEMPORARY
     for file in (start_block_file, staging_limit_file, controller_file, heartbeat_file, layout_file, quarantine_file)
 )
-"""What ``small_file`` and ``start_block`` write before it gets its name, of files that are ours alone."""
+"""Temporary names that ``small_file`` and ``start_block`` use for files that are ours alone."""
 _NEVER_STAGED = frozenset((Kind.LIVE, Kind.DELETE, Kind.STRAY))
-"""What lies in a log dir: a marker there is of a stage that was cut off before its rename."""
+"""Kinds of directories in a log dir in which a marker is left from a staging that was interrupted before its rename."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What a recovery did, by paths relative to the log dir or work root, and could not do."""
+    """The result of recovering one log dir; paths are relative to the log dir or work root."""
 
     unmarked: tuple[str, ...]
-    """Replicas whose staging never happened: live, or renamed away by a broker since."""
+    """Replicas whose staging never happened: live, or since renamed by a broker."""
     dropped: tuple[str, ...]
-    """Unfinished copies."""
+    """Unfinished copies that were removed."""
     troubled: tuple[Problem, ...]
-    """What could not be looked at or held something unexpected, by its absolute path; it is as it was."""
+    """Entries that could not be read or held something unexpected, by absolute path; they are unchanged."""
 
 
 def recover(open_dir: OpenLogDir) -> Recovered:
-    """Finish or undo what an interruption left in one log dir; the owner lock and every lock of the broker are held.
+    """Finish or undo interrupted operations in one log dir; the owner lock and every lock of the broker are held.
 
     Returns:
-        What was done.
+        The result of the recovery.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or the disk is sick.
@@ -76,8 +76,8 @@ def recover(open_dir: OpenLogDir) -> Recovered:
     dropped: list[str] = []
     troubled: list[Problem] = []
     with calling(open_dir.top):
-        # What a killed process had renamed is seen, but may not be durable; what is decided on it here, and by all who
-        # come after, may be before it is.
+        # The renames of a killed process are visible, but may not be durable. They must be, before a decision that
+        # rests on them becomes durable.
         with syncing(open_dir.top):
             open_dir.top.sync_disk()
         for directory in (open_dir.top, open_dir.work):
@@ -103,11 +103,11 @@ def recover(open_dir: OpenLogDir) -> Recovered:
 
 
 def _never_staged(open_dir: OpenLogDir, note: Callable[[str, OSError], None]) -> Iterator[tuple[str, Directory, str]]:
-    """Yield (path, its parent, its name) of every directory a stage may have begun with, in both layouts.
+    """Yield (path, parent directory, name) of every directory that may hold a leftover marker, in both layouts.
 
     Args:
         open_dir: The log dir.
-        note: Told of an entry of it that cannot be looked at; the others are yielded all the same.
+        note: Called with an entry that cannot be read; the other entries are still yielded.
 
     Raises:
         OSError: the log dir cannot be listed.
@@ -138,7 +138,7 @@ def _note(open_dir: OpenLogDir, troubled: list[Problem], path: str, error: LogDi
 
 
 def _clear_begun(directory: Directory, names: Iterable[str]) -> None:
-    """Remove files of ours that were begun; anything else of such a name is unknown (law 7)."""
+    """Remove temporary files of ours; any other entry of such a name is unknown (law 7)."""
     for name in names:
         try:
             found = directory.stat(name)
@@ -175,7 +175,7 @@ def _drop_unfinished(open_dir: OpenLogDir, name: str) -> bool:
         except FormatError:
             marker = None
         names = require_plain(directory)
-        # Without a marker nothing was put in yet: the marker comes first.
+        # A directory without a marker is still empty: the marker is always written first.
         if marker is None and set(names) - {FILE_NAME, NEW_MARKER}:
             return False
         if marker is not None and (
@@ -185,7 +185,7 @@ def _drop_unfinished(open_dir: OpenLogDir, name: str) -> bool:
         for inner in names:
             if inner != FILE_NAME:
                 directory.unlink(inner)
-        # Else the marker may go and a file stay, of which nobody could say then what it is.
+        # Otherwise the marker could be removed and a file stay behind that no marker explains.
         if set(names) - {FILE_NAME}:
             with syncing(directory):
                 directory.sync()

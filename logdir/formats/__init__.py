@@ -1,1 +1,1 @@
-"""One file format per module: bytes ⇄ values, no I/O. Importing one drags in none of the others."""
+"""File formats, one per module: bytes ⇄ values, no I/O. Importing one does not import all the others."""

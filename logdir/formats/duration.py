@@ -24,14 +24,14 @@ class Duration(NamedTuple):
 
     ms: int
     has_unit: bool
-    """Whether its unit was typed."""
+    """Whether the text had a unit."""
 
 
 def parse(text: str) -> Duration:
-    """Read a duration.
+    """Parse a duration.
 
     Raises:
-        ValueError: it is none; the text says what one looks like.
+        ValueError: the text is no duration; the message shows the valid forms.
     """
     found = _TEXT.fullmatch(text.strip())
     number, unit = found.groups() if found is not None else ("", None)

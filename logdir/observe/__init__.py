@@ -1,1 +1,1 @@
-"""What lies on a disk, read-only and with the standard library alone."""
+"""Reading disks: read-only, with the standard library alone."""

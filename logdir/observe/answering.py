@@ -1,4 +1,4 @@
-"""Whether the disk of a file or directory answers: a little of it is read, and nothing made of it.
+"""Check whether the disk of a file or directory answers, by reading a few bytes.
 
 Spec: design §2 law 6.
 """
@@ -12,11 +12,13 @@ from typing import Final
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _BYTES: Final = 4096
 _FILES: Final = 3
-"""Of a metadata log: its newest snapshot, its newest segment and ``quorum-state`` are the last by their names."""
+"""Number of last files by name to read: in a metadata log the newest snapshot, the newest segment and
+``quorum-state``.
+"""
 
 
 def touch(path: str) -> None:
-    """Read the beginning of a file, or of the last files of a directory. What cannot be read is passed over."""
+    """Read the beginning of a file, or of the last files of a directory. Read errors are ignored."""
     with suppress(OSError):
         try:
             names = [os.path.join(path, name) for name in sorted(os.listdir(path))[-_FILES:]]

@@ -1,6 +1,6 @@
-"""What this thread waits for: threads and processes of ours, of which only the kernel tells whether they get on.
+"""Progress of helper threads and processes that this thread waits for, from the kernel.
 
-A worker that only waits for a helper must not pass for one that is at work (``worker.child``).
+A worker that only waits for a hung helper must not count as working (``worker.child``).
 
 Spec: design §2 law 6.
 """
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _AWAITED: dict[str, str] = {}
-"""Files in ``/proc`` that change as soon as what they are about runs, and what they held when last asked."""
+"""Files in ``/proc`` that change when their thread or process runs, and their last content."""
 
 
 @contextmanager
 def awaiting(*files: str) -> Iterator[None]:
-    """Wait for helpers meanwhile.
+    """Declare that the block waits for helpers.
 
     Args:
-        files: The ``schedstat`` of each in ``/proc``.
+        files: The ``schedstat`` file of each helper in ``/proc``.
     """
     _AWAITED.update(dict.fromkeys(files, ""))
     try:
@@ -30,14 +30,14 @@ def awaiting(*files: str) -> Iterator[None]:
 
 
 def is_getting_on() -> bool:
-    """Whether this thread is at work, or a helper it waits for has run since this was asked last."""
+    """Whether this thread works, or a helper that it waits for has run since the last call."""
     is_any = False
     for file, before in tuple(_AWAITED.items()):
         try:
             with open(file, encoding="ascii") as opened:
                 found = opened.read()
         except OSError:
-            return True  # it has ended, and this thread goes on
+            return True  # The helper has ended, and this thread continues.
         _AWAITED[file] = found
         is_any = is_any or found != before
     return is_any or not _AWAITED

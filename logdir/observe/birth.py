@@ -1,10 +1,10 @@
-"""When partition directories came to be, as far as plain files tell.
+"""Creation times of partition directories, derived from their files.
 
-The oldest modification time of the files in a directory: Kafka writes ``partition.metadata`` and the first segment when
-it makes one. The kernel's own birth time is not to be had with the standard library; a directory without files counts
-from its own last change.
+The creation time is the oldest modification time of the files in a directory, because Kafka writes
+``partition.metadata`` and the first segment when it creates one. The standard library cannot read the kernel's birth
+time; a directory without files has its own last change.
 
-Not here: what follows from an age (``decide.candidate``).
+Not here: decisions based on an age (``decide.candidate``).
 
 Spec: attacks A1.
 """
@@ -23,14 +23,14 @@ _MILLION = 1_000_000
 
 
 def births(log_dir: str, paths: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Return when partition directories came to be.
+    """Return the creation times of partition directories.
 
     Args:
         log_dir: As configured; a link is followed here only.
-        paths: Of live replicas, relative to it.
+        paths: Paths of live replicas, relative to the log dir.
 
     Returns:
-        Wall-clock milliseconds by log dir and path; those that cannot be read are left out.
+        Wall-clock milliseconds by log dir and path; unreadable directories are left out.
     """
     found = {}
     try:

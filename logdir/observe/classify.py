@@ -1,4 +1,4 @@
-"""Which kind an entry is, by its name and place alone: pure, so that every name can be tested without a disk.
+"""The kind of an entry, by its name and place alone: pure, so that every name can be tested without a disk.
 
 Not here: looking inside (``replica``), walking (``scan``).
 
@@ -22,14 +22,14 @@ MARKER_FILE = "replica.json"
 META_PROPERTIES = "meta.properties"
 INDEX_CACHE = "remote-log-index-cache"
 PROBE = "probe"
-"""The directory in a work root that is renamed there and back."""
+"""The directory in a work root that is renamed back and forth as a proof."""
 PROBE_IN_LOG_DIR = "__cluster_metadata-2147483646"
-"""What it is called while it is in the log dir: a name stock brokers pass over (kafka-behaviour §2.8)."""
+"""Its name while it is in the log dir, which stock brokers ignore (kafka-behaviour §2.8)."""
 WORK_ROOT_FILE = "work-root.json"
 OWNER_LOCK = "owner.lock"
 RESERVE = "reserve"
 SPARE = "spare-inodes"
-"""The directory in a work root that holds files for their inodes."""
+"""The directory in a work root with the spare inode files."""
 
 _KAFKA = (
     ".lock",
@@ -56,11 +56,11 @@ _OURS = (
     "logdird-start-block.txt",
 )
 KNOWN_FILES = frozenset(name + tail for name in _KAFKA + _OURS for tail in ("", ".tmp"))
-"""Plain files at the top of a log dir or work root that Kafka or we keep there."""
+"""Plain files of Kafka or logdird at the top of a log dir or work root."""
 
 
 class Type(Enum):
-    """What the file system says an entry is."""
+    """The file type of an entry."""
 
     DIRECTORY = "directory"
     FILE = "file"
@@ -79,7 +79,7 @@ class Place(Enum):
 
 
 class Named(NamedTuple):
-    """What a name says."""
+    """The information in a name."""
 
     kind: Kind
     topic: str | None = None
@@ -87,13 +87,13 @@ class Named(NamedTuple):
     partition: int | None = None
     problems: tuple[str, ...] = ()
     is_replica: bool = False
-    """A partition directory of any kind: its metadata file and segments are read."""
+    """Whether it is a partition directory of any kind, whose metadata file and segments are read."""
     needs_topic: bool = False
-    """The name holds no topic; without one in the metadata file that file is broken."""
+    """Whether the name holds no topic, so that the metadata file must."""
 
 
 class Inside(Enum):
-    """A directory that is no entry itself; its content is."""
+    """Directories that are no entries themselves; their content is."""
 
     PREFIX = Place.PREFIX
     DELETING = Place.DELETING
@@ -103,7 +103,7 @@ class Inside(Enum):
 
 UNKNOWN = Named(Kind.UNKNOWN)
 _PLAIN = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,8})", re.ASCII)
-"""Nearly all names of a log dir; what does not fit goes the long way and is judged there."""
+"""Matches nearly all names of a log dir; other names are parsed fully."""
 _NO_TOPICS = frozenset((".", "..", names.METADATA_TOPIC))
 _KIND_OF_FORM = {
     DirForm.CURRENT: Kind.LIVE,
@@ -170,16 +170,16 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
 
 
 def classify(name: str, kind: Type, place: Place, prefix: str = "") -> Named | Inside:
-    """Say what an entry is.
+    """Return the kind of an entry.
 
     Args:
-        name: One path component, as text.
-        kind: What the file system says it is.
-        place: Where it lies.
-        prefix: The prefix directory's name, where it lies in one.
+        name: Its name, one path component.
+        kind: Its file type.
+        place: The directory that holds it.
+        prefix: The name of the prefix directory that holds it, if any.
 
     Returns:
-        The kind and what the name tells, or which place lies inside.
+        The kind and the information in the name; for a directory that is no entry, what its content is.
     """
     match kind:
         case Type.DIRECTORY:
@@ -188,7 +188,7 @@ def classify(name: str, kind: Type, place: Place, prefix: str = "") -> Named | I
             known = place in (Place.TOP, Place.WORK_TOP) and name in KNOWN_FILES
             return Named(Kind.FILE) if known else Named(Kind.UNKNOWN, problems=("plain-file",))
         case Type.SYMLINK:
-            # A stock broker follows a link with a live name; we do not, but it is a replica all the same.
+            # A stock broker follows a link with a live name; we do not, but it counts as a replica.
             seen = _directory(name, place, prefix)
             if isinstance(seen, Named) and seen.kind is Kind.LIVE:
                 return seen._replace(problems=("symlink",))

@@ -1,7 +1,7 @@
-"""What deciders are told of one log dir: values, and questions about their names.
+"""Facts of one log dir for the deciders: values, and an index by name and id.
 
-A ``-future`` directory, a link with a live name and a replica that cannot be read are told like any other: their names
-are taken. Not here: looking (``replicas``), what follows (``decide``).
+A ``-future`` directory, a link with a live name and an unreadable replica are included like any other: their names are
+taken. Not here: reading the disk (``replicas``), decisions (``decide``).
 
 Spec: design §3.1, §3.3; attacks A13, A15, A25, A44.
 """
@@ -29,16 +29,16 @@ class Replica:
     ref: ReplicaRef
     """Its name is not known if neither the directory's name nor ``partition.metadata`` has it."""
     inode: int | None
-    """``None`` where it was not, or could not be, opened."""
+    """``None`` if the directory was not, or could not be, opened."""
     log_bytes: int | None
     segments: int | None
     first_offset: int | None
-    """Base of its first local segment."""
+    """Base offset of its first local segment."""
     checkpoints: Checkpoints
     problems: tuple[str, ...] = ()
-    """As in an inventory."""
+    """Problems, as in an inventory."""
     unexpected_entries: tuple[str, ...] = ()
-    """What in it is no regular file: it is held."""
+    """Entries that are no regular files: such a replica is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class StagedReplica:
 
     log_dir: str
     name: str
-    """Under ``deleting/`` or ``incoming/``."""
+    """Its name under ``deleting/`` or ``incoming/``."""
     kind: Kind
     """``STAGED``, ``PURGING`` or ``INCOMING``."""
     ref: ReplicaRef
@@ -55,11 +55,11 @@ class StagedReplica:
     inode: int | None
     marker: ReplicaMarker | None
     problem: Problem | None
-    """Why there is no marker, or why what is there may not be touched."""
+    """Why there is no marker, or why the replica may not be changed."""
     log_bytes: int | None = None
-    """In its segments."""
+    """Size of its segments."""
     root: str | None = None
-    """Absolute path of the work root it lies in; ``None``: the log dir itself."""
+    """Absolute path of its work root; ``None``: the log dir itself."""
 
     @property
     def path(self) -> str:
@@ -73,7 +73,7 @@ class StagedReplica:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is a part of what was captured: it can be exported, and nothing else."""
+        """Whether it is a partial capture, which can only be exported."""
         return self.kind is Kind.INCOMING and self.marker is not None and self.marker.intent is Intent.CAPTURED
 
 
@@ -83,32 +83,34 @@ class LogDirFacts:
 
     log_dir: str
     problem: Problem | None
-    """It, or a part that matters, cannot be read; then what is listed may not be all."""
+    """Why it, or an important part of it, cannot be read; the lists may then be incomplete."""
     is_offline: bool = False
-    """A broker takes it for offline: it, or its ``meta.properties``, cannot be read."""
+    """Whether a broker treats it as offline: it, or its ``meta.properties``, cannot be read."""
     cluster_id: str | None = None
     node_id: int | None = None
     directory_id: str | None = None
     layout: str = "empty"
     """``topic-name``, ``topic-id``, ``mixed`` or ``empty``."""
     has_clean_marker: bool = False
-    """Kafka's ``.kafka_cleanshutdown``: all its logs were cleanly closed, and a broker will trust their indexes."""
+    """Whether it has Kafka's ``.kafka_cleanshutdown``: all its logs were cleanly closed, and a broker trusts their
+    indexes.
+    """
     checkpoint_problem: Problem | None = None
-    """A checkpoint file that is not in its form."""
+    """The problem of a malformed checkpoint file."""
     quarantined: Problem | None = None
-    """Why nothing of it may be changed, though it can be read: it failed a sync in this boot, or it was away."""
+    """Why it may not be changed although it can be read: a failed sync in this boot, or a stale disk."""
     replicas: tuple[Replica, ...] = ()
     staged: tuple[StagedReplica, ...] = ()
 
 
 class ReplicaIndex:
-    """What lies on all disks, found by name or id; thousands are asked for at once."""
+    """Index of the replicas on all disks by name and id, for thousands of lookups."""
 
     def __init__(self, facts: Iterable[LogDirFacts]) -> None:
-        """Make the index.
+        """Build the index.
 
         Args:
-            facts: Of every log dir; what is found comes in their order.
+            facts: Facts of every log dir; lookups return replicas in their order.
         """
         self._replicas: dict[ReplicaKey, list[tuple[int, Replica]]] = {}
         self._staged: dict[ReplicaKey, list[tuple[int, StagedReplica]]] = {}

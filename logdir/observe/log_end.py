@@ -1,8 +1,7 @@
-"""Where the log of a partition directory ends, from the headers of the batches in its last segment.
+"""The end offset of a partition's log, from the batch headers in its last segment.
 
-A header is 61 bytes, and only those are read. The offset index tells where to begin; what it tells is not believed
-before a batch stands there. A torn batch, zeros, or anything that is no batch is the end, as a broker's recovery
-would have it.
+Only the 61 bytes of each header are read. The offset index gives the start position, which is used only if a batch
+begins there. A torn batch, zeros, or any other bytes end the log, as in a broker's recovery.
 
 Not here: checksums, and records (``wire.batches``).
 
@@ -22,20 +21,20 @@ from logdir.observe.walk import opened
 _TOP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER: Final = Struct(">qiibihi")
-"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta."""
+"""Fields: base offset, length, leader epoch, magic, checksum, attributes, last offset delta."""
 _LEAST: Final = 61
 _LENGTH_FROM: Final = 12
 _MAGIC: Final = 2
 _ENTRY: Final = Struct(">ii")
-"""Of an offset index: offset less the segment's base, place in the segment."""
+"""Fields of an offset index entry: offset minus base offset, position in the segment."""
 
 
 def log_end(log_dir: str, path: str) -> int | None:
-    """Return the offset behind the last whole batch of a log; reads the disk.
+    """Return the offset after the last whole batch of a log; reads the disk.
 
     Args:
         log_dir: As configured; a link is followed here only.
-        path: Of a partition directory, relative to it.
+        path: Path of the partition directory, relative to the log dir.
 
     Returns:
         ``None`` if it cannot be read, has no segment, or holds message sets from before 0.11.
@@ -60,10 +59,10 @@ def _end_of(directory: int, base: int) -> int | None:
 
 
 def _hint(directory: int, base: int) -> int:
-    """Return the place that the last entry of the offset index names, 0 if it has none."""
+    """Return the position in the last entry of the offset index; 0 if it has none."""
     try:
         with opened(os.open(f"{base:020d}.index", _FILE, dir_fd=directory)) as index:
-            # Preallocated ones end in zeros (kafka-behaviour §10.6): the last entry is looked for by halving.
+            # A preallocated index ends in zeros (kafka-behaviour §10.6): find the last entry by bisection.
             low, high = 0, os.fstat(index).st_size // _ENTRY.size
             place = 0
             while low < high:
@@ -82,7 +81,7 @@ def _hint(directory: int, base: int) -> int:
 
 
 def _walk(segment: int, position: int, size: int, base: int) -> int | None:
-    """Return the offset behind the last whole batch from a place on; ``None`` if no batch stands there."""
+    """Return the offset after the last whole batch from a position on; ``None`` if no batch begins there."""
     end = base if position == 0 else None
     while position + _LEAST <= size:
         data = os.pread(segment, _HEADER.size, position)
@@ -90,7 +89,7 @@ def _walk(segment: int, position: int, size: int, base: int) -> int | None:
             break
         offset, length, _, magic, _, _, delta = _HEADER.unpack(data)
         if 0 <= magic < _MAGIC and length > 0 and offset >= base:
-            return None  # of an old message set only its inside tells
+            return None  # The count of an old message set is only in its content.
         if magic != _MAGIC or length < _LEAST - _LENGTH_FROM or delta < 0 or offset < (base if end is None else end):
             break
         if position + _LENGTH_FROM + length > size:

@@ -1,6 +1,6 @@
-"""What is mounted where, from ``/proc/self/mountinfo``.
+"""The mount table, from ``/proc/self/mountinfo``.
 
-A bind mount can have the device number of its surroundings, so the table of mounts is asked as well (law 10).
+A bind mount can have the same device number as its parent directory, so the mount table is needed as well (law 10).
 
 Spec: proc(5), mountinfo; design §2 law 10.
 """
@@ -39,7 +39,7 @@ def parse_mountinfo(data: bytes) -> tuple[Mount, ...]:
 
 
 def read_mounts(path: str = MOUNTINFO) -> tuple[Mount, ...]:
-    """Return the mounts this process sees, in mount order; none where the kernel does not tell."""
+    """Return the mounts of this process, in mount order; empty if the kernel does not show them."""
     try:
         with open(path, "rb") as file:
             return parse_mountinfo(file.read())
@@ -48,12 +48,12 @@ def read_mounts(path: str = MOUNTINFO) -> tuple[Mount, ...]:
 
 
 def fs_type_of(mounts: tuple[Mount, ...], real_path: bytes) -> str | None:
-    """Return the file system's type at an absolute path without links, ``None`` if no mount holds it."""
+    """Return the file system type at an absolute path without links; ``None`` if no mount contains it."""
     best: Mount | None = None
     for mount in mounts:
         prefix = mount.point.rstrip(b"/") + b"/"
         holds = real_path == mount.point or real_path.startswith(prefix)
-        # At equal length the later one lies on top.
+        # Of equal mount points the later one is on top.
         if holds and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return None if best is None else best.fs_type
@@ -66,7 +66,7 @@ def mounted_below(mounts: tuple[Mount, ...], real_path: bytes) -> frozenset[byte
 
 
 def identity_at(path: str) -> tuple[int, int] | None:
-    """Return device and inode of the directory a path leads to, links followed; ``None`` if it cannot be looked at."""
+    """Return device and inode of the directory that a path leads to, links followed; ``None`` if it cannot be read."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a scan starts with few imports
     except OSError:

@@ -1,6 +1,7 @@
-"""Read a file that an operator names: a regular one, and no more of it than it may have.
+"""Reading a file that an operator names: only regular files, with a size limit.
 
-A FIFO would let a command wait for ever, a device would fill the memory. Few imports: every command starts with this.
+A FIFO would block a command for ever, a device would fill the memory. Few imports: every command imports this module
+first.
 
 Spec: design §2 law 8.
 """
@@ -17,15 +18,15 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def read_regular(path: str, most_bytes: int) -> bytes:
-    """Return the first bytes of a regular file; links are followed. Reads only.
+    """Return the first bytes of a regular file; links are followed. Only reads.
 
     Args:
-        path: Of the file.
-        most_bytes: How many of them.
+        path: The path of the file.
+        most_bytes: The number of bytes to read.
 
     Raises:
-        OSError: it is not there, cannot be read, or is no regular file.
-        ValueError: it is no path.
+        OSError: it does not exist, cannot be read, or is no regular file.
+        ValueError: the path is invalid.
     """
     descriptor = os.open(path, _OPEN)
     try:
@@ -39,16 +40,16 @@ def read_regular(path: str, most_bytes: int) -> bytes:
 
 
 def read_named(path: str, limit_bytes: int, expected: str, fix: str = "") -> bytes:
-    """Return a whole file that somebody named. Reads only.
+    """Return the content of a file that the operator named. Only reads.
 
     Args:
-        path: As it was named; links are followed.
-        limit_bytes: How many bytes it may have.
-        expected: What it should be, in words.
-        fix: What to do where it is not.
+        path: The path as named; links are followed.
+        limit_bytes: Its maximum size.
+        expected: The expected kind of file, for the error.
+        fix: The fix, for the error.
 
     Raises:
-        ConfigError: it is not there, cannot be read, is no regular file, or has more bytes.
+        ConfigError: it does not exist, cannot be read, is no regular file, or is too large.
     """
     try:
         data = read_regular(path, limit_bytes + 1)

@@ -1,6 +1,6 @@
-"""Whether a place lies in a log dir or work root, where whatever is written may keep a broker from starting.
+"""Check that an output path lies outside all log dirs and work roots, where it could keep a broker from starting.
 
-Read-only; few imports: ``logdirctl inventory`` starts with this.
+Read-only; few imports: ``logdirctl inventory`` imports this module first.
 
 Spec: design §2 law 7, §3.2 (any other sub-directory of a log dir is fatal to a stock broker), §7.1.
 """
@@ -16,28 +16,28 @@ from logdir.observe.classify import META_PROPERTIES, WORK_ROOT_FILE
 from logdir.refusal_slug import Why
 
 _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
-"""Files by which a log dir, or a work root, of any broker is known."""
+"""Files that identify a log dir or a work root of any broker."""
 BESIDE = ".logdird"
-"""What is added to the path of a log dir for the work root beside it."""
+"""Suffix of a log dir's path for the work root beside it."""
 
 
 class KeptFree(NamedTuple):
-    """A log dir or work root, as far as it is known without another look at it."""
+    """A log dir or work root, with what is known without reading it again."""
 
     path: str
     real: str
-    """Without links."""
+    """Its path without links."""
     identity: tuple[int, int] | None
     """Device and inode; ``None``: not known."""
 
 
 def kept_free(log_dir: str) -> tuple[KeptFree, ...]:
-    """Return a log dir and the place of a work root beside it. Reads only."""
+    """Return a log dir and the place of a work root beside it. Only reads."""
     return tuple(KeptFree(place, os.path.realpath(place), _identity(place)) for place in _places(log_dir))
 
 
 def kept_free_unseen(log_dir: str) -> tuple[KeptFree, ...]:
-    """As ``kept_free`` of a log dir that does not answer: by their paths alone."""
+    """Return the same places for a log dir that does not answer, by their paths alone."""
     return tuple(KeptFree(place, os.path.abspath(place), None) for place in _places(log_dir))
 
 
@@ -46,23 +46,23 @@ def _places(log_dir: str) -> tuple[str, str]:
 
 
 def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:
-    """Return if what is written at a path would lie in no log dir and in no work root. Reads only.
+    """Return if a path lies in no log dir and in no work root. Only reads.
 
     Args:
-        path: Where something is to be written; it need not exist.
-        log_dirs: Log dirs that are known by name. Others on this host are known by their ``meta.properties``.
+        path: The output path; it need not exist.
+        log_dirs: Known log dirs. Others on this host are recognised by their ``meta.properties``.
 
     Raises:
-        RefusedError: it would lie in one.
+        RefusedError: it lies in a log dir or work root.
     """
     require_outside_of(path, tuple(place for log_dir in log_dirs for place in kept_free(log_dir)))
 
 
 def require_outside_of(path: str, places: tuple[KeptFree, ...]) -> None:
-    """As ``require_outside``; looks at the path alone, not at the log dirs.
+    """Check a path as ``require_outside``; reads only the path, not the log dirs.
 
     Raises:
-        RefusedError: it would lie in one.
+        RefusedError: it lies in a log dir or work root.
     """
     around = _around(os.path.realpath(path), places)
     if around is not None:
@@ -70,17 +70,17 @@ def require_outside_of(path: str, places: tuple[KeptFree, ...]) -> None:
             path,
             why=Why.INSIDE_LOG_DIR,
             expected="a place outside all log dirs and work roots",
-            found=f"one in {around}",
-            fix="a broker would stop over it; name another place",
+            found=f"a place in {around}",
+            fix="a broker could not start beside it; name another place",
         )
 
 
 def _around(real: str, places: Sequence[KeptFree]) -> str | None:
-    """Return the log dir or work root in which a path without links lies, ``None`` if in none."""
+    """Return the log dir or work root that contains a path without links; ``None`` if there is none."""
     by_identity = {place.identity: place.path for place in places if place.identity is not None}
     by_path = {place.real: place.path for place in places}
     for above in _upwards(real):
-        # A bind mount has another path, a place that is not there yet has no identity.
+        # A bind mount has another path, and a place that does not exist yet has no identity.
         identity = _identity(above)
         found = by_path.get(above) or (None if identity is None else by_identity.get(identity))
         if found is not None:

@@ -1,12 +1,12 @@
-"""Look at a log dir again: at the names of all of it, and inside those directories only that are new or asked for.
+"""Incremental scan of a log dir: it lists all names, and reads only directories that are new or requested.
 
-A directory that has the name and the inode it had is the one that was looked into before, and has the topic id it had:
-Kafka writes one once. What else lies in it may have changed, and one that had no id may have got it; whoever relies on
-either asks for it by its path. It is looked into, unless it was before and no file came, went or was replaced in it
-since, by the times of the directory and of the two files that are read. No log dir is looked at again in this way if
-something of it cannot be listed, or something else is mounted in it by now: then all of it is looked into.
+A directory with the same name and inode as before is the same one, and has the same topic id, because Kafka writes an
+id only once. Its other content may have changed, and a directory without an id may have got one; a caller that needs
+either requests the path. A requested directory is read unless its times, and those of the two files that matter, show
+that no file was added, removed or replaced since it was read. If a part of a log dir cannot be listed, or something was
+mounted in it, the whole log dir is scanned instead.
 
-Not here: which paths are asked for (``service.last_look``), what is read of each (``replicas``).
+Not here: the choice of the requested paths (``service.log_dirs.last_look``), reading a directory (``replicas``).
 
 Spec: design §2 law 4; attacks A15, A22, A44.
 """
@@ -32,47 +32,47 @@ from logdir.observe.walk import opened
 
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LONGEST_INSIDE = 2
-"""Characters of a prefix directory's name; the others that are no entries themselves have names of their own."""
+"""Length of a prefix directory's name; other directories that are no entries have fixed names."""
 _NAMED_INSIDE = frozenset((DELETING, INCOMING))
 _SETTLED_MS = 1000
-"""A time of change younger than this may stand for two changes: the clock of a file system has coarse steps."""
+"""A change time younger than this may hide a second change, because file systems have coarse clocks."""
 _Found = tuple[bool, int]
-"""Whether it is a directory (links are none), and its inode."""
+"""Whether it is a directory (links are not), and its inode."""
 _Stamp = tuple[int, ...]
-"""Inode, times of modification and change, size."""
+"""Inode, modification time, change time, size."""
 
 
 class Names(NamedTuple):
-    """What lies in a log dir and its work roots, by name."""
+    """The entries of a log dir and its work roots, by name."""
 
     found: Mapping[tuple[int, str], _Found]
     """By the number of the root (the log dir, its hidden work root, the one beside it) and the path relative to it."""
     mounted: frozenset[bytes]
     stamps: Mapping[str, tuple[_Stamp | None, ...]]
-    """Of directories that were asked for and are there, and of the files in them that are read."""
+    """Stamps of existing requested directories, and of the files in them that are read."""
     begun_ms: int
-    """Wall clock."""
+    """Start of the scan, wall clock."""
 
     def is_settled(self, path: str) -> bool:
-        """Whether what changes in a directory from now on changes its stamps."""
+        """Whether any later change of a directory will change its stamps."""
         times = [one for stamp in self.stamps[path] if stamp is not None for one in stamp[1:3]]
         return max(times, default=0) < (self.begun_ms - _SETTLED_MS) * 1_000_000
 
 
 class LookedAgain(NamedTuple):
-    """What a look found."""
+    """The result of an incremental scan."""
 
     number: int
-    """Of this look: to be named by the next."""
+    """The number of this scan, which the next one names."""
     paths: tuple[str, ...] | None
-    """Relative to their roots: these were looked into, or are gone; ``None``: everything was."""
+    """Paths relative to their roots that were read or have vanished; ``None``: everything was read."""
     facts: LogDirFacts
-    """Of these alone; what is known of the log dir itself is whole."""
+    """Facts of these paths alone; facts of the log dir itself are complete."""
 
 
 @dataclass(slots=True)
 class Memory:
-    """What the looks at one log dir remember from one to the next."""
+    """What is kept between the scans of one log dir."""
 
     now_ms: Callable[[], int] = clock.now_ms
     """The wall clock."""
@@ -81,10 +81,10 @@ class Memory:
     checkpoints: Checkpointed | None = None
     checkpoint_stamps: tuple[_Stamp | None, ...] = ()
     stamps: dict[str, tuple[_Stamp | None, ...]] = field(default_factory=dict)
-    """Of directories that were looked into, as they were before."""
+    """Stamps of the directories from before they were read."""
 
     def read_checkpoints(self, log_dir: str, top: int) -> Checkpointed:
-        """Return what the checkpoint files say; they are read if one of them is another by now."""
+        """Return the content of the checkpoint files; they are read again if one was replaced."""
         stamps = tuple(_stamp(name, top) for name in NAMES)
         if self.checkpoints is None or stamps != self.checkpoint_stamps:
             # Kafka and we replace these files, and never write into one.
@@ -92,7 +92,7 @@ class Memory:
         return self.checkpoints
 
     def to_look_into(self, now: Names, changed: Collection[str]) -> frozenset[str]:
-        """Return the paths that changed, and those that were asked for and may have; what they are is remembered."""
+        """Return the changed paths, and the requested ones that may have changed; store their stamps."""
         some = {path for path, stamps in now.stamps.items() if self.stamps.get(path) != stamps}.union(changed)
         for path in some:
             self.stamps.pop(path, None)
@@ -104,28 +104,27 @@ class Memory:
 def look_again(
     memory: Memory, log_dir: str, since: int, paths: Collection[str], closely: Callable[[Entry], bool]
 ) -> LookedAgain:
-    """Look at a log dir again.
+    """Scan a log dir incrementally.
 
     Args:
-        memory: Of the looks before; this one is remembered in it.
+        memory: The memory of earlier scans; it is updated.
         log_dir: Path as configured.
-        since: The number of the look that is known; of any other than the last everything is looked into.
-        paths: Looked into unless they surely are as they were when they were last; relative to the log dir or a work
-            root.
+        since: The number of the scan that the caller has; if it is not the last one, everything is read.
+        paths: Requested paths, relative to the log dir or a work root; read unless they are certainly unchanged.
         closely: As for ``replicas.look``.
 
     Returns:
-        What is new. A log dir that cannot be read has its problem, as of a look at everything.
+        The new facts. An unreadable log dir has its problem, as in a full scan.
     """
     before, number = memory.names, memory.number
-    # Before anything is looked into: what changes meanwhile is another name, inode or stamp for the next look.
+    # Listed before any directory is read: a change meanwhile shows as a new name, inode or stamp in the next scan.
     now = memory.names = list_names(log_dir, memory.now_ms(), paths)
     memory.number = number + 1
     if now is not None and before is not None and since == number and now.mounted == before.mounted:
         some = memory.to_look_into(now, {path for (_, path), _ in now.found.items() ^ before.found.items()})
         facts = look(log_dir, closely=closely, only=some, checkpoints=memory.read_checkpoints)
         if facts.problem is None:
-            # Names that are not ASCII are no replicas'.
+            # Names that are not ASCII do not belong to replicas.
             return LookedAgain(memory.number, tuple(sorted(filter(str.isascii, some))), facts)
     memory.stamps.clear()
     facts = look(log_dir, closely=closely, checkpoints=memory.read_checkpoints)
@@ -133,14 +132,14 @@ def look_again(
 
 
 def merged(known: LogDirFacts, again: LookedAgain) -> LogDirFacts:
-    """Return what lies in a log dir: what was known of it, and what a look again found instead.
+    """Merge the known facts of a log dir with those of an incremental scan.
 
     Args:
-        known: Without a problem.
-        again: Of a look that was not at everything.
+        known: Facts without a problem.
+        again: An incremental scan that did not read everything.
 
     Returns:
-        As of one look at everything, in its order.
+        The same facts as one full scan, in the same order.
     """
     if again.paths is None:
         return again.facts
@@ -158,12 +157,12 @@ def merged(known: LogDirFacts, again: LookedAgain) -> LogDirFacts:
 
 
 def list_names(log_dir: str, now_ms: int, paths: Collection[str] = ()) -> Names | None:
-    """List a log dir and its work roots, each directory once; nothing else is opened.
+    """List a log dir and its work roots, each directory once; opens no other file.
 
     Args:
         log_dir: Path as configured.
-        now_ms: This moment (wall clock).
-        paths: Of directories whose stamps are taken.
+        now_ms: Current wall clock time, milliseconds.
+        paths: Directories whose stamps are needed.
 
     Returns:
         ``None`` if a part of it cannot be listed.
@@ -180,7 +179,7 @@ def list_names(log_dir: str, now_ms: int, paths: Collection[str] = ()) -> Names 
                 try:
                     root = os.open(path, _TOP if number == 0 else _TOP | os.O_NOFOLLOW, dir_fd=top)
                 except (FileNotFoundError, NotADirectoryError):
-                    continue  # none, or a name of the log dir itself
+                    continue  # No such directory, or a name of the log dir itself.
                 with opened(root):
                     mounted |= mount_table.mounted_below(mounts, os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")))
                     _list_root(found, number, root)
@@ -203,7 +202,7 @@ def _list_root(found: dict[tuple[int, str], _Found], number: int, root: int) -> 
 
 
 def _list(found: dict[tuple[int, str], _Found], number: int, directory: int, above: str) -> list[str]:
-    """List one directory; return the names of the directories in it. Raises ``OSError``."""
+    """List one directory; return the names of its sub-directories. Raises ``OSError``."""
     directories = []
     with os.scandir(directory) as entries:
         for entry in entries:

@@ -1,6 +1,6 @@
-"""What lies inside one directory of a log dir: segments by name and size, and the topic id.
+"""The content of one directory in a log dir: segments by name and size, and the topic id.
 
-Read-only; no segment is opened, no link followed, nothing below another mount looked at.
+Read-only; no segment is opened, no link followed, no other mount entered.
 
 Spec: design §7.1; kafka-formats §2, §5.3, §7.
 """
@@ -22,13 +22,13 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a fifo of that name must not stop the scan.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_SMALL_FILE = 1 << 20
-_MAX_DEPTH = 100  # one descriptor a level
+_MAX_DEPTH = 100  # One descriptor per level.
 _SEGMENT = len("00000000000000000000.log")
 _FORMAT_BITS, _REGULAR, _IS_DIRECTORY = 0o170000, 0o100000, 0o040000
 
 
 class Contents(NamedTuple):
-    """The figures of one directory; sizes in bytes, instants in epoch milliseconds."""
+    """Counts of one directory; sizes in bytes, instants in epoch milliseconds."""
 
     log_bytes: int
     bytes: int
@@ -41,11 +41,11 @@ class Contents(NamedTuple):
     has_metadata: bool
     has_marker: bool
     has_vanished: bool
-    """Something listed was gone when looked at: the directory may have gone with it."""
+    """Whether a listed entry had vanished when it was read; the directory may have vanished as well."""
 
 
 class Identity(NamedTuple):
-    """What ``partition.metadata`` says."""
+    """The content of ``partition.metadata``."""
 
     topic_id: str | None
     topic_name: str | None
@@ -58,14 +58,14 @@ def open_directory(name: str, parent: int) -> int:
 
 
 def measure(directory: int, *, exact: bool) -> Contents:
-    """List a directory and add up its segments; with ``exact``, every regular file at any depth.
+    """List a directory and sum up its segments; with ``exact``, every regular file at any depth.
 
     Args:
         directory: A descriptor; stays open.
-        exact: Look at every file, not only at segments.
+        exact: Whether to examine every file, not only segments.
 
     Raises:
-        OSError: the directory or a file in it cannot be looked at.
+        OSError: the directory or a file in it cannot be read.
     """
     names = os.listdir(directory)
     log_bytes = beside = segments = 0
@@ -177,7 +177,7 @@ def read_small(name: str, directory: int) -> bytes:
 
 
 def read_identity(directory: int) -> Identity:
-    """Read ``partition.metadata`` of an opened partition directory; every trouble is a problem, none an error."""
+    """Read ``partition.metadata`` of an open partition directory; every failure is a problem, not an error."""
     try:
         data = read_small(METADATA_FILE, directory)
     except FileNotFoundError:
@@ -185,14 +185,14 @@ def read_identity(directory: int) -> Identity:
     except PermissionError:
         return Identity(None, None, "unreadable")
     except OSError as error:
-        # EIO is the disk's fault; a link, a directory or a giant of that name is the file's.
+        # EIO is the disk's fault; a link, a directory or a huge file of that name is a broken file.
         return Identity(None, None, "unreadable" if error.errno == errno.EIO else "partition-metadata-broken")
     return _said(data)
 
 
 @lru_cache(maxsize=4096)
 def _said(data: bytes) -> Identity:
-    """Judge the bytes; the partitions of a topic all have the same."""
+    """Parse the bytes; cached, because the partitions of a topic have equal files."""
     try:
         value = partition_metadata.parse(data)
     except FormatError:
@@ -202,7 +202,7 @@ def _said(data: bytes) -> Identity:
 
 
 def read_marker_topic(directory: int) -> str | None:
-    """Return the topic that the marker ``replica.json`` names, ``None`` if there is none to be had."""
+    """Return the topic in the marker ``replica.json``; ``None`` if it cannot be read."""
     try:
         value = json.loads(read_small(MARKER_FILE, directory))
     except (OSError, ValueError, RecursionError):

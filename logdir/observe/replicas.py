@@ -1,8 +1,8 @@
-"""Look at one log dir for those who decide: the scan's entries, and what it does not tell of partition directories.
+"""Scanning one log dir for the deciders: the entries of a scan, with the facts of partition directories that it lacks.
 
-Read-only, standard library only. What cannot be read is told as such, never left out.
+Read-only, standard library only. An unreadable entry is reported as such, never left out.
 
-Not here: which entries there are and of which kind (``scan``), the values (``facts``).
+Not here: listing and classifying the entries (``scan``), the value types (``facts``).
 
 Spec: design §3.3, §7.1; laws 7, 10; attacks A15, A25, A44.
 """
@@ -33,16 +33,16 @@ from logdir.replica_ref import ReplicaRef
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
-"""Of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
+"""Fields of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
 NO_PERMISSION = "no-permission"
-"""As in an inventory."""
+"""Problem slug, as in an inventory."""
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _IN_LOG_DIR = frozenset(kind.value for kind in (Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
 _STAGED = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
 _UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 _Offsets = Mapping[str, Mapping[TopicPartition, int]]
 Checkpointed = tuple[_Offsets, Problem | None]
-"""What the checkpoint files say, and what is wrong with one."""
+"""The content of the checkpoint files, and the problem of a malformed one."""
 
 
 def _every(entry: Entry) -> bool:
@@ -54,7 +54,7 @@ def read_checkpoints(log_dir: str, top: int) -> Checkpointed:
 
     Args:
         log_dir: Path as configured, for messages.
-        top: It, opened.
+        top: Descriptor of the open log dir.
     """
     found: dict[str, Mapping[TopicPartition, int]] = {}
     problem = None
@@ -79,17 +79,17 @@ def look(
     only: Collection[str] | None = None,
     checkpoints: Callable[[str, int], Checkpointed] = read_checkpoints,
 ) -> LogDirFacts:
-    """Look at one log dir and its work root.
+    """Scan one log dir and its work root.
 
     Args:
         log_dir: Path as configured; a link is followed here only, as a broker does.
         taken_at_ms: As for ``scan_log_dir``.
-        closely: Which live replicas are opened; of the others inode and strangers are not known.
+        closely: Whether to open a live replica; for others inode and unexpected entries are not known.
         only: As for ``scan_log_dir``; the layout is that of these alone.
-        checkpoints: What reads the checkpoint files.
+        checkpoints: Function that reads the checkpoint files.
 
     Returns:
-        What lies there. A log dir that cannot be read has its problem and lists nothing.
+        The facts. An unreadable log dir has its problem and lists nothing.
     """
     disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms, only=only)
     if disk.status != "ok":
@@ -144,15 +144,15 @@ def _look(
 
 
 def _offline(log_dir: str, top: int) -> Problem | None:
-    """Return why a broker from 3.7 on takes a log dir that can be read for offline (kafka-behaviour §2.3)."""
+    """Return why a broker of 3.7 or later treats a readable log dir as offline (kafka-behaviour §2.3)."""
     path = f"{log_dir}/{META_PROPERTIES}"
     try:
         meta_properties.parse(contents.read_small(META_PROPERTIES, top), path)
         return None
     except FileNotFoundError:
-        return None  # over that one it does not start
+        return None  # With such a directory the broker does not start.
     except PermissionError:
-        return _unread(path, "a file that can be read", NO_PERMISSION)  # the broker's user may well have the right
+        return _unread(path, "a file that can be read", NO_PERMISSION)  # The broker's user may have the permission.
     except FormatError as error:
         found = f"{error.found}, where {error.expected} is expected"
     except OSError as error:
@@ -161,7 +161,7 @@ def _offline(log_dir: str, top: int) -> Problem | None:
 
 
 def _as_broker_sees(entry: Entry) -> Entry:
-    """Return a link with the name of a ``-future`` as one: a broker follows it and promotes what is there."""
+    """Return a link with the name of a ``-future`` as a future replica: a broker follows and promotes it."""
     if entry.kind != Kind.UNKNOWN.value or "symlink" not in entry.problems:
         return entry
     parts = parse_partition_dir(entry.name)
@@ -171,7 +171,7 @@ def _as_broker_sees(entry: Entry) -> Entry:
 
 
 def _hides(entry: Entry) -> bool:
-    # A prefix directory or a work root's part that cannot be listed may hold any replica.
+    # An unreadable prefix directory or part of a work root may hold any replica.
     return entry.kind == Kind.UNKNOWN.value and "unreadable" in entry.problems
 
 
@@ -225,12 +225,12 @@ def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_open
                 inode = os.fstat(directory).st_ino
                 unexpected_entries = _strangers(directory)
         except OSError:
-            # Its name stays taken, whether it just went away or cannot be opened.
+            # Its name stays taken, whether it has just vanished or cannot be opened.
             problems = tuple(sorted({*problems, "unreadable"}))
     said = {}
     if entry.topic is not None and entry.partition is not None:
         key = TopicPartition(entry.topic, entry.partition)
-        # Kafka writes no negative offset; one that stands there is no offset.
+        # Kafka writes no negative offset: ignore one.
         said = {field: offset for field in _FIELDS if (offset := offsets.get(field, {}).get(key, -1)) >= 0}
     return Replica(
         log_dir=log_dir,
@@ -316,7 +316,7 @@ def _held(why: Why, path: str, expected: str, found: str, fix: str = BY_HAND) ->
 
 
 def _roots_with(log_dir: str, top: int, path: str) -> tuple[str, ...]:
-    """Return the work roots outside the log dir's own tree that hold an entry, to be opened below ``top``."""
+    """Return the work roots outside the log dir's own tree that contain an entry, as paths below ``top``."""
     found = []
     for root in (HIDDEN_WORK_ROOT, f"{os.path.abspath(log_dir)}{BESIDE}"):
         try:
@@ -328,7 +328,7 @@ def _roots_with(log_dir: str, top: int, path: str) -> tuple[str, ...]:
 
 
 def _open_in_work_root(roots: Sequence[str], top: int, path: str, stack: ExitStack) -> int:
-    """Open a directory of the work root that has it. Raises ``OSError``, also if two have it."""
+    """Open a directory in the work root that contains it. Raises ``OSError``, also if two contain it."""
     if len(roots) > 1:
         raise OSError(errno.EEXIST, "two work roots have a directory of this name", path)
     if not roots:

@@ -31,7 +31,7 @@ _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Scanned(NamedTuple):
-    """What was seen in one log dir; the values of an inventory file not yet written."""
+    """The scan of one log dir: the values of an inventory file."""
 
     disk: Disk
     entries: tuple[Entry, ...]
@@ -58,14 +58,14 @@ def _work_roots(scan: Walk, log_dir: str, directory: int) -> None:
 
 
 def _work_root(scan: Walk, path: str, log_dir: int) -> None:
-    """Scan one work root; an absolute ``path`` is its own, else it lies in the log dir."""
+    """Scan one work root; ``path`` is absolute, or relative to the log dir."""
     name = os.path.basename(path)
     try:
         root = os.open(path, _ROOT | os.O_NOFOLLOW, dir_fd=log_dir)
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        # A link or a plain file; inside the log dir it has been told as an entry already.
+        # A link or a plain file; inside the log dir it is already listed as an entry.
         if path != name:
             scan.refuse(name, Root.WORK_ROOT, ("symlink",) if os.path.islink(path) else ("plain-file",))
         return
@@ -94,7 +94,7 @@ def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tu
     except (OSError, FormatError):
         return None, ("meta-properties-malformed",)
     if value.node_id is None and value.cluster_id is None:
-        # What a full disk leaves (kafka-formats §3.3): Kafka parses it, and then refuses to start on it.
+        # The result of a full disk (kafka-formats §3.3): Kafka parses it, and then does not start.
         return value, ("meta-properties-malformed",)
     return value, ()
 
@@ -102,7 +102,7 @@ def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tu
 def _true_identity(
     blocked: meta_properties.MetaProperties, directory: int
 ) -> tuple[meta_properties.MetaProperties, tuple[str, ...]]:
-    """Return the identity of a log dir as it is without its start block; without node id where that cannot be told."""
+    """Return the original identity of a blocked log dir; without a node id if that is lost."""
     from logdir.formats.own import start_block_file
 
     try:
@@ -115,7 +115,7 @@ def _true_identity(
 
 
 def _utf8(text: str | None) -> str | None:
-    # A properties file can spell half of a surrogate pair, which no file of ours can hold.
+    # A properties file can contain half of a surrogate pair, which our files cannot.
     return text and text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -127,7 +127,7 @@ def configured(
     rack: str | None,
     taken_at_ms: int | None = None,
 ) -> Disk:
-    """Return what is known of a log dir without a look at it; arguments as of ``scan_log_dir``."""
+    """Return the facts of a log dir that are known without reading it; arguments as for ``scan_log_dir``."""
     return Disk(
         log_dir=os.fsencode(os.path.abspath(log_dir)).decode("utf-8", "replace"),
         taken_at_ms=now_ms() if taken_at_ms is None else taken_at_ms,
@@ -139,7 +139,7 @@ def configured(
 
 
 def unread(disk: Disk, problem: str) -> Scanned:
-    """Return a log dir that could not be read, with the problem's slug."""
+    """Return the scan of an unreadable log dir, with the problem's slug."""
     return Scanned(disk._replace(status="unreadable", problems=(problem,)), ())
 
 
@@ -154,18 +154,18 @@ def scan_log_dir(
     progress: Callable[[int], None] = no_progress,
     only: Collection[str] | None = None,
 ) -> Scanned:
-    """Look at one log dir and its work roots. Reads the disk, changes nothing.
+    """Scan one log dir and its work roots. Reads the disk, changes nothing.
 
     Args:
         log_dir: Path; a symlink is followed here only, as a broker does.
         exact: Size every file, not only segments.
         log_dirs: All log dirs configured for the broker, if known.
         rack: ``broker.rack``, if known.
-        taken_at_ms: The instant to say, epoch milliseconds; the clock's if not given.
-        processes: 2 lets a second, forked process look at half of a big log dir; only for a caller with one thread.
-        progress: Called with the number of entries so far, now and then.
-        only: Paths relative to the log dir or a work root, one or two components each: only these entries are looked
-            at, and no directory is listed.
+        taken_at_ms: The instant to record, epoch milliseconds; default: now.
+        processes: 2 lets a forked process scan half of a big log dir; only for a caller with one thread.
+        progress: Called from time to time with the number of entries so far.
+        only: Paths relative to the log dir or a work root, of one or two components: only these are scanned, and no
+            directory is listed.
 
     Returns:
         The disk and its entries, sorted as in a file. A disk that cannot be read has status ``unreadable``, its
@@ -185,7 +185,7 @@ def scan_log_dir(
 
 def _sorted(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     found = list(entries)
-    # Texts in the order of their code points are in the order of their UTF-8 bytes; only hidden bytes need a key.
+    # Sorting by code points equals sorting by UTF-8 bytes; only names that are not UTF-8 need a key.
     quick = all(entry.name_hex is None for entry in found)
     return tuple(sorted(found, key=itemgetter(1, 2) if quick else sort_key))
 

@@ -1,7 +1,7 @@
-"""A second process for half of a big log dir: a forked copy that looks, sends back what it saw, and ends.
+"""A forked second process that scans half of a big log dir, sends back the result, and ends.
 
-It holds no lock, changes nothing and is reaped before the scan returns; where it cannot be had, or fails, the first
-process does that half too. Only for a process with a single thread. Not here: what is looked at (``scan``).
+It holds no lock, changes nothing and is reaped before the scan returns. If it cannot be started, or fails, the first
+process scans that half too. Only for a process with a single thread. Not here: the scan itself (``scan``).
 
 Spec: spec/baselines.md §1 ("optional second process … for one big disk").
 """
@@ -17,7 +17,7 @@ from logdir.observe.awaited import awaiting
 
 
 class Share(NamedTuple):
-    """The half under way in the other process."""
+    """The half in progress in the second process."""
 
     pid: int
     pipe: int
@@ -29,7 +29,7 @@ class Share(NamedTuple):
         poll.register(self.pipe, select.POLLIN)
         with awaiting(f"/proc/{self.pid}/schedstat"):
             try:
-                # A signal ends no read(2) where it restarts calls, and its handler would run when the half is done.
+                # Signals may restart read(2) without running their handlers until the read returns; so poll.
                 while poll.poll() and (piece := os.read(self.pipe, 1 << 20)):
                     pieces.append(piece)
             finally:
@@ -38,14 +38,14 @@ class Share(NamedTuple):
         return b"".join(pieces) if status == 0 else None
 
     def drop(self) -> None:
-        """End it; its half is not wanted any more."""
+        """End the second process; its result is not needed."""
         os.kill(self.pid, 9)
         os.close(self.pipe)
         os.waitpid(self.pid, 0)
 
 
 def is_alone() -> bool:
-    """Whether this process has a single thread: a fork of one with more may never come to its work."""
+    """Whether this process has a single thread: a fork of one with more may deadlock."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -60,7 +60,7 @@ def send(descriptor: int, data: bytes) -> None:
 
 
 def begin(work: Callable[[], bytes]) -> Share | None:
-    """Run ``work`` in a copy of this process; ``None`` if there can be none just now."""
+    """Run ``work`` in a fork of this process; ``None`` if it cannot be started now."""
     if not is_alone():
         return None
     try:
@@ -79,7 +79,7 @@ def begin(work: Callable[[], bytes]) -> Share | None:
             send(end, work())
             status = 0
         finally:
-            # Never back into the caller's code, whatever happened: there it would run twice.
+            # Never return into the caller's code, which would then run twice.
             os._exit(status)
     os.close(end)
     return Share(pid, pipe)

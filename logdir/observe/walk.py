@@ -1,9 +1,9 @@
-"""Walk one tree of a log dir, or of a work root, entry by entry.
+"""Walking one tree of a log dir or work root, entry by entry.
 
-A live broker renames and deletes while we look: what is gone when we come to it is no problem, and what came under a
-new name meanwhile is looked for again.
+A live broker renames and deletes during the walk: an entry that has vanished is no problem, and is searched under its
+new name in another round.
 
-Not here: which kind a name has (``classify``), what lies in one directory (``replica``), which trees (``scan``).
+Not here: the kind of a name (``classify``), the content of a directory (``replica``), the choice of trees (``scan``).
 
 Spec: design §7.1; law 10.
 """
@@ -24,13 +24,13 @@ from logdir.observe import replica, share
 from logdir.observe.classify import Inside, Named, Place, Type, classify
 
 _ROUNDS = 3
-"""How often a log dir is listed again when something in it went away while we looked."""
+"""How often a log dir is listed again if an entry vanished during the walk."""
 _Count = int | None
 _Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
 _NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
 _TYPES = {stat.S_IFREG: Type.FILE, stat.S_IFDIR: Type.DIRECTORY, stat.S_IFLNK: Type.SYMLINK}
 _WORTH_SHARING = 256
-"""Names at the top from which on a second process pays for its start."""
+"""From this number of names at the top a second process is worth its start."""
 
 
 @contextmanager
@@ -43,11 +43,11 @@ def opened(directory: int) -> Iterator[int]:
 
 
 def no_progress(entries: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class Walk:
-    """One walk under way."""
+    """One walk in progress."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Walk:
         self.mounts = mounts
         self.progress = progress
         self.only = only
-        # By the number of the root too: two work roots of one log dir may hold one name each.
+        # Keyed by the number of the root too: two work roots of one log dir may contain the same name.
         self.found: dict[tuple[int, str], Entry] = {}
         self.number = 0
         self.mounted: frozenset[bytes] = frozenset()
@@ -89,11 +89,11 @@ class Walk:
                 again, vanished = self._names(directory, todo, listed, root, place)
             if not vanished:
                 return
-            # What went away may have come back under another name: in a place already passed, or beside.
+            # A vanished entry may have a new name now, in a part that was already walked.
             done = listed.keys() - again
 
     def _some(self, directory: int, paths: Collection[str], root: Root, place: Place) -> None:
-        """Scan entries by their paths; what is not there is left out. Raises ``OSError``."""
+        """Scan entries by their paths; missing ones are left out. Raises ``OSError``."""
         tops: dict[str, list[str]] = {}
         for path in paths:
             name, slash, below = path.partition("/")
@@ -114,7 +114,7 @@ class Walk:
     def _names(
         self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
     ) -> tuple[set[str], bool]:
-        """Scan names at the top; return those to be scanned again in a next round, and whether there must be one."""
+        """Scan names at the top; return those to scan again in the next round, and whether a next round is needed."""
         vanished = False
         again = set()
         for name in todo:
@@ -162,19 +162,19 @@ class Walk:
             del self.found[key]
 
     def _top(self, parent: int, name: str, kind: Type, seen: Named | Inside, root: Root) -> bool:
-        """Scan one name at the top; whether it (and all in it) was still there."""
+        """Scan one name at the top; return whether it, and all its content, still existed."""
         match seen:
             case Named():
                 return self._entry(parent, name, "", seen, kind, root)
             case Inside.WORK_ROOT:
-                return True  # a root of its own; scan_log_dir comes to it
+                return True  # A root of its own, which scan_log_dir scans separately.
             case _:
                 return self._inside(parent, name, seen, root)
 
     def _inside(
         self, parent: int, name: str, inside: Inside, root: Root, types: Callable[[int], dict[str, Type]] | None = None
     ) -> bool:
-        """Scan a directory that is no entry itself: all of it, or what ``types`` finds in it."""
+        """Scan a directory that is no entry itself: all of it, or the names that ``types`` returns."""
         try:
             if os.fsencode(name) in self.mounted:
                 raise OSError(errno.EXDEV, "another file system is mounted here", name)
@@ -182,7 +182,7 @@ class Walk:
         except FileNotFoundError:
             return False
         except OSError as error:
-            # Its content cannot be told: said as one unknown entry rather than as nothing.
+            # Its content cannot be read: report one unknown entry rather than nothing.
             self.refuse(name, root, _problems_of(error))
             return True
         with opened(directory):
@@ -200,7 +200,7 @@ class Walk:
         return whole
 
     def _entry(self, parent: int, name: str, above: str, seen: Named, kind: Type, root: Root) -> bool:
-        """Scan one entry; whether it was still there."""
+        """Scan one entry; return whether it still existed."""
         path = above + name
         if kind is Type.FILE:
             return self._file(parent, name, path, seen, root)
@@ -246,7 +246,7 @@ class Walk:
         return True
 
     def refuse(self, path: str, root: Root, problems: tuple[str, ...]) -> None:
-        """Say that something whose content cannot be told lies here."""
+        """Record an entry whose content cannot be read."""
         self._add(path, root, Named(Kind.UNKNOWN, problems=problems), None)
 
     def _add(self, path: str, root: Root, seen: Named, c: replica.Contents | None) -> None:
@@ -278,7 +278,7 @@ def _problems_of(error: OSError) -> tuple[str, ...]:
 
 
 def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> Named:
-    """Add what ``partition.metadata`` and the marker say to what the name says."""
+    """Add the content of ``partition.metadata`` and of the marker to the information in the name."""
     if contents.has_metadata:
         identity = replica.read_identity(directory)
     else:
@@ -303,7 +303,7 @@ def list_types(directory: int) -> dict[str, Type]:
     file = Type.FILE
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.is_file(follow_symlinks=False):  # the most
+            if entry.is_file(follow_symlinks=False):  # The usual case.
                 listed[entry.name] = file
             elif entry.is_dir(follow_symlinks=False):
                 listed[entry.name] = Type.DIRECTORY
@@ -313,7 +313,7 @@ def list_types(directory: int) -> dict[str, Type]:
 
 
 def types_of(directory: int, names: Iterable[str]) -> dict[str, Type]:
-    """Return the type of some names in an open directory, as ``list_types``; what is not there is left out."""
+    """Return the types of some names in an open directory, as ``list_types``; missing names are left out."""
     found: dict[str, Type] = {}
     for name in names:
         try:

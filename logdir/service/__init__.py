@@ -1,1 +1,1 @@
-"""The use cases over all log dirs of one broker: what the command line and the daemon both call."""
+"""Use cases over all log dirs of one broker, called by the command line and the daemon."""

@@ -1,7 +1,7 @@
-"""Adopt staged replicas: make their files the log of a topic that was created again; in batches under every lock.
+"""Adopt staged replicas: make their files the log of a re-created topic; in batches under every lock.
 
-The way back for what a cluster has really deleted. It is decided over all brokers of the replicas, by the listings of
-the others, and done for the broker of this host, which is stopped.
+Adoption restores a topic that the cluster has really deleted. The decision covers the replicas on all brokers, by
+listings made on the others; the change is made for the broker of this host, which is stopped.
 
 Not here: what may be adopted (``logdir.decide.adopt_here``), the files themselves (``logdir.disk.replica.adopt``).
 
@@ -47,22 +47,22 @@ from logdir.worker.look import Deep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptRequest:
-    """What is asked of a broker."""
+    """A request to adopt staged replicas."""
 
     source: SourceRequest
     selection: Selection
     as_topic: str
-    """The topic that adopts the files; it was created again, and may have another name."""
+    """The re-created topic that adopts the files; its name may differ from the old one."""
     listings: tuple[str, ...] = ()
-    """Files that ``staged ls --json`` printed on other brokers."""
+    """Files with the output of ``staged ls --json`` on other brokers."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
-    """For how long what is replaced stays staged."""
+    """How long the replaced replicas stay staged."""
     is_kept: bool = False
-    """The staged directories stay, their files shared with what is live."""
+    """Whether the staged directories stay; their files are then shared with the live log."""
     is_even_if_unknown: bool = False
 
     def require_valid(self) -> None:
-        """Return if selector, topic and source are named right. Raises ``ConfigError``."""
+        """Return if selector, topic and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_source(self.source)
         if not is_legal_topic(self.as_topic):
@@ -72,18 +72,18 @@ class AdoptRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptPlanned:
-    """What would be done."""
+    """The plan of an adoption."""
 
     items: tuple[ItemResult, ...]
-    """Of this broker."""
+    """The replicas of this broker."""
     problems: tuple[Problem, ...]
     plan: AdoptHerePlan | None
-    """``None``: nothing was selected."""
+    """``None`` if the selector matched nothing."""
     request: rule.AdoptHereRequest | None
     stamp: Stamp | None
-    """Of the broker's own metadata log, before it was read."""
+    """The stamp of the broker's own metadata log before it was read."""
     warnings: tuple[str, ...]
-    """To be said before anything is done: what is replaced, and which brokers stop and start in which order."""
+    """Shown before any change: which replicas are replaced, and the order in which brokers stop and start."""
     is_kept: bool
 
     @property
@@ -106,19 +106,19 @@ class AdoptPlanned:
 
 
 def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        asked: What is asked.
+        broker: Open; for a change also recovered.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector, the topic, the source or a listing is not named right.
-        LogDirError: a source that was named, or a listing, cannot be used.
+        ConfigError: the selector, the topic, the source or a listing is invalid.
+        LogDirError: a source that the operator named, or a listing, cannot be used.
     """
     facts = broker.look(Deep(topic=asked.as_topic))
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
-    # Of a capture that is only a part it is said why it is not adopted.
+    # A partial capture is listed with the reason why it is not adopted.
     staged = staged or tuple(one for one in selected(facts, asked.selection, Kind.INCOMING) if one.is_partial)
     if not staged:
         problems = nothing_staged(facts, asked.selection.text)
@@ -152,7 +152,7 @@ def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:
 
 
 def _others(asked: AdoptRequest, facts: Sequence[LogDirFacts], broker: OpenBroker) -> tuple[int, OtherBrokers]:
-    """Return the node id of this broker, and what the listings say of the others."""
+    """Return the node id of this broker, and the listings of the other brokers."""
     nodes = {one.node_id for one in facts if one.node_id is not None}
     if len(nodes) != 1:
         found = " and ".join(map(str, sorted(nodes))) or "no node id"
@@ -165,11 +165,11 @@ def _others(asked: AdoptRequest, facts: Sequence[LogDirFacts], broker: OpenBroke
 
 
 def _warnings(broker: OpenBroker, plan: AdoptHerePlan) -> tuple[str, ...]:
-    """Return what is to be known before anything is done; reads where the replicas end that are replaced."""
+    """Return the warnings to show before any change; reads the log ends of the replicas that are replaced."""
     if plan.whole is None:
         return ()
     lines = list(plan.whole.says)
-    # A broker writes the file of log starts anew as soon as it has renamed what it deletes (LogManager.asyncDelete).
+    # A broker rewrites the log start checkpoint as soon as it has renamed a deleted replica (LogManager.asyncDelete).
     unknown = [action.path for action in plan.actions if action.marker.checkpoints.log_start is None]
     if unknown:
         again = "records that kafka-delete-records had deleted come back; delete them again"
@@ -197,19 +197,19 @@ def _row(action: AdoptHere, state: ItemState) -> ItemResult:
 
 
 def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Adopt what was shown, in batches; each looks and decides again, under every lock.
+    """Adopt the planned replicas in batches; each batch scans and decides again, under every lock.
 
     Args:
         broker: Opened for changes, and recovered.
-        shown: Of ``plan``; nothing else is done.
-        reporter: For progress, and what is replaced.
+        shown: The plan, from ``plan``; nothing else is done.
+        reporter: Receives progress and the replaced replicas.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
-        RefusedError: the broker wrote its metadata log meanwhile; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
+        RefusedError: the broker wrote its metadata log meanwhile; changes made by then stay.
     """
     if shown.plan is None or shown.request is None:
         return list(shown.items), list(shown.problems)
@@ -234,26 +234,26 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
 
 @dataclass(slots=True, kw_only=True)
 class _Adopting:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     shown: AdoptPlanned
     request: rule.AdoptHereRequest
     actions: Mapping[Place, AdoptHere]
-    """What was shown."""
+    """The planned adoptions."""
     reporter: Reporter
     rows: list[ItemResult] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
 
     def look(self, left: Collection[Place]) -> tuple[LogDirFacts, ...]:
-        """Look again at what is left, and at what the new topic has in its place: that is replaced."""
+        """Scan the remaining replicas again, and the re-created replicas that they replace."""
         topic = self.request.as_topic
         present = {f"{topic}-{self.actions[place].marker.partition}" for place in left}
         return self.broker.look_again(Deep(topic=topic), left, named=present)
 
     def decide(self, left: Collection[Place]) -> Turn[Place, ItemResult]:
-        """Look and decide again about what is left."""
+        """Scan and decide again about the remaining replicas."""
         facts = self.look(left)
         require_unwritten(self.broker, facts, self.shown.stamp)
         again = replace(self.request, selected=tuple(left), now=read_instant())
@@ -263,7 +263,7 @@ class _Adopting:
 
     def _adopt(self, action: AdoptHere) -> Mapping[Place, ItemResult]:
         row = _row(action, ItemState.UNDONE)
-        # One disk that gave up may hold a replica that speaks against the next adoption.
+        # A failed disk may hold a replica that forbids the next adoption.
         if not self.sick:
             open_dir = self.broker.site_of(action.log_dir)
             with sick_disks(self.problems, self.sick, open_dir):
@@ -282,6 +282,6 @@ class _Adopting:
         )
 
     def report(self, rows: Sequence[ItemResult]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))

@@ -1,6 +1,6 @@
 """Capture ``-delete`` and ``-stray`` directories by hard links in the work root.
 
-Works beside a running broker: its files do not change, and Kafka's locks are not taken.
+Works beside a running broker: its files are not changed, and Kafka's locks are not taken.
 
 Not here: what may be captured (``logdir.decide.capture``), the links (``logdir.disk.replica.capture``).
 
@@ -36,16 +36,16 @@ from logdir.worker.port import Port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is asked of a broker."""
+    """A request to capture directories."""
 
     selector: str | None
     """``None``: every ``-delete`` and ``-stray`` directory."""
     delays: DelayPolicy
     is_held: bool
-    """Without a deadline."""
+    """Whether the captures get no deadline."""
 
     def require_valid(self) -> None:
-        """Return if the selector is one. Raises ``ConfigError``."""
+        """Return if the selector is valid. Raises ``ConfigError``."""
         self.parsed()
 
     def parsed(self) -> Selector | None:
@@ -55,7 +55,7 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlanned:
-    """What would be done."""
+    """The plan of a capture."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
@@ -65,15 +65,15 @@ class CapturePlanned:
 
 
 def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
         broker: Open.
-        asked: What is asked.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector is not named right, or means two things.
-        LogDirError: a log dir does not say how full its disk is.
+        ConfigError: the selector is invalid or ambiguous.
+        LogDirError: a log dir does not report the free space of its disk.
     """
     selector = asked.parsed()
     facts = broker.look(Deep(kinds=CAPTURABLE))
@@ -92,15 +92,15 @@ def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
 
 
 def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Capture what was shown; what its broker removed meanwhile is told.
+    """Capture the planned directories; report those that the broker has removed meanwhile.
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
-        reporter: For progress.
+        shown: The plan, from ``plan``.
+        reporter: Receives progress.
 
     Returns:
-        One item per directory, and what is wrong with disks.
+        One item per directory, and the problems of disks.
     """
     broker.beat(read_instant())
     calls = [(_row(action), _capturing(action)) for action in shown.plan.actions]
@@ -138,7 +138,9 @@ def _rooms(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
 
 
 def _deadlines(broker: OpenBroker) -> Mapping[tuple[str, str | None], int]:
-    """Return until when everything staged may be had back, by log dir and path: of an earlier capture it is earlier."""
+    """Return the deadline of every staged replica, by log dir and path; a repeated capture keeps its earlier
+    deadline.
+    """
     found: dict[tuple[str, str | None], int] = {}
     for item in staged_replicas(broker.look(NOTHING), None, Kind.STAGED):
         if item.marker is not None and item.marker.delay_ms is not None:
@@ -160,7 +162,11 @@ def _row(action: Capture) -> ItemResult:
 
 
 def _undone(row: ItemResult) -> ItemResult:
-    says = "not captured" if row.new_path is None else "a part of it: export copies it, nothing restores it"
+    says = (
+        "not captured"
+        if row.new_path is None
+        else "partial capture: logdirctl staged export copies it, it cannot be restored"
+    )
     return replace(row, undo_until_ms=None, detail=says)
 
 

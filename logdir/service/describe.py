@@ -1,9 +1,10 @@
-"""Describe partitions of one broker by name, id or glob: what lies on its log dirs, and what the cluster says of them.
+"""Describe partitions of one broker by name, id or glob: their directories in the log dirs, and their state in the
+cluster.
 
-Reads only, beside a running broker too. Without a source, and without a metadata log of the broker's own, the log dirs
-are described alone.
+Only reads, also beside a running broker. Without a source and without an own metadata log only the log dirs are
+described.
 
-Not here: how things stand (``decide.describe``), stock forms (``describe_stock``).
+Not here: comparing the two (``decide.describe``), the output of stock tools (``report.describe_stock``).
 
 Spec: design §6; KIP-516, "Tools".
 """
@@ -37,7 +38,7 @@ from logdir.text import printable
 
 
 class Form(Enum):
-    """In whose words partitions are described."""
+    """The output forms of a description."""
 
     LISTING = auto()
     KAFKA_LOG_DIRS = auto()
@@ -48,11 +49,11 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeRequest:
-    """What is asked."""
+    """A request to describe partitions."""
 
     broker: BrokerRequest
     source: SourceRequest | None = None
-    """``None``: the broker's own metadata log if there is one."""
+    """``None``: the broker's own metadata log, if it has one."""
     selector: str | None = None
     """Which partitions; ``None``: all."""
     disks: tuple[str, ...] | None = None
@@ -62,33 +63,33 @@ class DescribeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeResult:
-    """What was found."""
+    """The description."""
 
     items: tuple[DescribedItem, ...]
-    """Of ``Form.LISTING``."""
+    """Items of ``Form.LISTING``."""
     source: SourceItem | None
-    """``None``: no cluster was asked."""
+    """``None``: no cluster metadata was read."""
     image: Image | None = field(metadata=HIDDEN)
-    """Of the source."""
+    """The image of the source."""
     lines: tuple[str, ...] = field(metadata=HIDDEN)
-    """Of the other forms."""
+    """Lines of the other forms."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
     notes: tuple[Problem, ...] = field(metadata=HIDDEN)
-    """What is to be known and is no trouble."""
+    """Remarks that are no errors."""
     is_whole: bool = field(metadata=HIDDEN)
-    """Every log dir was read."""
+    """Whether every log dir was read."""
 
 
 def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) -> DescribeResult:
-    """Look at every log dir of a broker and at what the cluster says; reads only.
+    """Scan every log dir of a broker and read its cluster metadata; only reads.
 
     Args:
-        asked: What is asked.
-        source_read: Told what was read of the cluster, before it is refused.
+        asked: The request.
+        source_read: Called with the image before the image may be refused.
 
     Raises:
-        ConfigError: the broker, a log dir, the source or the selector is not named right.
-        LogDirError: the source that was named cannot be used.
+        ConfigError: the broker, a log dir, the source or the selector is invalid.
+        LogDirError: the source that the operator named cannot be used.
     """
     selector = None if asked.selector in (None, EVERYTHING) else parse(str(asked.selector))
     source = SourceRequest() if asked.source is None else asked.source
@@ -106,11 +107,11 @@ def _describe(
 ) -> DescribeResult:
     disks = _disks_of(asked, ports.named)
     host = look_at_host(ports)
-    # One that does not answer is found out twice: as its facts are asked for, and its work root.
+    # A log dir that does not answer fails twice: when its facts are read, and its work root.
     problems = list(dict.fromkeys((*host.problems, *(one.problem for one in host.facts if one.problem is not None))))
     problems += unformatted(host.facts)
     notes: list[Problem] = []
-    # kafka-log-dirs asks brokers, and no cluster.
+    # kafka-log-dirs asks brokers only, not the cluster.
     desired = None if asked.form is Form.KAFKA_LOG_DIRS else _desired(asked, ports, host, problems, notes, source_read)
     image = None if desired is None else desired.image
     rows: tuple[Described, ...] = ()
@@ -136,7 +137,7 @@ def _rows(
     known = rows = rule.describe(host.facts, image)
     if selector is not None:
         rows = choose(selector, rows)
-    # What a selector means depends on all disks.
+    # The meaning of a selector depends on all disks.
     rows = tuple(row for row in rows if disks is None or row.log_dir in disks)
     if selector is not None and not rows:
         problems.append(nothing_selected(selector.text, "describe", known))
@@ -166,15 +167,15 @@ def _lines(
 
 
 def _disks_of(asked: DescribeRequest, named: BrokerConfig) -> frozenset[str] | None:
-    """Return the log dirs that were asked for, ``None`` if no one was.
+    """Return the requested log dirs; ``None`` if all are meant.
 
     Raises:
-        ConfigError: one is none of the broker's, or the form tells of no disks.
+        ConfigError: a path is no log dir of the broker, or the output form shows no log dirs.
     """
     if asked.disks is None:
         return None
     if asked.form is Form.KAFKA_TOPICS:
-        raise ConfigError((Problem("config-error", "--disk", "a form that tells of disks", "--kafka-topics"),))
+        raise ConfigError((Problem("config-error", "--disk", "an output form that shows log dirs", "--kafka-topics"),))
     disks = frozenset(map(os.path.abspath, asked.disks))
     foreign = sorted(disks.difference(named.log_dirs))
     if foreign:
@@ -191,10 +192,10 @@ def _desired(
     notes: list[Problem],
     source_read: Callable[[Image], None],
 ) -> Desired | None:
-    """Return what the cluster says, ``None`` if nobody was asked; what is wrong with the own log is told, not raised.
+    """Return the cluster metadata; ``None`` if none was requested. A problem of the own log is recorded, not raised.
 
     Raises:
-        LogDirError: the source that was named cannot be used.
+        LogDirError: the source that the operator named cannot be used.
     """
     is_asked = asked.form is Form.KAFKA_TOPICS or asked.source is not None
     named, path = ports.named, metadata_path(ports.named, "")
@@ -203,7 +204,7 @@ def _desired(
     source = SourceRequest() if asked.source is None else asked.source
     now_ms = read_instant().wall_ms
     try:
-        # Whatever its age, and whoever runs: nothing follows from what is shown.
+        # Its age and a running broker do not matter: a description changes nothing.
         desired = ports.apart(
             metadata_path(named, parse_uri(source.uri).path),
             read_desired,
@@ -219,7 +220,7 @@ def _desired(
         if blank is not None:
             if is_asked:
                 raise ConfigError((blank,))
-            notes.append(blank)  # of a young cluster: nothing is wrong with that
+            notes.append(blank)  # A young cluster has no snapshot yet: that is no error.
             return None
         host_context = desired.host_context(max_age_ms=ANY_AGE_MS, is_position_confirmed=True)
         rejection = check_image(desired.image, host.facts, host_context, now_ms)

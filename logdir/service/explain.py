@@ -1,4 +1,4 @@
-"""Look up what a slug of an error or a finding means, in the tables of ``docs/errors.md``.
+"""Look up the meaning of an error slug in the tables of ``docs/errors.md``.
 
 Spec: design §6; docs/json.md.
 """
@@ -19,26 +19,26 @@ _SLUG = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One row of the page, for one slug."""
+    """One table row of the page, for one slug."""
 
     slug: str
     section: str
-    """Its heading."""
+    """The heading above its table."""
     means: str
     fix: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainResult:
-    """The rows that are asked for."""
+    """The requested rows."""
 
     entries: tuple[Entry, ...] = field(metadata={KEY: "items"})
     following: str = field(metadata=HIDDEN)
-    """Another slug to look up; empty: the whole list."""
+    """Another slug to look up next; empty: suggest the whole list."""
 
 
 def read_page(page: Path) -> tuple[Entry, ...]:
-    """Return every slug of a page, in its order. Reads the file."""
+    """Return every row of a page, in its order. Reads the file."""
     with page.open(encoding="utf-8") as file:
         return tuple(entries(file))
 
@@ -48,10 +48,10 @@ def explain(page: Path, slug: str | None) -> ExplainResult:
 
     Args:
         page: The file ``errors.md``.
-        slug: Which; ``None``: every slug, in the order of the page.
+        slug: The slug; ``None``: every slug, in the order of the page.
 
     Raises:
-        ConfigError: no such slug.
+        ConfigError: the page has no such slug.
     """
     known = read_page(page)
     slugs = list(dict.fromkeys(entry.slug for entry in known))
@@ -82,7 +82,7 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
 
 
 def _other(found: Iterable[Entry], slugs: Iterable[str]) -> str:
-    """Return another slug that the rows name, else nothing: the whole list."""
+    """Return another slug that the rows mention; an empty text if there is none."""
     known = set(slugs)
     for entry in found:
         for slug in _SLUG.findall(f"{entry.means} {entry.fix}"):

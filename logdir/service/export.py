@@ -1,6 +1,6 @@
-"""Export staged replicas: verified copies at a place outside the log dirs.
+"""Export staged replicas: verified copies in a directory outside the log dirs.
 
-The staged replicas stay as they are. Works beside a running broker: only the owner locks are held, against a purge.
+The staged replicas are unchanged. Works beside a running broker: only the owner locks are held, to exclude a purge.
 
 Spec: design §3.3 "Restore" class (c), §6.
 """
@@ -35,45 +35,45 @@ _UNDONE = "no copy was made"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """What is asked of a broker."""
+    """A request to export staged replicas."""
 
     selection: Selection
     output: str
-    """Where to; it must be there."""
+    """The directory for the copies; it must exist."""
 
     def require_valid(self) -> None:
-        """Return if the selector is one, and a place is named. Raises ``ConfigError``."""
-        if not self.output:  # else it would be the directory that the command is typed in
+        """Return if the selector is valid and a directory is named. Raises ``ConfigError``."""
+        if not self.output:  # An empty path would mean the current directory.
             raise ConfigError((Problem("config-error", "-o", "a directory for the copies", "an empty text"),))
         self.selection.require_valid()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPlanned:
-    """What would be done."""
+    """The plan of an export."""
 
     items: tuple[ItemResult, ...]
-    """Those that would be copied, with whether their places do; then those that are refused."""
+    """Replicas to copy, with a problem if their destination cannot be used; then refused ones."""
     problems: tuple[Problem, ...]
     staged: tuple[StagedReplica, ...]
-    """Of the items that would be copied."""
+    """The staged replicas to copy."""
     into: str
     places: tuple[KeptFree, ...] = ()
-    """Log dirs and work roots, into which no copy is put."""
+    """Log dirs and work roots, which may hold no copy."""
     is_empty: bool = False
-    """Nothing was selected."""
+    """Whether the selector matched nothing."""
 
 
 def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Raises:
-        ConfigError: the selector is not named right.
-        LogDirSuspectError: the disk of the place for the copies does not answer.
+        ConfigError: the selector is invalid.
+        LogDirSuspectError: the disk of the output directory does not answer.
     """
     into = os.path.abspath(asked.output)
     facts = broker.look(NOTHING)
-    # Of what was captured in part the part can be had.
+    # A partial capture can be exported as it is.
     there = selected(facts, asked.selection, Kind.STAGED, Kind.INCOMING)
     found = [item for item in there if item.kind is Kind.STAGED or item.is_partial]
     if not found:
@@ -89,21 +89,21 @@ def plan(broker: OpenBroker, asked: ExportRequest) -> ExportPlanned:
 
 
 def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Copy what was shown, also to a place that did not do when it was shown.
+    """Copy the planned replicas, also those whose destination could not be used when the plan was made.
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
-        reporter: For progress.
+        shown: The plan, from ``plan``.
+        reporter: Receives progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
     """
     calls = [(_item(shown.into, item), _exporting(shown, item)) for item in shown.staged]
     rows, problems = each(broker, calls, reporter)
     rows = [row if row.state is ItemState.DONE else replace(row, detail=_UNDONE) for row in rows]
     pairs = zip(rows, shown.items, strict=False)
-    # What was refused when it was shown, and still is, is not called tried.
+    # A replica that the plan refused and that still fails stays refused.
     rows = [was if was.state is ItemState.REFUSED and row.state is ItemState.UNDONE else row for row, was in pairs]
     return [*rows, *shown.items[len(shown.staged) :]], [*shown.problems, *problems]
 
@@ -136,7 +136,7 @@ def _destination(into: str, item: StagedReplica) -> str:
 
 
 def _placed(row: ItemResult, problem: Problem | None) -> ItemResult:
-    """Return a planned row, refused where no copy can be made at its place."""
+    """Return a planned row, refused if no copy can be made at its destination."""
     return row if problem is None else replace(row, state=ItemState.REFUSED, detail=_UNDONE, problem=problem)
 
 

@@ -1,4 +1,4 @@
-"""Keep staged replicas from being purged: take their deadline away. Works beside a running broker, too.
+"""Hold staged replicas: remove their deadline, so that no purge removes them. Works beside a running broker.
 
 Spec: design §3.3, §6; attacks A18.
 """
@@ -27,22 +27,22 @@ _SAYS = "kept until an operator restores or purges it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldPlanned:
-    """What would be done."""
+    """The plan of a hold."""
 
     items: tuple[ItemResult, ...]
-    """Those that are held, then those that are refused."""
+    """Replicas to hold, then refused ones."""
     problems: tuple[Problem, ...]
     staged: tuple[StagedReplica, ...]
-    """Of the items that are held."""
+    """The staged replicas to hold."""
     is_empty: bool = False
-    """Nothing was selected."""
+    """Whether the selector matched nothing."""
 
 
 def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Raises:
-        ConfigError: the selector is not named right.
+        ConfigError: the selector is invalid.
     """
     facts = broker.look(NOTHING)
     found = selected(facts, selection, Kind.STAGED)
@@ -56,20 +56,20 @@ def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
 
 
 def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Hold what was shown.
+    """Hold the planned replicas.
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
-        reporter: For progress.
+        shown: The plan, from ``plan``.
+        reporter: Receives progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
     """
     count = len(shown.staged)
     calls = [(row, _holding(item)) for row, item in zip(shown.items[:count], shown.staged, strict=True)]
     done, problems = each(broker, calls, reporter)
-    rows = [row if row.state is ItemState.DONE else replace(row, detail="its deadline is as it was") for row in done]
+    rows = [row if row.state is ItemState.DONE else replace(row, detail="its deadline is unchanged") for row in done]
     return [*rows, *shown.items[count:]], problems
 
 

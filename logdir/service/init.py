@@ -1,9 +1,9 @@
-"""Make the work root of every log dir of one broker where it can be, or mend it.
+"""Create or repair the work root of every log dir of one broker.
 
-All log dirs are looked at first; if one of them cannot have a work root, or does not answer, none is made. Doing it
-again changes nothing but what is missing: after an interruption, or where a heartbeat was lost.
+All log dirs are checked first; if one cannot have a work root or does not answer, no work root is created. A repetition
+only creates what is missing, for example after an interruption or a lost heartbeat.
 
-Not here: where one can be, making one (``logdir.disk``).
+Not here: the choice of a place, and creating one work root (``logdir.disk.root``).
 
 Spec: design §3.2, §5 "A use case", §6; attacks A5, A6, A7, A19.
 """
@@ -52,36 +52,36 @@ What is kept on this host, and where (logdirctl uninstall takes it back):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitRequest:
-    """What is asked."""
+    """A request to create work roots."""
 
     broker: BrokerRequest
     kind: WorkRootKind | None = None
-    """Where it is to lie; ``None``: inside a log dir no stock broker reads, else beside, else in-place."""
+    """The kind of work root; ``None``: inside a log dir that no stock broker reads, else beside, else in-place."""
     is_any_fs: bool = False
-    """Also on file systems nothing was proven on."""
+    """Whether file systems without proven guarantees are allowed."""
     is_without_stock_broker: bool = False
-    """No stock broker will ever start on these log dirs."""
+    """Whether the operator states that no stock broker will ever start on these log dirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitPlanned:
-    """What would be made; one plan at least."""
+    """The plans of all log dirs; at least one."""
 
     plans: tuple[InitPlan, ...]
     problems: tuple[Problem, ...]
-    """Of log dirs that are said to have failed."""
+    """Problems of log dirs that ``--skip-log-dir`` names."""
     without: frozenset[str]
-    """These log dirs."""
+    """The log dirs that ``--skip-log-dir`` names."""
     accepted: frozenset[str]
-    """Those that were away, and that an operator has looked at since."""
+    """Stale disks that an operator has accepted."""
 
     @property
     def is_first(self) -> bool:
-        """Whether none of them had one."""
+        """Whether no log dir had a work root."""
         return not any(plan.is_whole for plan in self.plans)
 
     def made(self) -> tuple[WorkRootItem, ...]:
-        """Return where each would be made first."""
+        """Return where each work root would be created first."""
         return tuple(_planned(plan, ItemState.PLANNED) for plan in self.plans)
 
 
@@ -94,23 +94,23 @@ class WorkRootItem:
     kind: WorkRootKind
     path: str
     detail: str
-    """Why it lies there."""
+    """Why it lies at this place."""
     layout: str
-    """Of the live directories of its log dir."""
+    """The layout of its log dir's live directories."""
     is_whole: bool
-    """It was there before."""
+    """Whether it existed before."""
     is_mended: bool = field(metadata=HIDDEN)
-    """It was there before, and lacks something."""
+    """Whether it existed before with missing parts."""
     reserve_bytes: int = RESERVE_BYTES
-    """How much room it keeps for the day the disk is full."""
+    """Size of its reserve for a full disk."""
     passed: tuple[Candidate, ...]
-    """Places that did not do."""
+    """Places that could not be used."""
 
     @classmethod
     def of(
         cls, plan: InitPlan, state: ItemState, kind: WorkRootKind, path: str, passed: tuple[Candidate, ...]
     ) -> WorkRootItem:
-        """Return the item of a plan, where its work root lies or will."""
+        """Return the item of a plan, with the current or planned place of its work root."""
         return cls(
             log_dir=plan.log_dir,
             state=state,
@@ -133,23 +133,23 @@ class InitResult:
 
 
 class SeveralError(Exception):
-    """What is wrong with each log dir that cannot have a work root."""
+    """The errors of all log dirs that cannot have a work root."""
 
     def __init__(self, errors: Sequence[LogDirError]) -> None:
-        """Keep them, in the order of the log dirs."""
+        """Store the errors, in the order of the log dirs."""
         super().__init__(str(errors[0]))
         self.errors = tuple(errors)
 
 
 def plan(ports: BrokerPorts, asked: InitRequest) -> InitPlanned:
-    """Look at every log dir, side by side, and decide; changes nothing.
+    """Check every log dir in parallel and return the plan; changes nothing.
 
     Args:
-        ports: Of the broker that is asked about; a log dir that does not answer ends the command.
-        asked: What is asked.
+        ports: Ports of the broker; a log dir that does not answer ends the command.
+        asked: The request.
 
     Raises:
-        ConfigError: a path is no UTF-8, or no log dir is left.
+        ConfigError: a path is not UTF-8, or no log dir is left.
         SeveralError: one log dir or more cannot have a work root, or does not answer.
     """
     named, without = ports.named, ports.skipped
@@ -187,18 +187,18 @@ def plan(ports: BrokerPorts, asked: InitRequest) -> InitPlanned:
 
 
 def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, ...], tuple[Problem, ...]]:
-    """Make what was shown, but for log dirs that are said to have failed and do not take it.
+    """Create the planned work roots; log dirs that ``--skip-log-dir`` names may fail.
 
     Args:
-        ports: As of ``plan``.
-        shown: Of ``plan``.
+        ports: As for ``plan``.
+        shown: The plan, from ``plan``.
 
     Returns:
-        One for each plan, and what is wrong with disks.
+        One item per plan, and the problems of disks.
 
     Raises:
-        LockHeldError: a broker runs, where an ``owner.lock`` is to be put back.
-        LogDirError: a log dir does not take it, or does not answer, and none was made by then.
+        LockHeldError: a broker runs, and an ``owner.lock`` must be recreated.
+        LogDirError: a log dir fails or does not answer, before any work root was created.
     """
     owned: dict[str, OpenLogDir] = {}
     quarantined: dict[str, Problem] = {}
@@ -213,9 +213,9 @@ def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, .
 
     for one in shown.plans:
         with _map_os_errors(shown, quarantined, one.log_dir):
-            if one.is_whole and not one.lacks:  # somebody may be working there
+            if one.is_whole and not one.lacks:  # Another process may be working there.
                 owned[one.log_dir] = _own(ports, one.log_dir)
-            elif one.lacks == (OWNER_LOCK,):  # nothing is put back on a disk whose sync failed
+            elif one.lacks == (OWNER_LOCK,):  # Nothing is recreated on a disk whose sync failed.
                 lockless[one.log_dir] = _opened(ports, one.log_dir)
     close_returned()
     for one in shown.plans:
@@ -233,7 +233,7 @@ def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, .
     except LogDirError as error:
         if all(one.is_whole for one in made.values()):
             raise
-        spent.append(error.problem())  # beside it stands what was made by then
+        spent.append(error.problem())  # The result also lists the work roots created by then.
     finally:
         answering = tuple(open_dir for log_dir, open_dir in owned.items() if log_dir not in ports.suspect)
         keep_in_mind(ports.failed_syncs(), answering, quarantined)
@@ -243,7 +243,7 @@ def apply(ports: BrokerPorts, shown: InitPlanned) -> tuple[tuple[WorkRootItem, .
 
 @contextmanager
 def _map_os_errors(shown: InitPlanned, quarantined: dict[str, Problem], log_dir: str) -> Iterator[None]:
-    """As ``map_os_errors_or_quarantine``; one that is said to have failed is closed where it stops answering, too."""
+    """Translate errors as ``map_os_errors_or_quarantine``; also quarantine a skipped log dir that stops answering."""
     try:
         with map_os_errors_or_quarantine(log_dir, shown.without, quarantined.__setitem__):
             yield
@@ -267,7 +267,7 @@ def _planned(plan: InitPlan, state: ItemState) -> WorkRootItem:
 
 
 def _opened(ports: BrokerPorts, log_dir: str) -> OpenLogDir:
-    # A start block does not hinder: a work root may have been lost behind one.
+    # A start block is allowed: a work root may have been lost behind one.
     return ports.port(log_dir).begin_root(is_start_block_allowed=True).result().open_dir
 
 
@@ -278,13 +278,13 @@ def _own(ports: BrokerPorts, log_dir: str) -> OpenLogDir:
 
 
 def _put_back(ports: BrokerPorts, plan: InitPlan) -> OpenLogDir:
-    """Put back what a whole work root lacks, and own it.
+    """Recreate the missing files of a whole work root, and take its owner lock.
 
-    A process of ours may still hold an ``owner.lock`` that was removed. It changes nothing any more once its batch is
-    over (``OpenBroker.require_owned``), and Kafka's lock says that it is in none.
+    Another logdird process may still hold an ``owner.lock`` that was removed. It changes nothing after its current
+    batch (``OpenBroker.require_owned``), and Kafka's lock shows that it is in no batch.
 
     Raises:
-        LockHeldError: a broker runs, or another process of ours is in a batch.
+        LockHeldError: a broker runs, or another logdird process is in a batch.
         LogDirError: as ``put_back`` and ``take_owner_lock``.
     """
     port = ports.port(plan.log_dir)
@@ -298,10 +298,10 @@ def _put_back(ports: BrokerPorts, plan: InitPlan) -> OpenLogDir:
 
 
 def _begin(open_dir: OpenLogDir) -> None:
-    """Write each file's first content, or fold the heartbeat forward, which comes last."""
+    """Write the first content of each record, or advance the heartbeat, which comes last."""
     has_counted = read_file(open_dir.work, staging_limit_file.FILE_NAME) is not None
     has_lived = read_file(open_dir.work, heartbeat_file.FILE_NAME) is not None
-    # What is lost from a root that has been used stays lost: it holds until an operator confirms.
+    # A record lost from a used work root is not recreated: staged data is held until an operator confirms.
     if not has_counted and not has_lived and not open_dir.deleting.names():
         if read_file(open_dir.work, controller_file.FILE_NAME) is None:
             controller.begin(open_dir)

@@ -1,8 +1,8 @@
-"""Scan every log dir of one broker, side by side, into one inventory each. Reads the log dirs, and needs no work root.
+"""Scan every log dir of one broker in parallel into one inventory each. Only reads the log dirs; needs no work root.
 
-A log dir that does not answer has an inventory too: unreadable, and without entries.
+A log dir that does not answer gets an inventory, too: unreadable, and without entries.
 
-Not here: the scan (``worker.inventory``), where inventories go (``inventory_files``).
+Not here: the scan (``worker.inventory``), the output files (``inventory_files``).
 
 Spec: design §2 law 6, §6, §7.1.
 """
@@ -36,49 +36,49 @@ _FIXES: Final = {
     "meta-properties-malformed": "a broker takes it for offline, or will not start on it; see docs/errors.md",
 }
 _ORDINARY: Final = ("plain-file", "partition-metadata-missing", "name-truncated")
-"""Problems of entries of which the figures are enough."""
+"""Problems of entries that are only counted, not listed."""
 _NO_RACK: Final = "the inventories hold no broker.rack: name it in the fleet file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryRequest:
-    """What is asked of a broker."""
+    """A request to take inventories."""
 
     broker: BrokerRequest
     is_exact: bool = False
-    """Size every file, not only segments."""
+    """Whether to read the size of every file, not only of segments."""
     output: str | None = None
-    """The directory of the files; ``None``: the inventories stay in memory."""
+    """The output directory; ``None``: the inventories stay in memory."""
     is_written: bool = True
-    """Whether the inventories are wanted, or their figures alone."""
+    """Whether the inventories are needed, or only their counts."""
 
     def require_valid(self) -> None:
-        """Return if a directory is named where one is asked for. Raises ``ConfigError``."""
+        """Return if an output directory, if given, has a name. Raises ``ConfigError``."""
         if self.output is not None and (not self.output or "\0" in self.output):
             raise ConfigError((Problem("config-error", "--output", "a directory to write to", "no path"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryDisk:
-    """One scanned log dir."""
+    """The inventory of one log dir."""
 
     disk: Disk
     """Line 1 of its inventory."""
     file: str | None
-    """``None`` where it is in no file."""
+    """The output file; ``None`` if there is none."""
     kinds: Mapping[str, KindFigures]
     problems: Mapping[str, int] = field(metadata={KEY: "problem_counts"})
-    """Problem of entries to their number."""
+    """Number of entries with each problem."""
     rows: int
     sha256: str | None
-    """``None`` where no inventory was written."""
+    """``None`` if no inventory was written."""
     content: bytes | None = field(default=None, metadata=HIDDEN)
-    """The inventory, where it was wanted and is in no file."""
+    """The inventory, if it was requested in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryResult:
-    """What was found on a broker."""
+    """The inventories of a broker."""
 
     disks: tuple[InventoryDisk, ...] = field(metadata={KEY: "items"})
     """In the order of the broker's configuration."""
@@ -91,16 +91,16 @@ class InventoryResult:
 
 
 def take(request: InventoryRequest, reporter: Reporter) -> InventoryResult:
-    """Scan every log dir of a broker, and write the inventories that are wanted.
+    """Scan every log dir of a broker, and write the requested inventories.
 
     Returns:
-        The figures of every log dir. All files are whole and synced.
+        The counts of every log dir. All files are whole and synced.
 
     Raises:
-        ConfigError: the broker is not named right, or no file can be made in the output's directory.
-        RefusedError: the output's directory lies in a log dir or a work root; nothing was made.
+        ConfigError: the broker is invalid, or no file can be created in the output directory.
+        RefusedError: the output directory lies in a log dir or a work root; nothing was created.
         OutputError: an inventory could not be written; no file was left.
-        LogDirSuspectError: the disk of the output's directory does not answer.
+        LogDirSuspectError: the disk of the output directory does not answer.
     """
     request.require_valid()
     with connected(request.broker) as ports:
@@ -127,7 +127,7 @@ def take(request: InventoryRequest, reporter: Reporter) -> InventoryResult:
 
 def _scans(ports: BrokerPorts, request: InventoryRequest) -> list[Scan]:
     named = ports.named
-    # What was configured, as other inventories of this broker will say it too.
+    # The configured paths, which every inventory of this broker contains.
     configured = tuple(map(utf8, named.log_dirs))
     processes = 2 if len(named.log_dirs) == 1 and len(os.sched_getaffinity(0)) > 1 else 1
     return [
@@ -137,11 +137,11 @@ def _scans(ports: BrokerPorts, request: InventoryRequest) -> list[Scan]:
 
 
 def require_place(ports: BrokerPorts, output: str) -> None:
-    """Return if a directory lies in no log dir and in no work root. Each disk is looked at by its worker.
+    """Return if a directory lies in no log dir and in no work root. Each disk is checked by its worker.
 
     Raises:
         RefusedError: it lies in one.
-        LogDirSuspectError: its own disk does not answer.
+        LogDirSuspectError: the disk of the directory does not answer.
     """
     run_apart(output, ports.patience_ms, require_outside_of, output, kept_free_places(ports))
 
@@ -183,7 +183,7 @@ def _problems(ports: BrokerPorts, request: InventoryRequest, disks: Sequence[Inv
         for slug, count in one.problems.items():
             if slug not in _ORDINARY:
                 fix = f"see logdirctl explain {slug}"
-                yield Problem(slug, one.disk.log_dir, "none such entry", f"{count} of them", fix)
+                yield Problem(slug, one.disk.log_dir, "no entry with this problem", f"{count} of them", fix)
     if "broker.rack" in ports.named.unknown:
         where = str(request.broker.server_properties)
         yield Problem("config-error", where, "a value", "a variable of config.providers", _NO_RACK)

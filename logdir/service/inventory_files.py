@@ -1,9 +1,9 @@
-"""The files of the inventories of one broker: whole files in a directory, in memory, or nowhere.
+"""Output files of a broker's inventories: whole files in a directory, in memory, or discarded.
 
-All of a broker's files appear, each whole and synced, or none does. What is being written has a name that starts with
-``.`` and ends with ``.partial``: after a kill it stays, and no command reads it.
+Either all files of a broker appear, each whole and synced, or none does. An unfinished file has a name that starts with
+``.`` and ends with ``.partial``: it remains after a kill, and no command reads it.
 
-Not here: what stands in them (``worker.inventory``).
+Not here: their content (``worker.inventory``).
 
 Spec: design §7.1; style §5.5.
 """
@@ -20,22 +20,22 @@ from logdir.worker.inventory import Summary, unwritten
 
 
 class _Place(NamedTuple):
-    """Where one inventory is written to."""
+    """The destination of one inventory."""
 
     descriptor: int
     partial: str | None
-    """Its path until it gets its final name; ``None`` if it gets none."""
+    """Its path before it gets its final name; ``None`` if it gets no name."""
 
 
 class InventoryFiles:
     """One open file per log dir, in their order."""
 
     def __init__(self, directory: str | None, *, is_written: bool) -> None:
-        """Begin without a file.
+        """Start without a file.
 
         Args:
-            directory: Where the files shall be; made if it is not there. ``None``: in memory.
-            is_written: Whether anything is written at all.
+            directory: The output directory; created if missing. ``None``: in memory.
+            is_written: Whether any file is written.
         """
         self._directory = directory if is_written else None
         self._is_written = is_written
@@ -43,26 +43,26 @@ class InventoryFiles:
         self._given_up: list[_Place] = []
 
     def add(self) -> None:
-        """Open one more file. Raises ``ConfigError``: the directory cannot be made, or no file in it."""
+        """Open one more file. Raises ``ConfigError``: the directory or the file cannot be created."""
         self._places.append(self._new(len(self._places)))
 
     def descriptor(self, index: int) -> int:
-        """Return the descriptor of a file; it is closed with all of them."""
+        """Return the descriptor of a file; ``close`` closes it."""
         return self._places[index].descriptor
 
     def replace(self, index: int) -> int:
-        """Return the descriptor of a new, empty file in place of one that a worker may still write to.
+        """Return the descriptor of a new, empty file, in place of a file that a worker may still write to.
 
         Raises:
-            ConfigError: no file can be made.
+            ConfigError: no file can be created.
         """
-        # A killed worker that hangs in the kernel may finish a write later: never into the file that is published.
+        # A killed worker that hangs in the kernel may finish a write later; that must not reach the published file.
         self._given_up.append(self._places[index])
         self._places[index] = self._new(index)
         return self._places[index].descriptor
 
     def content(self, index: int) -> bytes | None:
-        """Return what was written in memory; ``None`` where it was not."""
+        """Return the content of an inventory in memory; ``None`` if it is not in memory."""
         if not self._is_written or self._directory is not None:
             return None
         descriptor = self._places[index].descriptor
@@ -71,10 +71,11 @@ class InventoryFiles:
             return file.read()
 
     def publish(self, summaries: Sequence[Summary]) -> list[str | None]:
-        """Sync every inventory, then give each its final name, which may replace a former one; return their paths.
+        """Sync every inventory, then rename each to its final name, which may replace an older file; return their
+        paths.
 
         Raises:
-            OutputError: one could not be synced or named; it and those after it have no file.
+            OutputError: a file could not be synced or renamed; it and those after it are not published.
         """
         if self._directory is None:
             return [None for _ in self._places]
@@ -95,7 +96,7 @@ class InventoryFiles:
         return paths
 
     def close(self) -> None:
-        """Close every file; what was not published is gone."""
+        """Close every file; unpublished ones are removed."""
         for place in (*self._places, *self._given_up):
             with suppress(OSError):
                 os.close(place.descriptor)
@@ -120,7 +121,7 @@ class InventoryFiles:
 
 def file_name(summary: Summary) -> str:
     """Return the name of a disk's inventory file (design §7.1)."""
-    from hashlib import sha256  # loads OpenSSL: not for who writes no file
+    from hashlib import sha256  # Loads OpenSSL: imported only if a file is written.
 
     node = "unknown" if summary.disk.node_id is None else summary.disk.node_id
     return f"{node}-{sha256(summary.disk.log_dir.encode()).hexdigest()[:12]}.jsonl"
@@ -128,18 +129,18 @@ def file_name(summary: Summary) -> str:
 
 @contextmanager
 def opened_files(directory: str | None, count: int, *, is_written: bool) -> Iterator[InventoryFiles]:
-    """Open a file for each log dir's inventory; what was not published is gone at the end.
+    """Open a file for each log dir's inventory; unpublished ones are removed at the end.
 
     Args:
-        directory: Where the files shall be; made if it is not there. ``None``: in memory.
+        directory: The output directory; created if missing. ``None``: in memory.
         count: How many files.
-        is_written: Whether anything is written at all.
+        is_written: Whether any file is written.
 
     Raises:
-        ConfigError: the directory cannot be made, or no file in it.
+        ConfigError: the directory or a file in it cannot be created.
     """
     if directory and "/../" in f"{directory}/":
-        # Else every directory that such a path goes through and leaves again would be made, in a log dir too.
+        # Otherwise every directory before a ``..`` of the path would be created, possibly in a log dir.
         directory = os.path.realpath(directory)
     files = InventoryFiles(directory, is_written=is_written)
     try:

@@ -1,10 +1,10 @@
-"""Take the replicas of a stopped broker to topic-id directories by a plan, verify that, and take them back.
+"""Move the replicas of a stopped broker to topic-id directories by a plan, verify the result, and move them back.
 
-``plan`` looks and decides; ``apply`` looks and decides again, then does it in batches under the broker's own locks, and
-goes on with whatever a former run left. Steps of a plan that no longer fit are refused by name, the others are done.
+``plan`` scans and decides; ``apply`` scans and decides again, then works in batches under the broker's own locks, and
+continues an interrupted run. Steps of a plan that no longer fit are refused by name; the others are done.
 
-Not here: which verb is allowed (``logdir.decide.layout.relayout``), the phases (``layout_phases``), a look beside
-any broker (``layout_status``).
+Not here: which verb is allowed (``logdir.decide.layout.relayout``), the phases (``layout_phases``), the read-only
+status (``layout_status``).
 
 Spec: design §3.1, §6, §7.7, §8; attacks A21, A22, A37.
 """
@@ -39,25 +39,27 @@ What is kept on this host while the layout is changed (logdirctl layout rollback
   for people)
   in a replica whose partition.metadata was missing or strange: relayout.json (what it was)
   once the log dirs are blocked no broker can start until logdirctl layout rollback"""
-"""For the operator, before the first change."""
+"""Text for the operator, shown before the first change."""
 _MAX_PLAN_BYTES: Final = 1 << 32
-"""A step takes some 300."""
+"""Size limit of a plan document; a step takes some 300 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutRequest:
-    """What is asked of a broker."""
+    """A request to change the layout of a broker."""
 
     verb: LayoutVerb
     document: PlanDocument | None = None
-    """This broker's plan, of ``read_plan``; of the verbs that take one."""
+    """This broker's plan document, from ``read_plan``; only for verbs that take one."""
     for_broker: str = ""
-    """Of *finalize*: the broker that reads topic-id directories."""
+    """Only for *finalize*: the broker that reads topic-id directories."""
     is_even_if_file_missing: bool = False
-    """Replicas under topic ids are this broker's, though ``layout.json`` is missing."""
+    """Whether the operator states that replicas under topic ids belong to this broker although ``layout.json`` is
+    missing.
+    """
 
     def require_valid(self) -> None:
-        """Return if there is a plan where the verb takes one, and nowhere else. Raises ``ValueError``."""
+        """Return if the verb has a plan exactly if it takes one. Raises ``ValueError``."""
         if (self.document is not None) is not self.verb.has_plan:
             raise ValueError(f"layout {self.verb.value} {'without' if self.verb.has_plan else 'with'} a plan document")
 
@@ -66,8 +68,8 @@ def read_plan(path: str) -> PlanDocument:
     """Read a plan document.
 
     Raises:
-        ConfigError: there is no such file, it may not be read, or is no regular one.
-        FormatError: it is no whole document.
+        ConfigError: the file does not exist, cannot be read, or is no regular file.
+        FormatError: the file is no complete plan document.
     """
     data = read_named(path, _MAX_PLAN_BYTES, "a plan document", "brokers/CLUSTER/NODE.jsonl of a plan directory")
     return plan_document.parse(data, path)
@@ -75,26 +77,27 @@ def read_plan(path: str) -> PlanDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutPlanned:
-    """What would be done."""
+    """The plan of a layout change."""
 
     request: LayoutRequest
     result: LayoutResult
     is_idle: bool
-    """A way back that has nothing to take back."""
+    """Whether it is a rollback without anything to roll back."""
     is_beginning: bool
-    """It changes the first log dir of the broker."""
+    """Whether it makes the first change to a log dir of the broker."""
 
 
 def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
-    """Look at a broker and decide; changes nothing, and is asked before recovery: a refusal of all changes nothing.
+    """Scan a broker and decide; changes nothing. Called before recovery, so that a complete refusal changes nothing at
+    all.
 
     Args:
-        broker: Opened behind a start block, too.
-        asked: What is asked.
+        broker: Opened with a start block allowed.
+        asked: The request.
 
     Raises:
         RefusedError: nothing may be done; or a log dir does not answer, and the verb is not *rollback*.
-        LogDirError: a log dir cannot be looked at.
+        LogDirError: a log dir cannot be read.
     """
     if broker.missing and asked.verb is not LayoutVerb.ROLLBACK:
         raise RefusedError(
@@ -114,33 +117,33 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
 
 
 def prepare(broker: OpenBroker) -> None:
-    """Finish or undo what an interruption left, on a broker of which every log dir that answers may be changed.
+    """Run crash recovery on a broker; every log dir that answers must be changeable.
 
     Raises:
-        RefusedError: one may not be changed; nothing was.
-        LogDirError: as ``OpenBroker.recover``: a broker runs, for one.
+        RefusedError: a log dir may not be changed; nothing was changed.
+        LogDirError: as ``OpenBroker.recover``, for example because a broker runs.
     """
     require_none_quarantined(broker.quarantined)
     broker.recover()
 
 
 def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> LayoutResult:
-    """Do what was shown, decided again from a new look.
+    """Carry out the planned change, decided again from a new scan.
 
     Args:
         broker: Opened for changes, and prepared.
-        shown: Of ``plan``.
-        reporter: For progress.
+        shown: The plan, from ``plan``.
+        reporter: Receives progress.
 
     Raises:
-        RefusedError: nothing may be done any more; nothing was.
-        LogDirError: a log dir cannot be looked at, or a lock cannot be taken; what was done stays done.
+        RefusedError: the change is not allowed any more; nothing was changed.
+        LogDirError: a log dir cannot be read, or a lock cannot be taken; changes made by then stay.
     """
 
     @contextmanager
     def hold() -> Iterator[Held]:
         with broker.batch() as held:
-            require_none_quarantined(broker.quarantined)  # one may have failed meanwhile
+            require_none_quarantined(broker.quarantined)  # A log dir may have failed meanwhile.
             yield held
 
     decision = _decide(shown.request, look_all(broker.open_dirs, broker.run_at))
@@ -179,7 +182,7 @@ def _given(asked: LayoutRequest) -> PlanDocument:
 
 
 def _is_untouched(broker: OpenBroker, decision: Decision) -> bool:
-    """Whether no log dir says that a change of layout ever began."""
+    """Whether no log dir shows that a layout change ever began."""
     if any(isinstance(action, MoveToTopicNames) for action in decision.actions):
         return False
     with map_os_errors(broker.named.log_dirs[0]):

@@ -1,7 +1,8 @@
-"""Look which layout each log dir of a broker is in, how far a change of it is, and whether a broker can start.
+"""Layout status: the layout of each log dir of a broker, the progress of a layout change, and whether a broker can
+start.
 
-Needs no work root, no lock and no plan, and goes on where one log dir is in trouble: the caller may not know what is
-wrong. Reads only.
+Needs no work root, no lock and no plan. A problem of one log dir does not stop the status of the others, because the
+caller may not know what is wrong. Only reads.
 
 Spec: design §3.1, §6, §8; attacks A21, A37.
 """
@@ -37,17 +38,17 @@ _WAYS_ON = f"{_GOES_ON}, logdirctl layout rollback takes everything back"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirLayout:
-    """One log dir."""
+    """The layout of one log dir."""
 
     log_dir: str
     seen: LayoutView | None = None
-    """``None``: it cannot be looked at."""
+    """``None``: the log dir cannot be read."""
     start_block: StartBlockState | None = None
     problem: Problem | None = None
 
     @property
     def layout(self) -> str | None:
-        """Which layout its replicas are in."""
+        """The layout of its replicas."""
         if self.seen is None:
             return None
         under_ids = {replica.is_under_id for replica in self.seen.replicas}
@@ -57,29 +58,29 @@ class LogDirLayout:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a work root, or a part of one, lies inside the log dir: a stock broker stops over it."""
+        """Whether a work root, or a part of one, lies inside the log dir, so that a stock broker does not start."""
         return self.seen is not None and bool(self.seen.inside)
 
     @property
     def state(self) -> LayoutState | None:
-        """What ``layout.json`` says."""
+        """The state in ``layout.json``."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.state
 
     @property
     def plan_sha256(self) -> str | None:
-        """Of the plan ``layout.json`` is bound to."""
+        """SHA-256 of the plan in ``layout.json``."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.plan_sha256
 
     @property
     def for_broker(self) -> str | None:
-        """The broker that reads topic-id directories, as ``layout.json`` says."""
+        """The broker that reads topic-id directories, from ``layout.json``."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.for_broker
 
     @property
     def counts(self) -> tuple[int, int, int] | tuple[None, None, None]:
-        """How many replicas lie under their name, how many under their topic id, how many of both may not be touched.
+        """Number of replicas under topic names, under topic ids, and of both those that may not be changed.
 
-        Three times ``None`` where the log dir cannot be looked at.
+        All three are ``None`` if the log dir cannot be read.
         """
         if self.seen is None:
             return None, None, None
@@ -135,27 +136,27 @@ class LayoutStatusResult:
 
 
 class StatusNext(Enum):
-    """What follows a look at the layout."""
+    """The recommended next command."""
 
     INVENTORY = "inventory"
-    """What a plan is made of; and what says why a log dir cannot be looked at."""
+    """An inventory: the input of a plan, and the way to see why a log dir cannot be read."""
     UNINSTALL = "uninstall"
-    """A rollback is refused over a work root inside a log dir; it removes that, and lifts the start block after it."""
+    """Uninstall: it removes a work root inside a log dir, which blocks a rollback, and then lifts the start block."""
     ROLLBACK = "rollback"
-    """Where the plan lies is not known here; the way back needs none."""
+    """Rollback: it needs no plan document, whose path is not known here."""
 
 
 class BrokerStart(Enum):
     """Whether a broker can start on the log dirs."""
 
     SET = "blocked"
-    """A start block keeps every broker out."""
+    """A start block keeps every broker from starting."""
     UNKNOWN = "unknown"
-    """Not every log dir can be looked at."""
+    """Not every log dir can be read."""
     UNDER_IDS = "under ids"
-    """No start block; a stock broker stops over replicas under topic ids."""
+    """No start block, but replicas under topic ids, which stop a stock broker."""
     INSIDE = "inside"
-    """No start block; a stock broker stops over a work root inside a log dir."""
+    """No start block, but a work root inside a log dir, which stops a stock broker."""
     FREE = "free"
 
     @property
@@ -180,7 +181,7 @@ class BrokerStart(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutStatus:
-    """All log dirs of a broker."""
+    """The layout status of a broker."""
 
     log_dirs: tuple[LogDirLayout, ...]
     """In the order given."""
@@ -192,14 +193,14 @@ class LayoutStatus:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong."""
+        """The problems of all log dirs."""
         found = self.log_dirs
         known = [one for one in found if one.problem is None]
         problems = [one.problem for one in found if one.problem is not None] + _bar_problems(known)
         for one in known:
             if one.seen is not None and one.seen.file is None and one.seen.is_under_ids:
                 code = Why.LAYOUT_FILE_MISSING.value
-                expected = "the file, since replicas of this log dir lie under topic ids"
+                expected = "layout.json, because this log dir has topic-id directories"
                 fix = f"if the replicas are this broker's: logdirctl layout rollback, with --even-if-found {code}"
                 problems.append(Problem(code, f"{one.log_dir}/layout.json", expected, "no such file", fix))
         plans = {one.plan_sha256 for one in known if one.plan_sha256 is not None}
@@ -211,7 +212,7 @@ class LayoutStatus:
 
     @property
     def goes_on_with(self) -> str | None:
-        """The verb that goes on with a plan, ``None`` where no verb does."""
+        """The verb that continues with a plan; ``None`` if there is none."""
         states = {one.state for one in self.log_dirs}
         if states & {None, *_NOT_READ} or states == {LayoutState.VERIFIED} or not states:
             return None
@@ -219,7 +220,7 @@ class LayoutStatus:
 
     @property
     def next(self) -> StatusNext:
-        """What follows."""
+        """The recommended next command."""
         found = self.log_dirs
         if any(one.problem is not None for one in found):
             return StatusNext.INVENTORY
@@ -246,10 +247,10 @@ class LayoutStatus:
 
 
 def status(request: BrokerRequest) -> LayoutStatus:
-    """Look at the log dirs of a broker; what cannot be read is a problem in what is returned.
+    """Return the layout status of a broker; a log dir that cannot be read becomes a problem of the result.
 
     Raises:
-        ConfigError: the broker is not named right.
+        ConfigError: the broker is invalid.
     """
     with connected(request) as ports:
         found = ports.each(lambda port: port.begin(look_at, port.log_dir))
@@ -262,7 +263,7 @@ def status(request: BrokerRequest) -> LayoutStatus:
 
 
 def look_at(log_dir: str) -> LogDirLayout:
-    """Look at one log dir."""
+    """Return the layout of one log dir."""
     with ExitStack() as stack:
         try:
             with map_os_errors(log_dir):
@@ -273,7 +274,7 @@ def look_at(log_dir: str) -> LogDirLayout:
 
 
 def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
-    """Return what is wrong with the start block of these log dirs, and with what is to stop no broker."""
+    """Return the problems of a partial or lost start block, and of work roots that stop a stock broker."""
     blocked = [one.log_dir for one in known if one.start_block is StartBlockState.SET]
     if blocked:
         if len(blocked) == len(known):
@@ -284,12 +285,12 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
                 "start-block-partial",
                 ", ".join(blocked),
                 "a start block in every log dir, or in none",
-                "one in these",
+                "a start block in these only",
                 fix,
             )
         ]
     problems = []
-    # Of one log dir alone, half a start block is a start-block.json beside a meta.properties that is true.
+    # Within one log dir, a partial start block is a start-block.json beside an unblocked meta.properties.
     if begun := [one.log_dir for one in known if one.start_block is StartBlockState.PARTIAL]:
         expected = "a start block in every log dir, or no start-block.json"
         found = "start-block.json in these, and no meta.properties that is blocked: they keep no broker out"
@@ -305,11 +306,11 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
 
 
 def _are_names_back(found: Sequence[LogDirLayout]) -> bool:
-    """Return whether a rollback is at its end, but for what keeps the start block."""
+    """Return whether a rollback is complete, except for the cause that keeps the start block."""
     is_by_name = not any(one.seen is not None and one.seen.is_under_ids for one in found)
     return is_by_name and any(one.state is LayoutState.ROLLING_BACK for one in found)
 
 
 def _is_not_begun(found: Sequence[LogDirLayout]) -> bool:
-    """Return whether nothing of a change of layout is there."""
+    """Return whether there is no trace of a layout change."""
     return all(one.state is None and one.seen is not None and not one.seen.is_under_ids for one in found)

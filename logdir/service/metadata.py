@@ -1,9 +1,9 @@
-"""Read the metadata log of a KRaft node as a tree, and describe its nodes. Reads only.
+"""Browse the metadata log of a KRaft node as a tree, and describe its nodes. Only reads.
 
-Takes no lock, so it works beside a running broker too. A process of its own reads the log and answers for it: a disk
-that hangs is SUSPECT after its time, and once the log is read nothing more is asked of the disk.
+Takes no lock, so it also works beside a running broker. A separate process reads the log and answers the queries: a
+hung disk becomes SUSPECT after its timeout, and after the log is read the disk is not used again.
 
-Not here: reading the log (``logdir.desired``), printing records (``metadata_dump``).
+Not here: reading the log (``logdir.metadata``), printing records (``metadata_dump``).
 
 Spec: design §2 law 6, §6; KIP-631, "metadata.log.dir"; kafka-formats §8; docs/json.md.
 """
@@ -54,10 +54,10 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest:
-    """Which metadata is read: the first that is not ``None``, in this order."""
+    """A request to read metadata from the first of these fields that is not ``None``."""
 
     snapshot: str | None = None
-    """One snapshot, or the segment that begins at offset 0."""
+    """A snapshot file, or the segment that begins at offset 0."""
     directory: str | None = None
     """The directory of the metadata log."""
     server_properties: str | None = None
@@ -67,7 +67,7 @@ class MetadataRequest:
     """How long the disk may give no sign of life before it is SUSPECT."""
 
     def require_valid(self) -> None:
-        """Return if a path that is named is one. Raises ``ConfigError``."""
+        """Return if every path in the request is valid. Raises ``ConfigError``."""
         for flag, path in (("--snapshot", self.snapshot), ("--directory", self.directory)):
             if path is not None and (not path or "\0" in path):
                 raise ConfigError((Problem("config-error", flag, "a path the system takes", path or "none"),))
@@ -75,7 +75,7 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataLog:
-    """What an answer rests on."""
+    """The files and offsets behind an answer."""
 
     origin: str
     snapshot: str | None
@@ -88,7 +88,7 @@ class MetadataLog:
 
     @classmethod
     def of(cls, look: Look) -> MetadataLog:
-        """Describe what was read."""
+        """Describe the files that were read."""
         return cls(
             origin=look.origin,
             snapshot=look.snapshot,
@@ -103,12 +103,12 @@ class MetadataLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeItem:
-    """A node of the tree."""
+    """A node of the metadata tree."""
 
     path: str
-    """As it can be typed."""
+    """Its path, as it can be typed."""
     names: tuple[str, ...]
-    """Those in the path, without any escape."""
+    """The names in the path, without escapes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,79 +120,79 @@ class LeafItem(NodeItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryItem(NodeItem):
-    """A directory that is listed."""
+    """A directory and its entries."""
 
     children: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellItem:
-    """One line of a session."""
+    """One line of a shell session."""
 
     typed: str
     printed: tuple[str, ...]
 
 
 class MetadataOpened(NamedTuple):
-    """What was read."""
+    """The result of reading the metadata."""
 
     log: MetadataLog
     problems: tuple[Problem, ...]
-    """Why it stops before the end of the files."""
+    """Why reading stopped before the end of the files."""
 
 
 class MetadataSession:
-    """Metadata that a process of its own has read: the one on whose disk the files lie must answer in time."""
+    """Metadata held by the worker process that read it; every answer has a deadline."""
 
     def __init__(self, port: Port, opened: MetadataOpened) -> None:
-        """Begin.
+        """Start a session.
 
         Args:
-            port: Of that process.
-            opened: What it read.
+            port: Port of the worker process.
+            opened: The result of reading.
         """
         self._port = port
         self.log, self.problems = opened
 
     def lines(self, lister: str, paths: Sequence[str]) -> Iterator[Line]:
-        """Yield what ``ls``, ``cat`` or ``find`` prints of nodes, in the order of the paths.
+        """Yield the output lines of ``ls``, ``cat`` or ``find`` for some nodes, in the order of the paths.
 
         Args:
-            lister: One of them.
-            paths: As typed; none at all: the root.
+            lister: ``ls``, ``cat`` or ``find``.
+            paths: The paths as typed; without any path: the root.
         """
         return self._port.stream_opened(list_lines, lister, tuple(paths))
 
     def nodes(self, lister: str, paths: Sequence[str]) -> Iterator[Line]:
-        """As ``lines``; yields the JSON of each node as a ``NodeItem``."""
+        """Yield each node as the JSON of a ``NodeItem``; arguments as for ``lines``."""
         return self._port.stream_opened(list_nodes, lister, tuple(paths))
 
     def run(self, line: str, width: int | None = None) -> Iterator[Line]:
-        """Do what a line of the shell says; yield what is to be printed.
+        """Run a line of the shell; yield its output.
 
         Args:
-            line: Without its end.
+            line: The line, without its line end.
             width: Columns of the terminal; ``None``: one entry a line.
         """
         return self._port.stream_opened(run_line, line, width)
 
     def complete(self, line: str, word: str) -> list[str]:
-        """Return what a word may go on to, as ``Shell.complete``."""
+        """Return the completions of a word, as ``Shell.complete``."""
         return self._port.run_opened(complete, line, word)
 
     @property
     def is_over(self) -> bool:
-        """Whether the shell was left."""
+        """Whether the user has left the shell."""
         return self._port.run_opened(is_over)
 
 
 @contextmanager
 def session(request: MetadataRequest) -> Iterator[MetadataSession]:
-    """Read what is meant, in a process of its own, which ends with the block.
+    """Read the requested metadata in a process of its own, which ends with the block.
 
     Raises:
         LogDirSuspectError: the disk does not answer in time.
-        LogDirError: it is not named right, cannot be read, or is no metadata.
+        LogDirError: the request is invalid, or the files cannot be read or hold no metadata.
     """
     request.require_valid()
     is_file = request.snapshot is not None
@@ -205,23 +205,23 @@ def session(request: MetadataRequest) -> Iterator[MetadataSession]:
 
 
 class _Kept(NamedTuple):
-    """What a worker keeps of metadata that it read."""
+    """Metadata that a worker has read and keeps."""
 
     shell: Shell
     width: list[int | None]
-    """Of the terminal, for the line that is run."""
+    """Width of the terminal, for the current line."""
 
 
 def open_metadata(opened: WorkerState, path: str, *, is_file: bool) -> MetadataOpened:
-    """Read metadata and keep it for the calls that follow.
+    """Read metadata, and keep it for later calls.
 
     Args:
-        opened: Of the worker.
-        path: Of a snapshot, or of the directory of the log.
-        is_file: Which of the two.
+        opened: State of the worker.
+        path: Path of a snapshot, or of the directory of the log.
+        is_file: Whether the path is a snapshot.
 
     Raises:
-        LogDirError: it cannot be read, or is no metadata.
+        LogDirError: the files cannot be read, or hold no metadata.
     """
     with reading(path, "" if is_file else NO_LOG):
         look = read_file(path) if is_file else read_directory(path)
@@ -274,11 +274,11 @@ def _item(found: Found, *, with_children: bool) -> NodeItem:
 
 
 def typed(session: MetadataSession, line: str) -> tuple[ShellItem, list[Problem]]:
-    """Do what a line says; return what is printed, and what it failed at.
+    """Run a line of the shell; return its output and its errors.
 
     Args:
-        session: Of the shell.
-        line: Without its end.
+        session: The session of the shell.
+        line: The line, without its line end.
     """
     answers = list(session.run(line))
     missed = [one.problem for one in answers if isinstance(one, Missed)]
@@ -287,11 +287,11 @@ def typed(session: MetadataSession, line: str) -> tuple[ShellItem, list[Problem]
 
 @contextmanager
 def reading(path: str, fix: str = "") -> Iterator[None]:
-    """Turn an error of the kernel into one of ours.
+    """Translate an ``OSError`` of the body.
 
     Args:
-        path: What is read.
-        fix: What to do where it is not there.
+        path: The file that is read.
+        fix: The fix for the message if the file does not exist.
     """
     try:
         yield
@@ -314,8 +314,8 @@ def directory_of(request: MetadataRequest) -> str:
     """Return the directory of the metadata log.
 
     Raises:
-        ConfigError: what was said names none, or several.
-        MalformedFileError: none of the log dirs has one.
+        ConfigError: the request names no directory, or several.
+        MalformedFileError: no log dir holds a metadata log.
     """
     if request.directory is not None:
         return os.path.abspath(request.directory)
@@ -331,7 +331,7 @@ def directory_of(request: MetadataRequest) -> str:
         fix = "name the one the broker uses: --directory"
         raise ConfigError((Problem("config-error", "--log-dirs", f"one {METADATA_DIR}", " and ".join(found), fix),))
     if not found and unread:
-        raise unread[0]  # it may be there
+        raise unread[0]  # The metadata log may be in an unread log dir.
     if not found:
         where = ", ".join(named.log_dirs)
         fix = "name the broker's metadata.log.dir among the log dirs"
@@ -340,7 +340,7 @@ def directory_of(request: MetadataRequest) -> str:
 
 
 def _searched(log_dirs: Sequence[str], timeout_ms: int) -> tuple[list[str], list[LogDirError]]:
-    """Return the directories of metadata logs below log dirs, and what is wrong with those that cannot be read."""
+    """Return the directories of metadata logs in the log dirs, and the errors of unreadable log dirs."""
     ports = start(log_dirs, timeout_ms)
     try:
         begun = [port.begin(has_metadata_log, port.log_dir) for port in ports]
@@ -363,13 +363,13 @@ def has_metadata_log(log_dir: str) -> bool:
 
 
 def _local_of(look: Look) -> dict[str, object]:
-    """Return what is known of the log dir and of us: the leaves below ``/local`` that the log does not say."""
+    """Return the leaves below ``/local``: facts about the log dir and this program that the log does not hold."""
     leaves: dict[str, object] = {"version": version("logdird")}
     parent = os.path.dirname(look.origin if Path(look.origin).is_dir() else os.path.dirname(look.origin))
     try:
         value = meta_properties.parse(_small(f"{parent}/{_META_PROPERTIES}"))
     except (OSError, LogDirError):
-        return leaves  # whose it is is said if it can be said
+        return leaves  # Its owner is shown if it is known.
     if value.cluster_id is not None:
         leaves["clusterId"] = str(value.cluster_id)
     if value.node_id is not None:

@@ -1,8 +1,8 @@
-"""Print every batch and record of metadata files as Kafka's own decoder does. Reads only.
+"""Print every batch and record of metadata files in the format of Kafka's own decoder. Only reads.
 
-Processes of their own read the files: a disk that hangs is SUSPECT after its time.
+Separate processes read the files: a hung disk becomes SUSPECT after its timeout.
 
-Not here: the lines (``logdir.metadata.dump``), which log is meant (``metadata``).
+Not here: the output lines (``logdir.metadata.dump``), the choice of the log (``metadata``).
 
 Spec: design §6; KIP-631, "kafka-dump-log.sh"; docs/json.md.
 """
@@ -31,20 +31,20 @@ _SUFFIXES = (SEGMENT_SUFFIX, SNAPSHOT_SUFFIX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataDumpRequest:
-    """What is dumped: files, or the newest snapshot and the log of a broker."""
+    """A request to dump files, or the newest snapshot and the log of a broker."""
 
     files: tuple[str, ...] = ()
     place: MetadataRequest | None = None
-    """``None``: the files alone."""
+    """The broker's metadata; ``None``: only the files."""
     release: str = RELEASES[-1]
-    """Whose lines are printed."""
+    """The Kafka release whose output format is used."""
     is_record_metadata_skipped: bool = False
-    """What records say, without their offsets and sizes."""
+    """Whether to print records without their offsets and sizes."""
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     """How long a disk may give no sign of life before it is SUSPECT."""
 
     def require_valid(self) -> None:
-        """Return if it names files or a broker, and a release whose lines are known. Raises ``ConfigError``."""
+        """Return if it names files or a broker, and a supported release. Raises ``ConfigError``."""
         if bool(self.files) == (self.place is not None):
             found = "both" if self.files else "neither"
             raise ConfigError((Problem("config-error", "metadata dump", "files, or a broker", found),))
@@ -60,27 +60,27 @@ class MetadataDumpRequest:
 
 
 class DumpEnd(NamedTuple):
-    """What is known of a file once its lines or batches were taken."""
+    """The state of a file after its lines or batches were printed."""
 
     error: LogDirError | None
-    """What ended it."""
+    """The error that ended the dump."""
     problems: tuple[Problem, ...]
     gaps: tuple[tuple[int, int], ...] = ()
-    """Offsets that follow each other without being neighbours; the first hundred."""
+    """Pairs of consecutive offsets with a gap between them; the first hundred."""
     trailing_bytes: int | None = None
-    """Behind the last whole batch; ``None``: it was not read to its end."""
+    """Bytes after the last whole batch; ``None``: the file was not read to its end."""
 
 
 class FileDump:
-    """One file that is dumped; what is wrong with it is known once its lines or batches are taken."""
+    """The dump of one file; its errors are known after its lines or batches were read."""
 
     def __init__(self, name: str, request: MetadataDumpRequest, port_of: Callable[[str], Port]) -> None:
-        """Begin.
+        """Start a dump.
 
         Args:
-            name: As it was typed, or found.
-            request: What is dumped.
-            port_of: Returns what reads the files of a directory.
+            name: The path, as typed or found.
+            request: The request.
+            port_of: Returns the port that reads the files of a directory.
         """
         self.name = name
         self.path = os.path.abspath(name)
@@ -89,11 +89,11 @@ class FileDump:
         self._port_of = port_of
 
     def lines(self) -> Iterator[str]:
-        """Yield what stock prints after ``Dumping FILE``, without line ends."""
+        """Yield the lines that the stock tool prints after ``Dumping FILE``, without line ends."""
         return self._all(dump_lines)
 
     def batches(self) -> Iterator[str]:
-        """Yield the JSON of one object per batch, under the names that stock prints."""
+        """Yield one JSON object per batch, with the names that the stock tool prints."""
         return self._all(dump_batches)
 
     def _all(self, call: Callable[[WorkerState, str, MetadataDumpRequest], Iterator[str]]) -> Iterator[str]:
@@ -106,18 +106,18 @@ class FileDump:
 
 
 def dump_lines(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
-    """As ``FileDump.lines``, in the process that reads it."""
+    """Yield lines as ``FileDump.lines``, in the process that reads the file."""
     skipped = request.is_record_metadata_skipped
     return _dumped(opened, path, request, lambda dump: dump.lines(skip_record_metadata=skipped))
 
 
 def dump_batches(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
-    """As ``FileDump.batches``, in the process that reads it."""
+    """Yield batches as ``FileDump.batches``, in the process that reads the file."""
     return _dumped(opened, path, request, lambda dump: map(text, dump.objects()))
 
 
 def end_of_dump(opened: WorkerState) -> DumpEnd:
-    """Return what is known of the file that was dumped last."""
+    """Return the end state of the last dumped file."""
     if not isinstance(opened.kept, DumpEnd):
         raise ValueError("no file was dumped")
     return opened.kept
@@ -130,7 +130,7 @@ def _dumped(
     assert form is not None, "the request is valid"
     opened.kept = DumpEnd(None, ())
     try:
-        # An error of the kernel is one of the file's.
+        # An OSError counts as an error of the file.
         with reading(path), metadata_file.opened(path, is_followed=bool(request.files)) as file:
             dump = Dump(file, form=form)
             yield from parts(dump)
@@ -142,13 +142,13 @@ def _dumped(
 
 @contextmanager
 def files_to_dump(request: MetadataDumpRequest) -> Iterator[tuple[FileDump, ...]]:
-    """Give every file that is meant, in the order of the dump: those named, or snapshot and segments, oldest first.
+    """Yield every requested file in the order of the dump: named files, or snapshot and segments, oldest first.
 
-    A process for each directory reads its files, and ends with the block.
+    One process per directory reads its files; it ends with the block.
 
     Raises:
         ConfigError: the request is not valid.
-        LogDirError: the broker's metadata log is not there, or its disk does not answer.
+        LogDirError: the broker's metadata log does not exist, or its disk does not answer.
     """
     request.require_valid()
     ports: dict[str, Port] = {}
@@ -172,7 +172,7 @@ def files_of(directory: str) -> list[str]:
     """Return the newest snapshot and the segments, oldest first.
 
     Raises:
-        MalformedFileError: there is none of both.
+        MalformedFileError: the directory holds neither.
         LogDirError: as ``reading``.
     """
     with reading(directory, NO_LOG):

@@ -1,6 +1,8 @@
-"""Purge staged replicas: remove for good what is due, or what an operator names. Works beside a running broker, too.
+"""Purge staged replicas: irrevocably remove those that are due, or those that an operator names. Works beside a running
+broker.
 
-Not here: the removals (``purge_batches``), what may go (``decide.purge``), the recheck of each (``purge_recheck``).
+Not here: the removals (``batch.purge_batches``), the decision (``decide.staged.purge``), the recheck of each replica
+(``batch.purge_recheck``).
 
 Spec: design §2 laws 1, 4, §3.3, §6; attacks A17, A18, A43.
 """
@@ -37,22 +39,22 @@ from logdir.worker.look import NOTHING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRequest:
-    """What is asked of a broker."""
+    """A request to purge staged replicas."""
 
     source: SourceRequest
     selection: Selection = ALL
-    """Which staged replicas; without a selector those that are due."""
+    """The staged replicas to purge; without a selector those that are due."""
     overrides: PurgeOverrides = NO_OVERRIDES
     includes_held: bool = False
-    """With ``is_even_if_early``: also what has no deadline."""
+    """With ``is_even_if_early``: include replicas without a deadline."""
     bytes_per_second: int = BYTES_PER_SECOND
-    """How fast disks are freed; 0: as fast as it goes."""
+    """Rate limit per disk; 0: no limit."""
 
     def require_valid(self) -> None:
-        """Return if it can be answered.
+        """Return if the request is valid.
 
         Raises:
-            ConfigError: selector or source is not named right, or an override has no selector.
+            ConfigError: selector or source is invalid, or an override has no selector.
         """
         said = {
             "--even-if-early": self.overrides.is_even_if_early,
@@ -77,19 +79,19 @@ class PurgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlanned:
-    """What would be done."""
+    """The plan of a purge."""
 
     items: tuple[ItemResult, ...]
     """What would go, then what would stay: refused, or not due yet where nothing was named."""
     problems: tuple[Problem, ...]
     plan: PurgePlan | None
-    """``None``: the selector found nothing."""
+    """``None`` if the selector matched nothing."""
     looking: Rechecking | None
     asked: PurgeRequest
     has_staged: bool
-    """Something is staged."""
+    """Whether anything is staged."""
     is_whole: bool
-    """Every log dir was read."""
+    """Whether every log dir was read."""
 
     @property
     def is_empty(self) -> bool:
@@ -131,8 +133,8 @@ def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
         asked: What is asked.
 
     Raises:
-        ConfigError: the selector or the source is not named right.
-        LogDirError: a source that was named, or a heartbeat, cannot be read.
+        ConfigError: the selector or the source is invalid.
+        LogDirError: a source that the operator named, or a heartbeat, cannot be read.
     """
     facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
@@ -164,12 +166,12 @@ def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
 
 
 def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Purge what was shown; each loss is told before anything goes.
+    """Purge the planned replicas; every loss of data is reported before the first removal.
 
     Args:
         broker: Opened for changes.
-        shown: Of ``plan``.
-        reporter: For losses and progress.
+        shown: The plan, from ``plan``.
+        reporter: Receives the losses and progress.
 
     Returns:
         One item per replica, and what is wrong with disks.
@@ -209,7 +211,7 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rec
 
 
 def _kept(plan: PurgePlan, items: Sequence[StagedReplica]) -> list[ItemResult]:
-    """Say of each replica that is left why."""
+    """Return an item for each replica that stays, with the reason."""
     by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
     rows = []
     for one in plan.refusals:

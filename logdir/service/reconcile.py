@@ -1,6 +1,6 @@
-"""Compare the log dirs of a broker with what its cluster says, and decide what follows.
+"""Compare the log dirs of a broker with its cluster metadata, and decide what to do.
 
-Not here: the rules (``logdir.decide``), doing it (``reconcile_apply``).
+Not here: the rules (``logdir.decide``), carrying out the plan (``batch.reconcile_apply``).
 
 Spec: design §2 laws 1, 4, §4, §6; KIP-516, "LeaderAndIsr", "Deletion", "Migration"; attacks A1, A3, A22, A29, A38, A43.
 """
@@ -28,16 +28,16 @@ from logdir.worker.look import NOTHING, Deep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What follows, as decided on one look."""
+    """A decision, based on one scan."""
 
     plan: ReconcilePlan | None
-    """``None``: of a document that is refused, or was followed before."""
+    """``None`` for a request document that is refused, or was applied before."""
     document: DocumentPlan | None
-    """Of a request document."""
+    """The plan of a request document."""
 
     @property
     def refused(self) -> Problem | None:
-        """Return why nothing at all follows."""
+        """Return why there is no plan at all."""
         if self.plan is not None:
             return self.plan.refused
         return None if self.document is None else self.document.problem
@@ -45,7 +45,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What an operator said beside the source."""
+    """The operator's options beside the source."""
 
     delays: DelayPolicy
     protected: tuple[str, ...]
@@ -67,7 +67,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlanned:
-    """What would be done."""
+    """The plan of a reconcile."""
 
     desired: Desired
     decided: Decided
@@ -83,16 +83,16 @@ class ReconcilePlanned:
 
 
 def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stopped: bool) -> ReconcilePlanned:
-    """Look at a broker and at what its cluster says, and decide; changes nothing.
+    """Scan a broker, read its cluster metadata, and decide; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        source: What its cluster says is read there.
-        policy: What the operator said.
-        is_stopped: It is known that no broker runs.
+        broker: Open; for a change also recovered.
+        source: The source of the cluster metadata.
+        policy: The operator's options.
+        is_stopped: Whether it is certain that no broker runs.
 
     Raises:
-        ConfigError: the source is not named right, or nothing says how far it is committed.
+        ConfigError: the source is invalid, or it is not known how far it is committed.
         LogDirError: the source cannot be read.
     """
     running = False if is_stopped else broker.ports.is_running()
@@ -126,14 +126,14 @@ def decide(
     *,
     is_counted: bool,
 ) -> Decided:
-    """Decide what follows; reads when directories came to be, and changes nothing.
+    """Decide what to do; reads creation times of directories, and changes nothing.
 
     Args:
         broker: Open.
-        desired: What its cluster says.
-        policy: What the operator said.
-        facts: Of every log dir, those in doubt opened.
-        is_counted: The staging limit spoke, and counted, of all of this before.
+        desired: The cluster metadata.
+        policy: The operator's options.
+        facts: Facts of every log dir, with replicas in doubt opened.
+        is_counted: Whether the staging limit has already approved and counted all of these actions.
     """
     request = ReconcileRequest(
         image=desired.image,

@@ -41,29 +41,29 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """What is asked of a broker."""
+    """A request to restore staged replicas."""
 
     source: SourceRequest
     selection: Selection
     is_even_if_unknown: bool
 
     def require_valid(self) -> None:
-        """Return if selector and source are named right. Raises ``ConfigError``."""
+        """Return if selector and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_source(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlanned:
-    """What would be done."""
+    """The plan of a restore."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     request: rule.RestoreRequest | None
-    """``None``: nothing was selected."""
+    """``None`` if the selector matched nothing."""
     plan: RestorePlan | None
     stamp: Stamp | None
-    """Of the broker's own metadata log, before it was read."""
+    """The stamp of the broker's own metadata log before it was read."""
 
     @property
     def is_empty(self) -> bool:
@@ -72,15 +72,15 @@ class RestorePlanned:
 
 
 def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        asked: What is asked.
+        broker: Open; for a change also recovered.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector or the source is not named right.
-        LogDirError: a source that was named cannot be read.
+        ConfigError: the selector or the source is invalid.
+        LogDirError: a source that the operator named cannot be read.
     """
     facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
@@ -100,7 +100,7 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
 
 
 def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Restore what was shown; as ``restore_all``, with what kind of restore each is told before.
+    """Restore the planned replicas as ``restore_all``; the restore kind of each is reported first.
 
     Raises:
         LogDirError: as ``restore_all``.
@@ -112,12 +112,12 @@ def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tupl
 
 
 def planned_restore(plan: RestorePlan) -> list[ItemResult]:
-    """Return what a plan takes back as rows."""
+    """Return the planned restores as rows."""
     return [_restored(action, ItemState.PLANNED) for action in plan.actions]
 
 
 def warn_of_kinds(plan: RestorePlan, reporter: Reporter) -> None:
-    """Tell of each replica, before anything is done, what kind of restore it is and on what that rests."""
+    """Report the restore kind of each replica and its evidence, before any change."""
     for action in plan.actions:
         marker = action.marker
         reporter.warn(f"{marker.topic}-{marker.partition}: {action.says}")
@@ -138,21 +138,21 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
 def restore_all(
     broker: OpenBroker, request: rule.RestoreRequest, shown: RestorePlan, reporter: Reporter, stamp: Stamp | None
 ) -> tuple[list[ItemResult], list[Problem]]:
-    """Restore what a plan shows, in batches; each looks and decides again, under every lock.
+    """Restore planned replicas in batches; each batch scans and decides again, under every lock.
 
     Args:
         broker: Opened for changes.
-        request: What was selected.
-        shown: What was decided about it first; nothing else is done.
-        reporter: For progress.
-        stamp: Of the broker's own metadata log, before it was read (``stamp_of``).
+        request: The selected replicas.
+        shown: The plan; nothing else is done.
+        reporter: Receives progress.
+        stamp: Stamp of the broker's own metadata log before it was read (``stamp_of``).
 
     Returns:
-        One row per replica, and what is wrong with disks.
+        One row per replica, and the problems of disks.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
-        RefusedError: the broker wrote its metadata log meanwhile; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
+        RefusedError: the broker wrote its metadata log meanwhile; changes made by then stay.
     """
     left = {(action.log_dir, action.name): action for action in shown.actions}
     reporter.begin("restoring", len(left))
@@ -172,7 +172,7 @@ def restore_all(
 
 @dataclass(slots=True, kw_only=True)
 class _Restoring:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     request: rule.RestoreRequest
@@ -183,11 +183,11 @@ class _Restoring:
     sick: set[str] = field(default_factory=set)
 
     def look(self, left: Collection[_Place]) -> tuple[LogDirFacts, ...]:
-        """Look again at what is left."""
+        """Scan the remaining replicas again."""
         return self.broker.look_again(NOTHING, [(log_dir, f"deleting/{name}") for log_dir, name in left])
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
-        """Look and decide again about what is left."""
+        """Scan and decide again about the remaining replicas."""
         facts = self.look(left)
         require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
@@ -203,7 +203,7 @@ class _Restoring:
         return {(action.log_dir, action.name): row}
 
     def report(self, rows: Sequence[ItemResult]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))
 

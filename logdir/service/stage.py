@@ -1,8 +1,8 @@
-"""Stage replicas because an operator asks for it, to be restored or purged later.
+"""Stage replicas on an operator's request, to be restored or purged later.
 
-The plan shows what goes from view and until when it can be undone, and what the next start of the broker does where the
-cluster still assigns it here. ``apply`` makes the record of the staging limit durable first; then every batch looks
-again and decides again under the locks, for what was shown and for nothing else.
+The plan shows which replicas the broker loses, until when that can be undone, and what the next start of the broker
+does if the cluster still assigns them here. ``apply`` first makes the record of the staging limit durable. Then every
+batch scans and decides again under the locks, and stages only planned replicas.
 
 Spec: design §2 laws 1, 4, §3.3, §6; attacks A22, A38, A45, A48.
 """
@@ -46,34 +46,34 @@ _CONFIRMS: Final = "--even-over-limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRequest:
-    """What is asked of a broker."""
+    """A request to stage replicas."""
 
     source: SourceRequest
     selector: str
     delays: DelayPolicy
     is_held: bool
-    """Without a deadline."""
+    """Whether the staged replicas get no deadline."""
     protected: tuple[str, ...]
-    """Globs of topics that nothing may touch."""
+    """Globs of topics that must not be changed."""
     is_even_over_limit: bool
     is_even_if_last: bool
     is_even_if_unknown: bool
 
     def require_valid(self) -> None:
-        """Return if selector and source are named right. Raises ``ConfigError``."""
+        """Return if selector and source are valid. Raises ``ConfigError``."""
         parse(self.selector)
         require_source(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlanned:
-    """What would be done."""
+    """The plan of a staging."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     selector: Selector
     request: rule.StageRequest | None
-    """``None``: nothing was selected."""
+    """``None`` if the selector matched nothing."""
     plan: StagePlan | None
 
     @property
@@ -83,15 +83,15 @@ class StagePlanned:
 
 
 def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change it is recovered.
-        asked: What is asked.
+        broker: Open; for a change also recovered.
+        asked: The request.
 
     Raises:
-        ConfigError: the selector or the source is not named right.
-        LogDirError: a source that was named cannot be read.
+        ConfigError: the selector or the source is invalid.
+        LogDirError: a source that the operator named cannot be read.
     """
     selector = parse(asked.selector)
     facts = broker.look(Deep(selector=selector.text))
@@ -124,7 +124,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
 
 
 def _candidates(facts: Sequence[LogDirFacts]) -> list[Replica]:
-    # The metadata log is found, too, so that it is refused by name.
+    # The metadata log is matched, too, so that it is refused by name.
     return [r for one in facts for r in one.replicas if r.kind in (Kind.LIVE, Kind.METADATA)]
 
 
@@ -149,7 +149,7 @@ def _planned(plan: StagePlan) -> tuple[list[ItemResult], list[Problem]]:
 
 
 def _confirmed_by_flag(problem: Problem) -> Problem:
-    return problem._replace(fix=f"look at the plan, then say {_CONFIRMS}")
+    return problem._replace(fix=f"check the plan, then add {_CONFIRMS}")
 
 
 _Place = tuple[str, str]
@@ -158,7 +158,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     request: rule.StageRequest
@@ -169,15 +169,15 @@ class _Work:
     sick: set[str] = field(default_factory=set)
     batches: Batches = field(default_factory=staging.batches)
     is_counted: bool = False
-    """The staging limit has counted all of them."""
+    """Whether the staging limit has counted all of the replicas."""
     braked: StagePlan | None = None
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
-        """Look and decide again about what is left; the staging limit's record is made durable first."""
+        """Scan and decide again about the remaining replicas; the record of the staging limit is made durable first."""
         facts = self.broker.look_again(Deep(selector=self.selector.text), left)
         again = replace(self.request, selected=tuple(left), now=read_instant())
         if self.is_counted:
-            # The staging limit spoke, and counted, of all of them before the first.
+            # The staging limit approved and counted all replicas before the first staging.
             again = replace(again, is_confirmed=True)
         plan = plan_stage(again, facts)
         if not self.is_counted:
@@ -206,24 +206,24 @@ class _Work:
         return {(action.log_dir, action.path): row for action, row in zip(part, rows, strict=True)}
 
     def report(self, rows: Sequence[ItemResult]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))
 
 
 def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Stage what was shown, in batches; each looks and decides again.
+    """Stage the planned replicas in batches; each batch scans and decides again.
 
     Args:
         broker: Opened for changes, and recovered.
-        shown: Of ``plan``; nothing else is done.
-        reporter: For progress.
+        shown: The plan, from ``plan``; nothing else is done.
+        reporter: Receives progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
     """
     if shown.plan is None or shown.request is None:
         return list(shown.items), list(shown.problems)
@@ -258,6 +258,6 @@ def _stage(
     with sick_disks(problems, sick, open_dir):
         outcomes = broker.ports.port(log_dir).run_at(staging.stage, items)
     if len(outcomes) < len(actions):
-        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
         return [_row(action, ItemState.UNDONE) for action in actions]
     return [after(_row(action, ItemState.PLANNED), outcome) for action, outcome in zip(actions, outcomes, strict=True)]

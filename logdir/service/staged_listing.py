@@ -1,4 +1,4 @@
-"""List staged replicas: until when each can be undone, and what keeps it from being purged. Reads only.
+"""List staged replicas: until when each can be undone, and what keeps it from being purged. Only reads.
 
 Spec: design §3.3, §6.
 """
@@ -52,29 +52,29 @@ class StagedItem:
 
     log_dir: str
     path: str
-    """Relative to its work root."""
+    """Its path, relative to its work root."""
     name: str = field(metadata=HIDDEN)
     state: str
     ref: ReplicaRef
     log_bytes: int | None
     reason: Reason | None
-    """``None``, as of all that stands in a marker: there is none."""
+    """``None`` if there is no marker, as for every field from the marker."""
     evidence: Evidence | None
     staged_at_ms: int | None
     delay_ms: int | None
     tiered: bool | None
     undo_until_ms: int | None
-    """Wall clock; ``None``: for good, or not any more."""
+    """Wall clock; ``None``: without a deadline, or it cannot be undone any more."""
     restore: RestoreKind | None
-    """The best a restore can do; ``None``: nothing restores it."""
+    """The best possible kind of restore; ``None``: it cannot be restored."""
     assigned: Assigned | None
-    """Whether it is still assigned here; ``None`` where that is not asked."""
+    """Whether it is still assigned here; ``None`` if that was not checked."""
     log_end: int | None
-    """The offset after its last record; ``None`` where that was not asked, or cannot be read."""
+    """The offset after its last record; ``None`` if it was not requested or cannot be read."""
     detail: str
-    """On what ``assigned`` rests, why it is held, and what would change that."""
+    """The evidence for ``assigned``, why the replica is held, and what would change that."""
     problem: Problem | None
-    """Why its marker is not to be used."""
+    """Why its marker cannot be used."""
 
     @classmethod
     def of(
@@ -111,45 +111,45 @@ class StagedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedListingRequest:
-    """What is asked."""
+    """A request to list staged replicas."""
 
     broker: BrokerRequest
     source: SourceRequest
     selector: str | None = None
-    """Which replicas; ``None``: all."""
+    """The replicas; ``None``: all."""
     are_ends_wanted: bool = False
-    """Whether the log end offset of each is read."""
+    """Whether to read the log end offset of each replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedListing:
-    """What was found."""
+    """The listing."""
 
     items: tuple[StagedItem, ...]
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
     is_whole: bool = field(metadata=HIDDEN)
-    """Every log dir and every work root was read."""
+    """Whether every log dir and every work root was read."""
     is_root_missing: bool = field(metadata=HIDDEN)
-    """A log dir has no work root that is whole."""
+    """Whether a log dir has no whole work root."""
     restorable: StagedReplica | None = field(metadata=HIDDEN)
-    """The first replica that a restore takes back without an override."""
+    """The first replica that can be restored without an override."""
     cluster_id: str | None
-    """Of the log dirs; ``None`` where they do not all name one."""
+    """Cluster id of the log dirs; ``None`` if they do not all name the same one."""
     node_id: int | None
-    """Likewise."""
+    """Node id of the log dirs; ``None`` if they do not all name the same one."""
     broker_runs: bool | None
-    """``None``: no lock file may be read."""
+    """``None``: no lock file can be read."""
 
 
 _KINDS = Kind.STAGED, Kind.PURGING, Kind.INCOMING
 
 
 def list_staged(asked: StagedListingRequest) -> StagedListing:
-    """List what is staged on every log dir of a broker; reads only.
+    """List the staged replicas of every log dir of a broker; only reads.
 
     Raises:
-        ConfigError: the broker, the source or the selector is not named right.
-        LogDirError: a source that was named cannot be read.
+        ConfigError: the broker, the source or the selector is invalid.
+        LogDirError: a source that the operator named cannot be read.
     """
     selector = None if asked.selector is None else parse(asked.selector)
     require_source(asked.source)
@@ -162,17 +162,17 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     items = staged_replicas(facts, selector, *_KINDS)
     unread = [one.log_dir for one in facts if one.problem is not None]
     roots, now = read_roots(ports, unread), read_instant()
-    # Nothing staged asks nothing of the cluster.
+    # Without staged replicas the cluster metadata is not needed.
     looked = recheck(asked.source, ports, facts, roots.last_applied, is_past_needed=True) if items else None
     known = ReplicaIndex(facts)
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, known) for one in items]
     if asked.are_ends_wanted:
         lines = [replace(line, log_end=log_end_of(ports, item)) for line, item in zip(lines, items, strict=False)]
     blank = unformatted(facts)
-    # A log dir without identity has no work root to open, either: that is said of it once.
+    # A log dir that is not formatted has no work root, either: report that only once.
     of_roots = [one for one in roots.problems if (one.slug, one.path) not in {(said.slug, said.path) for said in blank}]
     problems = [*of_roots, *(one.problem for one in facts if one.problem is not None), *blank]
-    # Of one whose removal was cut off the marker may be gone already.
+    # After an interrupted purge the marker may already be missing.
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     if selector is not None and not items:
         problems.append(nothing_selected(selector.text, "staged ls", staged_replicas(facts, None, *_KINDS)))
@@ -183,7 +183,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
         is_whole=roots.is_whole and not unread,
         is_root_missing=any(
             one.slug == NoWorkRootError.code
-            or (one.path.endswith(f"/{WORK_ROOT_FILE}") and one.slug != ForeignLogDirError.code)  # init refuses it, too
+            or (one.path.endswith(f"/{WORK_ROOT_FILE}") and one.slug != ForeignLogDirError.code)  # as init does
             for one in problems
         ),
         restorable=None if looked is None else first_restorable(items, looked.cluster, facts),
@@ -213,12 +213,12 @@ def log_end_of(ports: BrokerPorts, item: StagedReplica) -> int | None:
 
 
 class Roots(NamedTuple):
-    """What the work roots of a broker hold."""
+    """The records in the work roots of a broker."""
 
     beats: dict[str, Heartbeat | None]
-    """By log dir; ``None`` where there is none to read."""
+    """Heartbeats by log dir; ``None`` if there is no readable one."""
     last_applied: ControllerFile | None
-    """How far the cluster was followed."""
+    """The last applied position of the cluster metadata."""
     problems: list[Problem]
     """Which work roots are missing, and which log dirs may not be changed."""
     quarantined: dict[str, Problem]
@@ -228,11 +228,11 @@ class Roots(NamedTuple):
 
 
 def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
-    """Read what the work roots hold of a broker.
+    """Read the records in the work roots of a broker.
 
     Args:
         ports: Of the broker.
-        unread: Log dirs of which it is known that they cannot be read.
+        unread: Log dirs that are known to be unreadable.
     """
     beats: dict[str, Heartbeat | None] = {}
     problems: list[Problem] = []
@@ -264,14 +264,14 @@ def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
 def listed(
     item: StagedReplica, beat: Heartbeat | None, now: Instant, looked: Looked, known: ReplicaIndex
 ) -> StagedItem:
-    """Say of one staged replica until when it can be undone, and what keeps it from being purged.
+    """Return the listing of one staged replica.
 
     Args:
         item: The replica.
-        beat: Of its log dir.
-        now: This moment.
-        looked: What the cluster says.
-        known: What lies on every log dir.
+        beat: The heartbeat of its log dir.
+        now: The current instant.
+        looked: The cluster metadata.
+        known: Index of the replicas of every log dir.
     """
     marker = item.marker
     if item.kind is Kind.PURGING:
@@ -280,7 +280,7 @@ def listed(
         held = refuse_marker(item.log_dir, f"deleting/{item.name}", item.problem)
         return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
-        part = "a part of what its broker removed meanwhile: logdirctl staged export copies it"
+        part = "partial capture, because its broker removed files meanwhile: logdirctl staged export copies it"
         return StagedItem.of(item, INCOMING, part if item.is_partial else "incoming")
     assignment = assignment_of(looked.cluster, item)
     restore = restore_kind_of(assignment.state)

@@ -1,7 +1,8 @@
-"""List what lies on the log dirs of a broker and the cluster does not claim, with what is missing for a proof.
+"""List the strays of a broker: directories that the cluster does not assign to it, and what proof of their removal is
+missing.
 
-Reads only, beside a running broker too, and needs no work root. Not here: what is a stray (``decide.strays``), setting
-any of it aside (``reconcile``).
+Only reads, also beside a running broker, and needs no work root. Not here: the definition of a stray
+(``decide.strays``), staging strays (``reconcile``).
 
 Spec: design §4, §6; attacks A1, A2, A20, A27, A43.
 """
@@ -51,41 +52,41 @@ _UNREAD: Final = Image(
     absence_meaning=AbsenceMeaning.NOTHING,
     listed=frozenset(),
 )
-"""Says nothing of any replica."""
+"""An image without information about any replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StraysRequest:
-    """What is asked."""
+    """A request to list strays."""
 
     broker: BrokerRequest
     source: SourceRequest
     selector: str | None = None
-    """Which partitions; ``None``: all."""
+    """The partitions; ``None``: all."""
     protected: tuple[str, ...] = ()
-    """Globs of topics that nothing may touch."""
+    """Globs of topics that must not be changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StraysResult:
-    """What was found."""
+    """The strays of a broker."""
 
     strays: tuple[Stray, ...] = field(metadata={KEY: "items"})
-    """Those that were selected."""
+    """The selected strays."""
     source: SourceItem | None
-    """``None``: what the cluster says could not be read."""
+    """``None``: the cluster metadata could not be read."""
     image: Image | None = field(metadata=HIDDEN)
-    """Of the source."""
+    """The image of the source."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
-    """What is wrong, those of strays that the cluster wants included."""
+    """All problems, including those of strays that the cluster assigns to this broker."""
     uncommitted: Problem | None = field(metadata=HIDDEN)
-    """What a metadata log says beyond what is known to be committed; no trouble of these disks."""
+    """What the metadata log contains beyond its committed part; no problem of these disks."""
     is_unplaced: bool = field(metadata=HIDDEN)
-    """Something is proven only up to how far the cluster was followed, and that is not known."""
+    """Whether a proof depends on the last applied position, which is not known."""
     is_whole: bool = field(metadata=HIDDEN)
-    """Every log dir was read."""
+    """Whether every log dir was read."""
     has_work_roots: bool = field(metadata=HIDDEN)
-    """Every log dir has one: without them nothing is remembered of the cluster."""
+    """Whether every log dir has a work root; without them there is no last applied position."""
 
     @property
     def all_problems(self) -> tuple[Problem, ...]:
@@ -109,16 +110,16 @@ class StraysResult:
 
 
 def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> StraysResult:
-    """Look at every log dir of a broker and at what the cluster says; reads only.
+    """Scan every log dir of a broker and read its cluster metadata; only reads.
 
     Args:
-        asked: What is asked.
-        source_read: Told what was read of the cluster, before it is refused.
+        asked: The request.
+        source_read: Called with the image before the image may be refused.
 
     Raises:
-        ConfigError: the broker, the source or the selector is not named right.
-        RefusedError: what was read says nothing about these log dirs.
-        FormatError: the source, or a file of a work root, cannot be read as what it should be.
+        ConfigError: the broker, the source or the selector is invalid.
+        RefusedError: the image contains no information about these log dirs.
+        FormatError: the source, or a file of a work root, is malformed.
     """
     selector = None if asked.selector is None else parse(asked.selector)
     parse_uri(asked.source.uri)
@@ -180,7 +181,7 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
         return _Found(view=view, problems=list(dict.fromkeys((*view.unseen, error.problem()))))
     blank = against_blank(desired.image)
     if blank is not None:
-        # Until its first snapshot, an hour, a log is read as it lies: that tells much, and proves nothing.
+        # Before its first snapshot (an hour) a log is read to its end: informative, but no proof.
         if desired.latest is None or against_blank(desired.latest) is not None:
             raise ConfigError((blank,))
         desired = replace(desired, image=replace(desired.latest, certainty=Certainty.LOCAL))
@@ -214,7 +215,7 @@ def _request(
 
 
 def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Image:
-    """Return what a source would say if it were followed now.
+    """Return the image that a source would yield if it were applied now.
 
     Raises:
         RefusedError: it is a request document that would be refused.
@@ -226,7 +227,7 @@ def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDi
     )
     if planned.problem is not None:
         raise RefusedError.of(planned.problem)
-    # One that was followed before changes nothing any more: it is listened to.
+    # A document that was applied before changes nothing any more: use its image.
     return desired.image if planned.image is None else planned.image
 
 
@@ -237,6 +238,6 @@ def _problems_of(view: StrayView, image: Image) -> list[Problem]:
     if view.unplaced is not None:
         found.append(view.unplaced)
     if view.braked is not None:
-        fix = "look at what logdirctl reconcile plans, which takes --even-over-limit"
+        fix = "check the plan of logdirctl reconcile, then add --even-over-limit to it"
         found.append(view.braked._replace(fix=fix))
     return found

@@ -1,8 +1,9 @@
-"""Take everything of ours back from the log dirs of one broker, so that a stock broker starts on what is left.
+"""Remove everything of ours from the log dirs of one broker, so that a stock broker can start on them.
 
-What is staged is listed, or restored where that is asked. Work roots are removed only if all of them can be; else none
-is, so that what is staged can still be restored, purged and exported. A start block is lifted after the directories of
-a work root inside a log dir are gone, which keep a broker out, too. Nothing that is not ours is touched.
+Staged replicas are listed, or restored on request. Work roots are removed only if all of them can be removed; otherwise
+all stay, so that staged replicas can still be restored, purged and exported. A start block is lifted after the
+directories of a work root inside a log dir, which also keep a broker out, are removed. Entries that are not ours are
+never changed.
 
 Spec: design §2 laws 1, 7, §6, §8.
 """
@@ -45,41 +46,41 @@ from logdir.service.restore import planned_restore, restore_all, warn_of_kinds
 from logdir.worker.look import NOTHING
 
 _KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
-_STAYS = "work root, stays"
-_GOES = "work root, removed"
+_STAYS = "work root stays"
+_GOES = "work root removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstallRequest:
-    """What is asked of a broker."""
+    """A request to uninstall."""
 
     is_restore: bool
-    """What is staged is restored first, as far as that can be."""
+    """Whether to restore staged replicas first, as far as possible."""
     source: SourceRequest
-    """What the cluster says, for that."""
+    """The source of cluster metadata for restoring."""
     is_even_if_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstallPlanned:
-    """What would be done."""
+    """The plan of an uninstall."""
 
     items: tuple[ItemResult, ...]
-    """What is staged, then one per work root."""
+    """The staged replicas, then one item per work root."""
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     staying: tuple[StagedReplica, ...]
-    """What keeps a work root."""
+    """Replicas that keep a work root from being removed."""
     found_block: StartBlockState
     facts: tuple[LogDirFacts, ...]
     listed: tuple[ItemResult, ...]
-    """What is staged and not restored."""
+    """Staged replicas that are not restored."""
     restoring: tuple[RestoreRequest, RestorePlan, Stamp | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstallDone:
-    """What was done."""
+    """The result of an uninstall."""
 
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
@@ -98,15 +99,15 @@ def prepare(broker: OpenBroker) -> None:
 
 
 def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Opened behind a start block, too, and where log dirs have no work root.
-        asked: What is asked.
+        broker: Opened with a start block and with missing work roots allowed.
+        asked: The request.
 
     Raises:
-        RefusedError: a stock broker could not start on what would be left; a start block cannot be lifted everywhere.
-        LogDirError: a source that was named, or a log dir, cannot be read.
+        RefusedError: a stock broker could not start afterwards, or a start block cannot be lifted everywhere.
+        LogDirError: a source that the operator named, or a log dir, cannot be read.
     """
     facts = broker.look(NOTHING)
     with _seen(broker) as tops:
@@ -152,15 +153,15 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
 
 
 def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> UninstallDone:
-    """Restore what was shown, lift the start block, and remove the work roots if all of them can go.
+    """Restore the planned replicas, lift the start block, and remove the work roots if all of them can be removed.
 
     Args:
         broker: Opened for changes, and recovered.
-        shown: Of ``plan``.
-        reporter: For progress and warnings.
+        shown: The plan, from ``plan``.
+        reporter: Receives progress and warnings.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
     """
     rows, problems = list(shown.listed), list(shown.problems)
     if shown.restoring is not None:
@@ -172,7 +173,7 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
     _finish_rollback(broker)
     items = staged_replicas(broker.look(NOTHING), None, *_KINDS)
     with broker.batch():
-        require_none_quarantined(broker.quarantined)  # one may have failed meanwhile
+        require_none_quarantined(broker.quarantined)  # A log dir may have failed meanwhile.
         blocked = _blocked(broker, items, is_planned=False, is_restore=shown.restoring is not None)
         if not blocked:
             for line in _forgotten(broker):
@@ -183,7 +184,7 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
 
 @contextmanager
 def _seen(broker: OpenBroker) -> Iterator[tuple[LogDirTop, ...]]:
-    """Open the log dirs without a work root beside those that have one: they may be blocked, too."""
+    """Open the log dirs without a work root in addition to the others: they may be blocked, too."""
     with ExitStack() as stack:
         rootless = []
         for log_dir in broker.rootless:
@@ -193,12 +194,12 @@ def _seen(broker: OpenBroker) -> Iterator[tuple[LogDirTop, ...]]:
 
 
 def _require_names(facts: Sequence[LogDirFacts], tops: Sequence[LogDirTop]) -> None:
-    """Refuse where a stock broker could not start on what would be left."""
+    """Refuse if a stock broker could not start afterwards."""
     for one in facts:
         if one.layout in ("topic-id", "mixed"):
             raise _in_layout(one.log_dir, one.layout)
     files = {one.log_dir: state for one in tops if (state := _layout_state(one)) is not None}
-    # A rollback stops before its end beside a work root inside a log dir: what is left of it is done here.
+    # A rollback stops early if a work root lies inside a log dir; this command finishes it.
     is_at_its_end = set(files.values()) <= {LayoutState.ROLLING_BACK} and any(_inside(one) for one in tops)
     if files and not is_at_its_end:
         raise _in_layout(f"{next(iter(files))}/{layout_file.FILE_NAME}", "a change of layout under way")
@@ -236,7 +237,7 @@ def _listed(item: StagedReplica) -> ItemResult:
 
 
 def _way_out(item: StagedReplica, *, is_restore: bool) -> str:
-    """Return what takes something out of a work root."""
+    """Return the fix that removes a replica from a work root."""
     if item.kind is Kind.PURGING:
         return "its removal has begun: logdirctl staged purge finishes it"
     if item.kind is Kind.INCOMING:
@@ -252,10 +253,10 @@ def _blocked(
     """Return why work roots cannot be removed, by log dir.
 
     Args:
-        broker: All its log dirs.
-        staying: What is staged and is not to be restored.
-        is_planned: What is to be restored is still there.
-        is_restore: Restoring was asked for; what stays was refused.
+        broker: Open, with all its log dirs.
+        staying: Staged replicas that will not be restored.
+        is_planned: Whether the replicas to restore are still staged.
+        is_restore: Whether restoring was requested; then the remaining replicas were refused.
     """
     blocked: dict[str, Problem] = {}
     for item in staying:
@@ -305,20 +306,20 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
 
 
 def _forgotten(broker: OpenBroker) -> tuple[str, ...]:
-    """Return that what the staging limit counted goes with the work roots, if it counted anything."""
+    """Return the warning that the record of the staging limit is removed with the work roots, if it counts anything."""
     record = limit_rule.highest(broker.on_all(staging_limit.read_records))
     counted = sum(count.partitions for count in limit_rule.recent(record or (), read_instant()))
     if not counted:
         return ()
     what = f"{counted} partition{'s were' if counted > 1 else ' was'} staged within 24 hours"
-    return (f"{what}; the staging limit forgets that with the work roots, and counts from 0 after the next init",)
+    return (f"{what}; this count is removed with the work roots, and starts at 0 after the next init",)
 
 
 def _finish_rollback(broker: OpenBroker) -> None:
-    """Take every replica back to its name, where a rollback has stopped before its end beside a work root inside.
+    """Move every replica back to its topic name after a rollback that stopped because of a work root inside a log dir.
 
     Raises:
-        RefusedError: not all came back to their names.
+        RefusedError: not all replicas could be moved back.
     """
     if not any(_layout_state(open_dir) is not None for open_dir in broker.open_dirs):
         return
@@ -341,21 +342,21 @@ def _take_back(broker: OpenBroker, blocked: Mapping[str, Problem], found_block: 
                 log_dir=open_dir.log_dir,
                 path=start_block_file.FILE_NAME,
                 state=ItemState.DONE,
-                detail="start block, lifted",
+                detail="start block lifted",
             )
             for open_dir in broker.open_dirs
         ]
         return [*lifted, *_root_rows(broker, blocked)]
     rows = _removed(broker, within)
     if any(row.state is not ItemState.DONE for row in rows):
-        return rows  # the start block stays: a stock broker would stop over what is left
+        return rows  # The start block stays: a stock broker could not start with the remaining work root.
     if found_block is not StartBlockState.NONE:
         start_block.lift_block(broker.open_dirs)
     for open_dir in broker.open_dirs:
         with map_os_errors(open_dir.log_dir):
             layout.remove_state(open_dir)
     left = [open_dir.log_dir for open_dir in broker.open_dirs if open_dir.log_dir not in within]
-    # Of those without a work root: what a removal that was cut off left, if anything.
+    # For log dirs without a work root: the rest of an interrupted removal, if any.
     return [*rows, *_removed(broker, left), *_removed(broker, broker.rootless)]
 
 
@@ -365,7 +366,7 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
     for log_dir in log_dirs:
         kinds: Sequence[WorkRootKind] = ()
         problem = None
-        if any(row.problem is not None for row in rows):  # what is left whole is better left so
+        if any(row.problem is not None for row in rows):  # A whole work root is better than a partly removed one.
             place = works.get(log_dir, log_dir)
             rows.append(ItemResult(log_dir=log_dir, path=place, state=ItemState.WAITING, detail=_STAYS))
             continue

@@ -1,1 +1,1 @@
-"""Kafka's bytes on the wire and in the metadata log: batches, metadata records, messages. Bytes ⇄ values, no I/O."""
+"""Kafka's binary formats: record batches, metadata records, protocol messages. Bytes ⇄ values, no I/O."""

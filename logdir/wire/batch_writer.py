@@ -1,6 +1,6 @@
-"""Record batches as Kafka writes them, uncompressed.
+"""Writing record batches as Kafka does, uncompressed.
 
-Not here: files, and what the records say.
+Not here: files, and the meaning of the records.
 
 Spec: kafka-formats §7.3, §7.4, §7.6; org.apache.kafka.common.record.DefaultRecordBatch.
 """
@@ -18,12 +18,12 @@ _BEFORE_LENGTH_ENDS = 12
 
 
 def encode_records(records: Iterable[Record], *, base_offset: int, base_timestamp: int) -> bytes:
-    """Return records as they stand in a batch before compression.
+    """Return the bytes of records inside a batch, before compression.
 
     Args:
-        records: With rising offsets from ``base_offset`` on.
-        base_offset: Of the batch.
-        base_timestamp: Of the batch, in epoch milliseconds.
+        records: With ascending offsets from ``base_offset`` on.
+        base_offset: Base offset of the batch.
+        base_timestamp: Base timestamp of the batch, in epoch milliseconds.
     """
     out = bytearray()
     for record in records:
@@ -62,10 +62,10 @@ def encode_batch(
     """Return a whole batch, checksum included.
 
     Args:
-        body: Its records, compressed if ``attributes`` say so.
+        body: Its records, compressed as ``attributes`` specify.
         base_offset: Offset of the first record.
         leader_epoch: -1 if unknown.
-        attributes: Bits of the header.
+        attributes: Attribute bits of the header.
         last_offset_delta: Of the last record.
         base_timestamp: Epoch milliseconds; -1 in an empty batch.
         max_timestamp: Epoch milliseconds.
@@ -87,7 +87,7 @@ def encode_batch(
 
 
 def data_batch(records: Sequence[Record], *, leader_epoch: int = -1, attributes: int = 0) -> bytes:
-    """Return an uncompressed batch of one or more records; ``attributes`` say what kind.
+    """Return an uncompressed batch of one or more records; ``attributes`` set the kind of batch.
 
     Raises:
         ValueError: there is no record, or ``attributes`` name a codec.
@@ -112,10 +112,10 @@ def metadata_batch(values: Sequence[bytes], *, base_offset: int, epoch: int, tim
     """Return a batch of the metadata log or a snapshot.
 
     Args:
-        values: Of its records, one or more.
-        base_offset: Offset of the first.
-        epoch: Of the quorum, or of the snapshot.
-        timestamp_ms: The one instant all its records have, in epoch milliseconds.
+        values: Values of its records, one or more.
+        base_offset: Offset of the first record.
+        epoch: Epoch of the quorum, or of the snapshot.
+        timestamp_ms: The timestamp of all its records, in epoch milliseconds.
 
     Raises:
         ValueError: there is no value.

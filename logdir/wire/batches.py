@@ -1,10 +1,10 @@
-"""Record batches of magic 2: what a segment, a metadata snapshot and ``bootstrap.checkpoint`` are made of.
+"""Reading record batches of magic 2: the content of segments, metadata snapshots and ``bootstrap.checkpoint``.
 
-``read_batches`` gives whole batches whose checksum holds, in the order of the file, and stops where Kafka's own scan
-stops: at a torn tail. ``Batch.records`` reads any batch; ``read_values`` and ``value_spans`` read metadata batches,
-and only those, without making an object a record.
+``read_batches`` yields whole batches with a valid checksum, in the order of the file, and stops at a torn tail, as
+Kafka's own scan does. ``Batch.records`` reads any batch; ``read_values`` and ``value_spans`` read only metadata
+batches, without creating an object per record.
 
-Not here: what a record means (``metadata_records``, ``control``), writing (``batch_writer``), legacy message sets.
+Not here: the meaning of a record (``metadata_records``, ``control``), writing (``batch_writer``), legacy message sets.
 
 Spec: kafka-formats §7.3, §7.4, §7.6; org.apache.kafka.common.record.{DefaultRecordBatch,DefaultRecord,
 FileLogInputStream}, org.apache.kafka.raft.internals.RecordsIterator.
@@ -26,7 +26,7 @@ from logdir.wire.records import HEADER, LEAST_RECORD, Record, read_records
 MAGIC: Final = 2
 
 CRC_START: Final = 21
-"""The checksum covers a batch from here on."""
+"""The checksum covers a batch from this byte on."""
 
 PRODUCER_START: Final = 43
 COUNT_START: Final = 57
@@ -49,25 +49,25 @@ _NO_PRODUCER: Final = (-1, -1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One whole batch; its checksum holds."""
+    """One whole batch with a valid checksum."""
 
     path: str
     """The file it was read from."""
     position: int
     """Where it starts in that file, in bytes."""
     data: bytes = field(repr=False)
-    """All of it, header included."""
+    """All its bytes, including the header."""
     header: tuple[int, ...] = field(repr=False)
-    """As :data:`HEADER` unpacks it."""
+    """The header fields, as unpacked by :data:`HEADER`."""
 
     @property
     def size(self) -> int:
-        """All its bytes, header included."""
+        """Its size in bytes, including the header."""
         return len(self.data)
 
     @property
     def base_offset(self) -> int:
-        """Offset its records count from."""
+        """The offset that its records count from."""
         return self.header[0]
 
     @property
@@ -82,17 +82,17 @@ class Batch:
 
     @property
     def crc(self) -> int:
-        """The checksum, which holds."""
+        """The checksum, which is valid."""
         return self.header[4]
 
     @property
     def attributes(self) -> int:
-        """The bits of the header."""
+        """The attribute bits of the header."""
         return self.header[5]
 
     @property
     def last_offset_delta(self) -> int:
-        """Its last offset, counted from the first; compaction leaves it as it was."""
+        """Its last offset relative to the first; compaction does not change it."""
         return self.header[6]
 
     @property
@@ -127,7 +127,7 @@ class Batch:
 
     @property
     def last_offset(self) -> int:
-        """Offset of its last record, as far as it was ever written."""
+        """Offset of the last record that was originally written to it."""
         return self.header[0] + self.header[6]
 
     @property
@@ -142,10 +142,10 @@ class Batch:
 
     @property
     def codec(self) -> Codec:
-        """How its records are compressed.
+        """The compression of its records.
 
         Raises:
-            CorruptBatchError: by no codec there is.
+            CorruptBatchError: the codec number is unknown.
         """
         number = self.header[5] & _CODEC
         try:
@@ -154,14 +154,14 @@ class Batch:
             raise self.corrupt("a codec from 0 to 4", number, CRC_START) from None
 
     def records(self, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
-        """Yield its records, offsets rising.
+        """Yield its records, by ascending offset.
 
         Args:
-            limit: Bytes they may have when decompressed.
+            limit: Maximum decompressed size in bytes.
 
         Raises:
-            WireError: they cannot be decompressed, are not as many as the header says, or are none; of a compressed
-                batch the position is that of its records' start.
+            WireError: the records cannot be decompressed, are malformed, or differ in number from the header; for a
+                compressed batch the position is the start of its records.
             CodecMissingError: a library for its codec is not installed.
         """
         try:
@@ -180,23 +180,23 @@ class Batch:
             raise error.within(self.path, self.position) from None
 
     def corrupt(self, expected: str, found: object, position: int) -> CorruptBatchError:
-        """Return the error of a byte of this batch; ``position`` is counted from its start."""
+        """Return the error about a byte of this batch; ``position`` is relative to its start."""
         return CorruptBatchError(self.path, expected=expected, found=found, position=self.position + position)
 
 
 def read_batches(data: bytes | memoryview, path: str = "", *, start: int = 0) -> Iterator[Batch]:
     """Yield the whole batches of a file, in its order.
 
-    Stops without a word where fewer bytes remain than a batch needs: the last batch's position and size tell where.
+    Stops silently at an incomplete batch: position and size of the last batch show where.
 
     Args:
-        data: The file; of a mapped one its view.
-        path: Where it lies, for the errors.
-        start: Byte to start at; a batch must start there.
+        data: The bytes of the file; for a mapped file a memoryview.
+        path: Path of the file, for the errors.
+        start: Byte position to start at; a batch must begin there.
 
     Raises:
-        CorruptBatchError: a length below the least (zeros behind the end of a preallocated file are that), another
-            magic than 2, a checksum that does not hold.
+        CorruptBatchError: a length below the minimum (such as zeros after the end of a preallocated file), a magic
+            other than 2, or a wrong checksum.
     """
     end = len(data)
     position = start
@@ -252,7 +252,7 @@ def read_values(batch: Batch) -> Iterator[tuple[int, memoryview]]:
     """Yield offset and value of each record of a metadata batch.
 
     Raises:
-        WireError: the batch is none; see :func:`value_spans`.
+        WireError: it is no metadata batch; see :func:`value_spans`.
     """
     view = memoryview(batch.data)
     for offset, start, end in value_spans(batch):
@@ -260,11 +260,11 @@ def read_values(batch: Batch) -> Iterator[tuple[int, memoryview]]:
 
 
 def value_spans(batch: Batch) -> Iterator[tuple[int, int, int]]:
-    """Yield offset, start and end in ``batch.data`` of each value of a metadata batch, offsets rising.
+    """Yield offset, and start and end in ``batch.data``, of each value of a metadata batch, by ascending offset.
 
     Raises:
-        WireError: the batch breaks a constraint of metadata batches, so it is none, or not whole: a control batch,
-            compressed, of a producer, with keys, headers, empty values or timestamps of their own.
+        WireError: the batch breaks a rule of metadata batches: it is a control batch, compressed, of a producer, or has
+            keys, headers, empty values or different timestamps.
     """
     header, data = batch.header, batch.data
     base, last, count = header[0], header[6], header[12]
@@ -278,7 +278,7 @@ def value_spans(batch: Batch) -> Iterator[tuple[int, int, int]]:
     try:
         for _ in range(count):
             first = position
-            # A varint has one byte in nearly every case: read in place, and by the general reader if not.
+            # A varint nearly always has one byte: read it here, and longer ones by the general reader.
             raw = data[position]
             if raw < 0x80:
                 size, start = (raw >> 1) ^ -(raw & 1), position + 1

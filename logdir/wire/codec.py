@@ -1,4 +1,4 @@
-"""One codec for every table: a struct of one version, from all of some bytes and back.
+"""Codec of one struct version: reading it from bytes and writing it back.
 
 Not here: frames and headers (``frames``), the frame of a metadata record (``metadata_records``).
 
@@ -21,28 +21,27 @@ class Codec:
     __slots__ = ("_read", "_write")
 
     def __init__(self, fields: tuple[Field, ...], version: int, *, flexible: bool) -> None:
-        """Put the codec together.
+        """Build the codec.
 
         Args:
-            fields: The table.
-            version: The one to read and write.
-            flexible: Whether that version is.
+            fields: The table of fields.
+            version: The version to read and write.
+            flexible: Whether that version is flexible.
         """
         self._read: Read = struct_reader(fields, version, flexible=flexible)
         self._write: Write = struct_writer(fields, version, flexible=flexible)
 
     def read(self, data: bytes, position: int = 0) -> dict[str, Any]:
-        """Return the fields of this version; tagged ones that are absent with their defaults.
+        """Return the fields of this version; missing tagged fields have their defaults.
 
-        Ids are 16 bytes, arrays tuples, structs dictionaries; tagged fields the table does not know stand under
-        ``_tags``.
+        Ids are 16 bytes, arrays tuples, structs dictionaries; unknown tagged fields are under ``_tags``.
 
         Args:
-            data: To be read to its end.
-            position: Where the struct starts.
+            data: The bytes, read to their end.
+            position: The position where the struct starts.
 
         Raises:
-            WireError: the bytes are not such a struct, or go on behind it.
+            WireError: the bytes are no such struct, or are followed by others.
         """
         value, end = self._read(data, position)
         if end != len(data):
@@ -51,17 +50,17 @@ class Codec:
         return fields
 
     def read_part(self, data: bytes, position: int) -> tuple[dict[str, Any], int]:
-        """Return the fields, and the position behind them; see :meth:`read`.
+        """Return the fields, and the position after them; see :meth:`read`.
 
         Raises:
-            WireError: the bytes are not such a struct.
+            WireError: the bytes are no such struct.
         """
         return self._read(data, position)
 
     def write(self, value: dict[str, Any], out: bytearray) -> None:
-        """Append what :meth:`read` would read as ``value``.
+        """Append the bytes that :meth:`read` reads as ``value``.
 
         Raises:
-            WireError: a field is missing, cannot be written, or is not of this version.
+            WireError: a field is missing, has a wrong value, or is not in this version.
         """
         self._write(value, out)

@@ -1,7 +1,7 @@
-"""The four codecs of record batches, each stopped at a limit while it decompresses.
+"""Decompression of record batches: Kafka's four codecs, with a size limit.
 
-gzip comes with Python; the others need ``cramjam``, imported when first met. Metadata logs are never compressed.
-Snappy is Kafka's framing (xerial) or, as its reader takes it too, one raw block.
+gzip is part of Python; the others need ``cramjam``, imported on first use. Metadata logs are never compressed. Snappy
+data has Kafka's framing (xerial) or, as its reader accepts too, is one raw block.
 
 Spec: kafka-formats §7.3; org.apache.kafka.common.compress.
 """
@@ -19,18 +19,18 @@ from logdir.wire.errors import CodecMissingError, WireError
 from logdir.wire.primitives import read_unsigned_varint, too_short
 
 DEFAULT_LIMIT: Final = 256 * 1024 * 1024
-"""Bytes that one batch may have when decompressed."""
+"""Maximum decompressed size of a batch, in bytes."""
 
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
 _FIRST_ROOM: Final = 64 * 1024
 
 _FULL: Final = "whole buffer"
-"""What ``cramjam`` says when the data is longer than the buffer."""
+"""Message of ``cramjam`` for data longer than the buffer."""
 
 
 class Codec(IntEnum):
-    """The number in a batch's attributes."""
+    """The codec number in a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -40,16 +40,16 @@ class Codec(IntEnum):
 
 
 def decompress(codec: Codec, data: bytes, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Return what was compressed.
+    """Return the decompressed data.
 
     Args:
-        codec: How.
-        data: All of it.
-        limit: Bytes the result may have; no more than that (and a buffer) is ever made.
+        codec: The codec.
+        data: The compressed data.
+        limit: Maximum size of the result in bytes; at most that much (and a buffer) is allocated.
 
     Raises:
-        WireError: it cannot be decompressed, or has more bytes; positions are in ``data``.
-        CodecMissingError: ``cramjam`` is needed and not installed.
+        WireError: the data cannot be decompressed, or exceeds the limit; positions are in ``data``.
+        CodecMissingError: ``cramjam`` is needed but not installed.
     """
     match codec:
         case Codec.NONE:
@@ -108,7 +108,7 @@ def _unsnap(data: bytes, limit: int) -> bytes:
         raise too_short(data, len(data), "a snappy header")
     while position < len(data):
         if data.startswith(_XERIAL, position):
-            # Streams may stand one behind the other.
+            # Several streams may follow each other.
             position += _XERIAL_HEADER
             continue
         try:
@@ -128,7 +128,7 @@ def _unsnap_block(library: Any, block: bytes, position: int, before: int, limit:
         size, _ = read_unsigned_varint(block, 0)
     except WireError as error:
         raise error.within("", position) from None
-    # A raw block says its length; nothing is made before it is compared.
+    # A raw block contains its length; it is checked before any allocation.
     if before + size > limit:
         raise _too_large(limit)
     try:
@@ -138,9 +138,9 @@ def _unsnap_block(library: Any, block: bytes, position: int, before: int, limit:
 
 
 def _into_room(library: Any, codec: Codec, data: bytes, limit: int) -> bytes:
-    """Decompress into a buffer that is never larger than the limit.
+    """Decompress into a buffer that never exceeds the limit.
 
-    Frames that Kafka writes do not say how much is in them: the buffer grows until the data fits.
+    Kafka's frames do not contain their decompressed size: the buffer grows until the data fits.
     """
     name = codec.name.lower()
     decompress_into = getattr(library, name).decompress_into

@@ -1,6 +1,6 @@
-"""Control records: what brokers and the quorum write between the records of a log.
+"""Control records, which brokers and the quorum write between the records of a log.
 
-Not here: the batch they stand in (``batches``), what a voter set means.
+Not here: their batch (``batches``), the meaning of a voter set.
 
 Spec: kafka-formats §7.5; org.apache.kafka.common.record.{ControlRecordType,ControlRecordUtils,EndTransactionMarker}.
 """
@@ -29,7 +29,7 @@ class ControlType:
     number: int
     name: str
     versions: Versions
-    """Of the value."""
+    """Versions of the value."""
     table: Table
     flexible: bool = True
 
@@ -94,7 +94,7 @@ _ALL: Final = (
 )
 
 TYPES: Final[Mapping[int, ControlType]] = MappingProxyType({one.number: one for one in _ALL})
-"""By number."""
+"""Control types by number."""
 
 _KEY: Final = struct.Struct(">hh")
 _VERSION: Final = struct.Struct(">h")
@@ -107,9 +107,9 @@ class ControlRecord:
     type: int
     name: str
     version: int
-    """Of the value; of the key it is always 0."""
+    """Version of the value; that of the key is always 0."""
     fields: dict[str, Any]
-    """With ``version`` among them, as Kafka's tables have it."""
+    """The fields, including ``version``, as in Kafka's tables."""
 
 
 @cache
@@ -119,11 +119,11 @@ def _codec(number: int, version: int) -> Codec:
 
 
 def decode_control(record: Record, path: str = "") -> ControlRecord:
-    """Return what a record of a control batch says.
+    """Decode a record of a control batch.
 
     Args:
-        record: Of a batch whose ``is_control`` holds.
-        path: Where it lies, for the errors; positions count from the start of its key or value.
+        record: A record of a batch whose ``is_control`` is true.
+        path: Path of the file, for the errors; positions count from the start of its key or value.
 
     Raises:
         UnknownRecordTypeError: a type or a version of the value that this release does not know.
@@ -132,7 +132,7 @@ def decode_control(record: Record, path: str = "") -> ControlRecord:
     key, value = record.key or b"", record.value or b""
     if len(key) < _KEY.size:
         raise too_short(key, 0, "the key of a control record").within(path)
-    # Kafka reads the first four bytes of a key of any higher version.
+    # Of a key with a higher version Kafka reads the first four bytes.
     key_version, number = _KEY.unpack_from(key)
     if key_version < 0:
         raise WireError(path, expected="a version of 0 or above", found=key_version, position=0)

@@ -50,4 +50,4 @@ def _find() -> Callable[[bytes], int]:
 
 
 crc32c: Callable[[bytes], int] = _find()
-"""Return the checksum of ``bytes`` (of nothing else: not of a memoryview)."""
+"""Return the checksum of ``bytes`` (a memoryview is not accepted)."""

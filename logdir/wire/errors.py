@@ -1,4 +1,4 @@
-"""What can be wrong with bytes of Kafka's protocol, each with the place where it is wrong.
+"""Errors in the bytes of Kafka's protocol, with their position.
 
 Not here: files of a log dir (``logdir.errors``).
 
@@ -13,50 +13,50 @@ from logdir.errors import FormatError, LogDirError
 
 
 class WireError(FormatError):
-    """Bytes or a JSON document that are no batch, record or message of Kafka's protocol."""
+    """Bytes or a JSON document are no valid batch, record or message of Kafka's protocol."""
 
     code: ClassVar[str] = "wire-format"
 
     def __init__(
         self, path: str = "", *, expected: str, found: object, position: int | None = None, fix: str = ""
     ) -> None:
-        """Name the place.
+        """Create the error with its position.
 
         Args:
-            path: The file or message; a reader below the one that knows it leaves it empty.
-            expected: What should have been there.
-            found: What was there.
-            position: Byte in what ``path`` names, from 0; ``None`` where there are no bytes.
-            fix: What to do.
+            path: The file or message; empty if the reader does not know it.
+            expected: The expected content.
+            found: The actual content.
+            position: Byte position in ``path``, from 0; ``None`` if there are no bytes.
+            fix: The fix.
         """
         self.position = position
         place = "" if position is None else f" at byte {position}"
         super().__init__(f"{path or 'bytes'}{place}", expected=expected, found=found, fix=fix)
 
     def within(self, path: str, base: int = 0) -> WireError:
-        """Return the same error as seen from outside.
+        """Return the same error relative to the enclosing file or message.
 
         Args:
-            path: What the bytes lie in.
-            base: Where in it they start, in bytes.
+            path: The enclosing file or message.
+            base: Position of the bytes in it.
         """
         position = base + (self.position or 0)
         return type(self)(path, expected=self.expected, found=self.found, position=position, fix=self.fix)
 
 
 class CorruptBatchError(WireError):
-    """A record batch whose header or checksum cannot be true."""
+    """A record batch has an impossible header or a wrong checksum."""
 
     code: ClassVar[str] = "corrupt-batch"
 
 
 class UnknownRecordTypeError(WireError):
-    """A metadata or control record of a type or version that this release does not know."""
+    """A metadata or control record has a type or version that this release does not know."""
 
     code: ClassVar[str] = "unknown-record-type"
 
     def __init__(self, path: str = "", *, record_type: int, version: int, position: int | None = None) -> None:
-        """Name type and version, ``position`` as in :class:`WireError`."""
+        """Create the error with type and version; ``position`` as in :class:`WireError`."""
         self.type = record_type
         self.version = version
         super().__init__(
@@ -74,12 +74,12 @@ class UnknownRecordTypeError(WireError):
 
 
 class UnknownMessageError(WireError):
-    """A message of an API or version that this release does not know."""
+    """A message has an API or version that this release does not know."""
 
     code: ClassVar[str] = "unknown-message"
 
 
 class CodecMissingError(LogDirError):
-    """A compressed batch, and no library that can decompress it."""
+    """A batch is compressed, and the library to decompress it is missing."""
 
     code: ClassVar[str] = "codec-missing"

@@ -1,13 +1,13 @@
-"""Requests and responses as they travel: header and body, without the four bytes of length before them.
+"""Frames of requests and responses: header and body, without the four bytes of length before them.
 
-A response does not say what it answers: the caller does. Bodies are dictionaries as the codec reads them; ``to_json``
-shows one as Kafka's own JSON, ``from_json`` reads that.
+A response does not identify its request, so the caller passes its API. Bodies are dictionaries as the codec reads them;
+``to_json`` converts one to Kafka's own JSON, ``from_json`` converts it back.
 
-Header rules that bite: the client id of a request is never compact; a request of version 0 of ControlledShutdown has
-none; the header of an ApiVersions response is never flexible, and a version of ApiVersions that we do not know is to be
-answered in version 0 with error 35 (``decode_header`` reads such a request's header).
+Special header rules: the client id of a request is never compact; a request of version 0 of ControlledShutdown has
+none; the header of an ApiVersions response is never flexible; an unknown version of ApiVersions is to be answered in
+version 0 with error 35 (``decode_header`` reads the header of such a request).
 
-Not here: sockets, the length before a frame, which versions to speak.
+Not here: sockets, the length before a frame, the choice of versions.
 
 Spec: kafka-formats §11; design §4, "request document"; org.apache.kafka.common.protocol.ApiMessageType,
 clients/src/main/resources/common/message/{RequestHeader,ResponseHeader}.json.
@@ -50,7 +50,7 @@ _MODULES: Final = (
 MESSAGES: Final[Mapping[tuple[int, Direction, Form], Message]] = MappingProxyType(
     {(one.key, one.direction, one.form): one for module in _MODULES for one in module.MESSAGES}
 )
-"""By API key, direction and form; of the form "kip" only where the KIP parts from what was shipped."""
+"""Messages by API key, direction and form; form "kip" only if the KIP differs from the shipped message."""
 
 _BY_NAME: Final = {(one.name, one.direction, one.form): one for one in MESSAGES.values()}
 
@@ -66,7 +66,7 @@ _Tags = tuple[tuple[int, bytes], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeader:
-    """What stands before the body of a request."""
+    """The header of a request."""
 
     api_key: int
     api_version: int
@@ -78,7 +78,7 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseHeader:
-    """What stands before the body of a response."""
+    """The header of a response."""
 
     correlation_id: int
     tags: _Tags = ()
@@ -89,7 +89,7 @@ def message(name: str, direction: Direction, version: int, form: Form = Form.SHI
     """Return a message by the name of its API.
 
     Raises:
-        UnknownMessageError: there is no such message, or not in this version.
+        UnknownMessageError: there is no such message or version.
     """
     return _checked(_BY_NAME.get((name, direction, form)), name, direction, version, form)
 
@@ -120,15 +120,15 @@ def _codec(key: int, direction: Direction, version: int, form: Form) -> Codec:
 
 
 def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """Read the header of a request, also of one whose API or version is not known.
+    """Decode the header of a request, even if its API or version is unknown.
 
-    The header of an unknown API is taken for flexible; that of an unknown version is what its newest known version has.
+    The header of an unknown API is read as flexible; that of an unknown version as in the newest known version.
 
     Args:
         frame: A request, without its length.
 
     Returns:
-        The header, and where the body starts.
+        The header, and the start position of the body.
 
     Raises:
         WireError: the bytes are no header.
@@ -158,21 +158,21 @@ def _decode_header(frame: bytes) -> tuple[RequestHeader, int]:
 
 
 def _is_flexible(key: int, version: int, form: Form = Form.SHIPPED) -> bool:
-    # A KIP's message has a header of its own only where its API key is its own.
+    # A message of a KIP has its own header rules only if it has its own API key.
     one = MESSAGES.get((key, Direction.REQUEST, form)) or MESSAGES.get((key, Direction.REQUEST, Form.KIP))
     return one is None or min(version, one.versions.high) in one.flexible
 
 
 def decode_request(frame: bytes, form: Form = Form.SHIPPED) -> tuple[RequestHeader, dict[str, Any]]:
-    """Read a request.
+    """Decode a request.
 
     Args:
         frame: Header and body, without the length before them.
-        form: Whose layout the body has.
+        form: The schema of the body: KIP or shipped.
 
     Raises:
         UnknownMessageError: an API or version that this release does not know.
-        WireError: anything else that is no such request.
+        WireError: the bytes are no such request.
     """
     header, position = decode_header(frame)
     one = _of_key(header.api_key, Direction.REQUEST, header.api_version, form)
@@ -191,7 +191,7 @@ def encode_request(header: RequestHeader, body: dict[str, Any], form: Form = For
 
     Raises:
         UnknownMessageError: an API or version that this release does not know.
-        WireError: a field is missing, cannot be written, or is not of this version.
+        WireError: a field is missing, has a wrong value, or is not in this version.
     """
     one = _of_key(header.api_key, Direction.REQUEST, header.api_version, form)
     out = bytearray(_START.pack(header.api_key, header.api_version, header.correlation_id))
@@ -213,13 +213,13 @@ def _written(one: Message, version: int, body: dict[str, Any], out: bytearray) -
 def decode_response(
     api_key: int, api_version: int, frame: bytes, form: Form = Form.SHIPPED
 ) -> tuple[ResponseHeader, dict[str, Any]]:
-    """Read a response.
+    """Decode a response.
 
     Args:
-        api_key: Of the request.
-        api_version: Of the request.
+        api_key: API key of the request.
+        api_version: Version of the request.
         frame: Header and body, without the length before them.
-        form: Whose layout the body has.
+        form: The schema of the body: KIP or shipped.
 
     Raises:
         UnknownMessageError: an API or version that this release does not know.
@@ -253,7 +253,7 @@ def encode_response(
 
     Raises:
         UnknownMessageError: an API or version that this release does not know.
-        WireError: a field is missing, cannot be written, or is not of this version.
+        WireError: a field is missing, has a wrong value, or is not in this version.
     """
     one = _of_key(api_key, Direction.RESPONSE, api_version, form)
     out = bytearray(_CORRELATION.pack(header.correlation_id))
@@ -263,22 +263,22 @@ def encode_response(
 
 
 def to_json(one: Message, version: int, body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body as Kafka's own JSON shows it; ``records`` are base64 text."""
+    """Return a body in Kafka's own JSON form; ``records`` are base64 text."""
     return json_form.to_json(one.fields, version, body)
 
 
 def from_json(one: Message, version: int, document: object, path: str = "") -> dict[str, Any]:
-    """Return the body that Kafka's JSON says, as :func:`decode_request` returns it.
+    """Return the body of a document in Kafka's JSON form, as :func:`decode_request` returns it.
 
     Args:
         one: The message; see :func:`message`.
-        version: Of the body.
-        document: What ``json.loads`` returned.
+        version: Version of the body.
+        document: The result of ``json.loads``.
         path: The file it comes from, for the errors.
 
     Raises:
         UnknownMessageError: the message has no such version.
-        WireError: a field is missing, unknown, of the wrong type or out of range; the path says which.
+        WireError: a field is missing, unknown, of the wrong type or out of range; the path names it.
     """
     _checked(one, one.name, one.direction, version, one.form)
     return json_form.from_json(one.fields, version, document, path)

@@ -1,8 +1,8 @@
-"""Values as Kafka's own JSON shows them, and back.
+"""Conversion between values and Kafka's own JSON form.
 
-Ids are base64 text, ``bytes`` standard base64, arrays lists. A tagged field at its default is left out, as Kafka's
-converters leave it out; unknown tags have no JSON form and are lost. Reading is strict: a field that is missing or that
-the version does not have is an error, so that a document means all it says.
+Ids are base64 text, ``bytes`` standard base64, arrays lists. A tagged field with its default value is left out, as in
+Kafka's converters; unknown tags have no JSON form and are lost. Reading is strict: a missing field, or one that is not
+in the version, is an error.
 
 Spec: kafka-formats §9 (what the stock decoder prints); org.apache.kafka JsonConverter classes.
 """
@@ -34,8 +34,8 @@ def to_json(fields: tuple[Field, ...], version: int, value: dict[str, Any]) -> d
     """Return a struct as Kafka's JSON.
 
     Args:
-        fields: Its table.
-        version: Of the value.
+        fields: The table of the struct.
+        version: Version of the value.
         value: As the codec reads it.
     """
     shown = {}
@@ -69,18 +69,18 @@ def _shown_one(field: Field, version: int, value: Any) -> Any:
 
 
 def from_json(fields: tuple[Field, ...], version: int, document: object, path: str = "") -> dict[str, Any]:
-    """Return the struct a JSON document says, as the codec reads it.
+    """Return the struct of a JSON document, as the codec reads it.
 
     A name may start with a capital letter, as in Kafka's tables; a tagged field may be left out.
 
     Args:
         fields: The table.
-        version: Of the document.
-        document: What ``json.loads`` returned.
-        path: What the document is, for the error.
+        version: Version of the document.
+        document: The result of ``json.loads``.
+        path: Name of the document, for the error.
 
     Raises:
-        WireError: a field is missing, unknown, doubled, of the wrong type or out of range; the path says which.
+        WireError: a field is missing, unknown, repeated, of the wrong type or out of range; the path names it.
     """
     return _struct(fields, version, document, f"{path}: $" if path else "$")
 

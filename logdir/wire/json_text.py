@@ -1,8 +1,8 @@
-r"""JSON as stock Kafka's tools write it: one line, no blanks, other letters than ASCII as they are.
+r"""JSON text as stock Kafka's tools print it: one line, no blanks, non-ASCII letters unescaped.
 
-Differs from Python's in how a floating number and a control character look.
+It differs from Python's JSON in floating-point numbers and control characters.
 
-Not here: what a record looks like as a value (``json_form``, ``metadata_records``).
+Not here: the JSON form of records (``json_form``, ``metadata_records``).
 
 Spec: kafka-formats §9 (what the stock decoder prints); java.lang.Double.toString as of JDK 19 (those before write a few
 numbers with more digits than needed).
@@ -20,7 +20,7 @@ from typing import Final
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _MAYBE_FLOAT: Final = re.compile(r"\d\.\d|\de[-+]?\d|NaN|Infinity")
-"""Whether a floating number is in it; texts may look alike, at the price of time."""
+"""Matches text that may contain a floating-point number; false matches only cost time."""
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 _PLAIN_FROM, _PLAIN_TO = -3, 7
 """Powers of ten between which a number is written without an exponent."""
@@ -30,7 +30,7 @@ def text(value: object) -> str:
     """Return JSON on one line.
 
     Args:
-        value: Of dictionaries with texts as keys, lists, texts, numbers, booleans and ``None``.
+        value: Dictionaries with text keys, lists, texts, numbers, booleans and ``None``.
     """
     written = _encode(value)
     return _written(value) if _MAYBE_FLOAT.search(written) else _upper(written)
@@ -48,13 +48,13 @@ def _written(value: object) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_written, value)) + "]"
     if isinstance(value, float):
-        # What is no number stands in quotes.
+        # NaN and infinities are quoted.
         return double(value) if math.isfinite(value) else f'"{double(value)}"'
     return _upper(_encode(value))
 
 
 def double(value: float) -> str:
-    """Return a floating number as Java writes it.
+    """Return a floating-point number as Java prints it.
 
     >>> double(1048576.0), double(1.0E7), double(0.001), double(0.00012), double(-0.0)
     ('1048576.0', '1.0E7', '0.001', '1.2E-4', '-0.0')
@@ -79,7 +79,7 @@ def double(value: float) -> str:
 
 
 def _decimal(shown: str) -> tuple[str, int]:
-    """Return digits and power: the number is 0.DIGITS times ten to it."""
+    """Return digits and exponent: the number is 0.DIGITS times ten to that power."""
     mantissa, exponent = f"{shown}e0".split("e")[:2]
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")

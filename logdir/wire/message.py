@@ -1,4 +1,4 @@
-"""What a request or response is: its API, versions and table.
+"""Requests and responses: their API, versions and table.
 
 Not here: the tables (``messages``), headers and frames (``frames``).
 
@@ -14,14 +14,14 @@ from logdir.wire.schema import NEVER, Field, Table, Versions
 
 
 class Direction(StrEnum):
-    """Who speaks."""
+    """The direction of a message: request or response."""
 
     REQUEST = "request"
     RESPONSE = "response"
 
 
 class Form(StrEnum):
-    """Whose layout, where a KIP's text and the releases part."""
+    """The origin of a schema, where a KIP's text and the releases differ."""
 
     SHIPPED = "shipped"
     KIP = "kip"
@@ -29,12 +29,12 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message, in all versions that were ever shipped, or in the one a KIP lays out."""
+    """One message, in all shipped versions, or in the version of a KIP."""
 
     key: int
-    """Of the API."""
+    """The API key."""
     name: str
-    """Of the API: ``LeaderAndIsr``."""
+    """The API name, such as ``LeaderAndIsr``."""
     direction: Direction
     versions: Versions
     flexible: Versions
@@ -60,13 +60,13 @@ def api(
     """Return request and response of an API.
 
     Args:
-        key: Of the API.
-        name: Of the API.
-        versions: Those there are.
-        flexible: Those that are flexible; none if empty.
-        request: Its table.
-        response: Its table.
-        form: Whose layout it is.
+        key: The API key.
+        name: The API name.
+        versions: The existing versions.
+        flexible: The flexible versions; empty: none.
+        request: The table of the request.
+        response: The table of the response.
+        form: The origin of the schema.
     """
     made = [
         Message(

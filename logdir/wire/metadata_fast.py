@@ -1,10 +1,9 @@
-"""The three records a metadata log mostly holds, read by hand: topics, partitions, changes of partitions.
+"""Fast decoding of the three most frequent metadata records: topics, partitions, partition changes.
 
-Several times as fast as the tables; both say the same of every record (a test compares them). Whatever is not of the
-plain form (another type, a tag of a newer writer, more than 31 replicas, any damage) goes to the tables, whose errors
-are the only ones.
+Several times as fast as the tables, with equal results (a test compares them). Every other record (another type, a
+newer writer's tag, more than 31 replicas, any damage) is decoded by the tables, which raise all errors.
 
-Not here: what the records do to an image (``desired``).
+Not here: the effect of the records on an image (``logdir.cluster.fold``).
 
 Spec: kafka-formats §9.4; design §10, metadata.
 """
@@ -37,7 +36,7 @@ class TopicRow(NamedTuple):
 
 
 class PartitionRow(NamedTuple):
-    """A PartitionRecord of any version; what its version lacks has its default."""
+    """A PartitionRecord of any version; fields missing in its version have their defaults."""
 
     partition: int
     topic_id: bytes
@@ -49,7 +48,7 @@ class PartitionRow(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     directories: _Ids
-    """Empty, or one for each replica."""
+    """Empty, or one id per replica."""
     leader_recovery_state: int = 0
     eligible_leader_replicas: _Ints | None = None
     last_known_elr: _Ints | None = None
@@ -72,14 +71,14 @@ class PartitionChangeRow(NamedTuple):
 
 
 Row = TopicRow | PartitionRow | PartitionChangeRow | MetadataRecord
-"""What is read of one record; the first three types are never a ``MetadataRecord``."""
+"""The decoded form of one record; records of the first three types are never a ``MetadataRecord``."""
 
 _MOST: Final = 32
 _NEWEST: Final = 2
 
 
 class _NotPlainError(Exception):
-    """A record for the tables."""
+    """The record must be decoded by the tables."""
 
 
 def _refuse(data: bytes, position: int) -> Any:
@@ -88,7 +87,7 @@ def _refuse(data: bytes, position: int) -> Any:
 
 _Unpack = Callable[[bytes, int], Any]
 
-# By the byte that holds a count and 1: 0 is null, which the tables judge.
+# By the byte that holds count + 1: 0 is null, which the tables handle.
 _INTS: Final[tuple[_Unpack, ...]] = (_refuse, *(Struct(f">{n}i").unpack_from for n in range(_MOST)))
 _IDS: Final[tuple[_Unpack, ...]] = (_refuse, *(Struct(">" + "16s" * n).unpack_from for n in range(_MOST)))
 
@@ -153,7 +152,7 @@ def _partition_tags(data: bytes, position: int, end: int, version: int) -> tuple
         tag, size = data[position + 1], data[position + 2]
         at = position + 3
         position = at + size - 1
-        # Every size here is below 128: one byte of a varint, unless a value is not plain.
+        # Every size here is below 128, so its varint has one byte; other values are left to the tables.
         if tag <= previous or size >= 0x80:
             raise _NotPlainError
         previous = tag
@@ -233,13 +232,13 @@ _BY_TYPE: Final[dict[int, Callable[[bytes, int, int, int], Row]]] = {
 
 
 def decode_fast(value: bytes | memoryview, path: str = "", position: int = 0) -> Row:
-    """Read the value of a record in a metadata batch; arguments and errors as ``metadata_records.decode``."""
+    """Decode the value of a record in a metadata batch; arguments and errors as ``metadata_records.decode``."""
     data = bytes(value)
     return _decode(data, 0, len(data), path, position)
 
 
 def read_fast(batch: Batch) -> Iterator[tuple[int, Row]]:
-    """Yield offset and row of each record of a metadata batch, offsets rising.
+    """Yield offset and row of each record of a metadata batch, by ascending offset.
 
     Raises:
         UnknownRecordTypeError: a type or version that this release does not know.

@@ -1,6 +1,6 @@
-"""One record of the metadata log, from and to the bytes of its value, and as the stock decoder prints it.
+"""Decoding and encoding one record of the metadata log, and its JSON form in the stock decoder.
 
-Not here: batches (``batches``), the faster reading of the most frequent types (``metadata_fast``).
+Not here: batches (``batches``), the faster decoding of the most frequent types (``metadata_fast``).
 
 Spec: kafka-formats §9; org.apache.kafka.server.common.serialization.AbstractApiMessageSerde.
 
@@ -26,7 +26,7 @@ from logdir.wire.primitives import read_unsigned_varint, unsigned_varint
 __all__ = ("FRAME_VERSION", "TYPES", "MetadataRecord", "decode", "encode", "from_json", "to_json")
 
 FRAME_VERSION: Final = 1
-"""Since 3.0; 2.8 wrote 0, which no later release reads."""
+"""Frame version since 3.0; 2.8 wrote 0, which no later release reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,16 @@ class MetadataRecord:
     """One record of the metadata log."""
 
     type: int
-    """Key in :data:`TYPES`."""
+    """Record type, a key of :data:`TYPES`."""
     version: int
     fields: dict[str, Any]
-    """Those of this version, under Kafka's names: ids as 16 bytes, arrays as tuples, structs as dictionaries. Tagged
-    ones are always there; tags of a newer writer stand under ``_tags`` as (tag, bytes)."""
+    """The fields of this version, under Kafka's names: ids as 16 bytes, arrays as tuples, structs as dictionaries.
+    Known tagged fields are always present; tags of a newer writer are under ``_tags`` as (tag, bytes).
+    """
 
     @property
     def name(self) -> str:
-        """The type as the stock decoder prints it."""
+        """The name of the type in the stock decoder."""
         return TYPES[self.type].name
 
 
@@ -52,16 +53,16 @@ def _codec(number: int, version: int) -> Codec:
 
 
 def decode(value: bytes | memoryview, path: str = "", position: int = 0) -> MetadataRecord:
-    """Read the value of a record in a metadata batch.
+    """Decode the value of a record in a metadata batch.
 
     Args:
-        value: All of it.
-        path: The file it comes from, for the errors.
-        position: Where in that file it starts, in bytes.
+        value: The bytes of the value.
+        path: Path of the file, for the errors.
+        position: Start position of the value in that file, in bytes.
 
     Raises:
         UnknownRecordTypeError: a type or version that this release does not know.
-        WireError: anything else that is not such a value.
+        WireError: the bytes are no such value.
     """
     data = bytes(value)
     try:
@@ -77,7 +78,7 @@ def _decode(data: bytes) -> MetadataRecord:
     number, at = read_unsigned_varint(data, at)
     version, at = read_unsigned_varint(data, at)
     kind = TYPES.get(number)
-    # Kafka reads a version above its newest with the newest layout, and mostly fails; what it leaves out would be lost.
+    # Kafka reads an unknown newer version with its newest schema, and mostly fails; unread fields would be lost.
     if kind is None or version not in kind.versions:
         raise UnknownRecordTypeError(record_type=number, version=version, position=1)
     return MetadataRecord(type=number, version=version, fields=_codec(number, version).read(data, at))
@@ -88,7 +89,7 @@ def encode(record: MetadataRecord) -> bytes:
 
     Raises:
         UnknownRecordTypeError: a type or version that this release does not know.
-        WireError: a field is missing, cannot be written, or is not of this version.
+        WireError: a field is missing, has a wrong value, or is not in this version.
     """
     kind = TYPES.get(record.type)
     if kind is None or record.version not in kind.versions:
@@ -104,7 +105,7 @@ def encode(record: MetadataRecord) -> bytes:
 
 
 def to_json(record: MetadataRecord) -> dict[str, Any]:
-    """Return what ``kafka-dump-log --cluster-metadata-decoder`` prints of a record."""
+    """Return the JSON that ``kafka-dump-log --cluster-metadata-decoder`` prints for a record."""
     kind = TYPES[record.type]
     data = json_form.to_json(kind.fields, record.version, record.fields)
     return {"type": kind.name, "version": record.version, "data": data}
@@ -114,11 +115,11 @@ _BY_NAME: Final = {kind.name: kind for kind in TYPES.values()}
 
 
 def from_json(document: object, path: str = "") -> MetadataRecord:
-    """Return the record that :func:`to_json` shows.
+    """Return the record of a JSON document in the form of :func:`to_json`.
 
     Raises:
         UnknownRecordTypeError: a version that this release does not know.
-        WireError: the document is no such record; the path says what is wrong.
+        WireError: the document is no such record; the path names the wrong part.
     """
     if not isinstance(document, dict) or document.keys() != {"type", "version", "data"}:
         raise WireError(path, expected="an object of type, version and data", found=document)

@@ -1,4 +1,4 @@
-r"""The variable-length integers of Kafka's protocol, and what a reader says when bytes run out.
+r"""Variable-length integers of Kafka's protocol, and the error for truncated bytes.
 
 ``varint`` and ``varlong`` are zigzag; ``unsigned varint`` is not. Not here: anything of fixed width (``struct``).
 
@@ -20,11 +20,11 @@ _BITS_64 = (1 << 64) - 1
 
 
 def too_short(data: bytes, position: int, what: str) -> WireError:
-    """Return the error of bytes that end too early.
+    """Return the error for truncated bytes.
 
     Args:
-        data: All bytes there are.
-        position: Where the missing part starts.
+        data: The bytes.
+        position: Position of the missing part.
         what: The missing part.
     """
     left = max(len(data) - position, 0)
@@ -32,29 +32,29 @@ def too_short(data: bytes, position: int, what: str) -> WireError:
 
 
 def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return an unsigned number of up to 31 bits and the position behind it.
+    """Return an unsigned number of up to 31 bits and the position after it.
 
     Raises:
-        WireError: the bytes end in it, or it has more than 31 bits (Kafka would take it for a negative one).
+        WireError: the bytes are truncated, or the number has more than 31 bits (Kafka would read a negative one).
     """
     return _read(data, position, 28, _BITS_31)
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return a signed number of up to 32 bits and the position behind it.
+    """Return a signed number of up to 32 bits and the position after it.
 
     Raises:
-        WireError: the bytes end in it, or it has more than 32 bits.
+        WireError: the bytes are truncated, or the number has more than 32 bits.
     """
     raw, position = _read(data, position, 28, _BITS_32)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: bytes, position: int) -> tuple[int, int]:
-    """Return a signed number of up to 64 bits and the position behind it.
+    """Return a signed number of up to 64 bits and the position after it.
 
     Raises:
-        WireError: the bytes end in it, or it has more than 64 bits.
+        WireError: the bytes are truncated, or the number has more than 64 bits.
     """
     raw, position = _read(data, position, 63, _BITS_64)
     return (raw >> 1) ^ -(raw & 1), position
@@ -75,7 +75,7 @@ def _read(data: bytes, start: int, last_shift: int, most: int) -> tuple[int, int
         shift += 7
         if shift > last_shift:
             break
-    # Kafka drops the bits above silently; what cannot be written back is refused here.
+    # Kafka drops higher bits silently; here a number that cannot be written back is refused.
     if byte >= 0x80 or value > most:
         raise WireError(
             expected=f"a number of {most.bit_length()} bits", found=data[start:position].hex(), position=start

@@ -1,9 +1,9 @@
-"""Readers of fields, put together from a table for one version.
+"""Field readers, built from a table for one version.
 
-No reader calls itself: the depth of a value is that of its table. A length is compared with what remains before
-anything is made of it, and an array's count with the least its elements can take.
+Readers are not recursive: the depth of a value is that of its table. A length is compared with the remaining bytes
+before any allocation, and an array's count with the minimum size of its elements.
 
-Not here: the table (``schema``), what wraps a message (``codec``).
+Not here: the table (``schema``), the enclosing struct (``codec``).
 
 Spec: kafka-formats §9.2; org.apache.kafka.common.protocol.Readable, MessageDataGenerator.
 """
@@ -21,7 +21,7 @@ from logdir.wire.primitives import read_unsigned_varint, too_short
 from logdir.wire.schema import NEVER, Field
 
 Read = Callable[[bytes, int], tuple[Any, int]]
-"""From data and position to a value and the position behind it."""
+"""Reads a value from data at a position; returns the value and the position after it."""
 
 _Step = Callable[[bytes, int, dict[str, object]], int]
 
@@ -29,13 +29,13 @@ FIXED: Final = {
     "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d",
     "uuid": "16s",
 }  # fmt: skip
-"""Types of one width, in the letters of ``struct``."""
+"""Types of fixed width, with their ``struct`` letters."""
 
 MAX_STRING: Final = 0x7FFF
-"""Bytes of a string; Kafka refuses longer ones."""
+"""Maximum size of a string in bytes, as in Kafka."""
 
 TAGS: Final = "_tags"
-"""Key of the tagged fields that the table does not know: a tuple of (tag, bytes), tags rising."""
+"""Key of the unknown tagged fields: a tuple of (tag, bytes), by ascending tag."""
 
 _COUNT_32: Final = Struct(">i")
 _COUNT_16: Final = Struct(">h")
@@ -78,7 +78,7 @@ def _steps(fields: tuple[Field, ...], version: int, *, flexible: bool) -> list[_
 
 
 def _run_step(fields: tuple[Field, ...]) -> _Step:
-    """Return a step that reads neighbours of fixed width at once."""
+    """Return a step that reads consecutive fields of fixed width at once."""
     names = tuple(field.name for field in fields)
     layout = Struct(">" + "".join(FIXED[field.type] for field in fields))
     unpack, size = layout.unpack_from, layout.size
@@ -119,7 +119,7 @@ def _tag_step(fields: tuple[Field, ...], version: int) -> _Step:
             tag, position = read_unsigned_varint(data, position)
             size, position = read_unsigned_varint(data, position)
             end = position + size
-            # Kafka takes tags in any order, and a wrong size of one it knows; neither could be written back.
+            # Kafka accepts tags in any order, and a wrong size of a known tag; neither could be written back.
             if tag <= previous:
                 raise WireError(expected=f"a tag above {previous}", found=tag, position=start)
             if end > len(data):
@@ -173,10 +173,10 @@ def _length_reader(field: Field, *, flexible: bool, nullable: bool, wide: bool) 
     """Return a reader of a length or count, ``None`` for null.
 
     Args:
-        field: Whose length.
+        field: The field that has the length.
         flexible: Whether it is compact.
         nullable: Whether null is allowed.
-        wide: Whether it has 32 bits where it is not compact.
+        wide: Whether it has 32 bits if it is not compact.
     """
     name = field.name
     layout = _COUNT_32 if wide else _COUNT_16
@@ -278,7 +278,7 @@ def _elements_reader(
 
 
 def _least_size(field: Field, version: int, *, flexible: bool) -> int:
-    """Return how many bytes one element of an array takes at least; never 0."""
+    """Return the minimum size of one element of an array in bytes; never 0."""
     if field.type in FIXED:
         return Struct(">" + FIXED[field.type]).size
     if field.type == "string":

@@ -1,6 +1,6 @@
-"""The records inside a batch of any topic, once decompressed.
+"""Records inside a decompressed batch of any topic.
 
-Not here: the batch around them (``batches``), metadata batches, which keep more rules and are read faster there.
+Not here: their batch (``batches``), metadata batches, which have stricter rules and a faster reader there.
 
 Spec: kafka-formats §7.3, §7.4; org.apache.kafka.common.record.{DefaultRecordBatch,DefaultRecord}.
 """
@@ -16,14 +16,14 @@ from logdir.wire.errors import WireError
 from logdir.wire.primitives import read_varint, read_varlong, too_short
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
-"""Of a batch: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and maximal timestamp,
-producer id and epoch, base sequence, count.
+"""Header of a batch: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and maximum
+timestamp, producer id and epoch, base sequence, count.
 """
 LOG_APPEND_TIME: Final = 0x08
-"""Attribute of a batch whose records all have its maximal timestamp."""
+"""Attribute of a batch in which all records have its maximum timestamp."""
 
 LEAST_RECORD: Final = 7
-"""Bytes of the smallest record there can be."""
+"""Size of the smallest possible record in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +32,22 @@ class Record:
 
     offset: int
     timestamp: int
-    """Epoch milliseconds; -1 if it has none."""
+    """Epoch milliseconds; -1: none."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 def read_records(header: tuple[int, ...], data: bytes, position: int) -> Iterator[Record]:
-    """Yield the records of a batch, offsets rising.
+    """Yield the records of a batch, by ascending offset.
 
     Args:
-        header: The batch's, as :data:`HEADER` unpacks it.
-        data: Where its records lie, decompressed.
-        position: Where they start in it; they end where it ends.
+        header: The batch's header, as unpacked by :data:`HEADER`.
+        data: The decompressed bytes that contain the records.
+        position: Start of the records in ``data``; they end where it ends.
 
     Raises:
-        WireError: they are not as many as the header says, or are none; positions are in ``data``.
+        WireError: the records are malformed, or differ in number from the header; positions are in ``data``.
     """
     base, last, count = header[0], header[6], header[12]
     log_append_time = header[5] & LOG_APPEND_TIME
@@ -59,7 +59,7 @@ def read_records(header: tuple[int, ...], data: bytes, position: int) -> Iterato
         end = start + length
         if length < LEAST_RECORD - 1 or end > len(data):
             raise WireError(expected="the length of a record", found=length, position=position)
-        position = start + 1  # attributes: unused, ignored as Kafka does
+        position = start + 1  # Attributes: unused, ignored as in Kafka.
         timestamp, position = read_varlong(data, position)
         delta, position = read_varint(data, position)
         if not previous < delta <= last:

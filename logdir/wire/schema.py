@@ -1,4 +1,4 @@
-"""The notation our tables of fields are written in, and the values they are read into.
+"""The notation of our field tables, and their parsed form.
 
 One field a line; deeper indentation is a member of the struct above::
 
@@ -37,7 +37,7 @@ _INDENT: Final = 4
 
 
 class Versions(NamedTuple):
-    """A range of versions, both ends in it."""
+    """A range of versions, including both ends."""
 
     low: int
     high: int
@@ -48,10 +48,10 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Read ``2``, ``2+`` or ``2-4``.
+        """Parse ``2``, ``2+`` or ``2-4``.
 
         Raises:
-            ValueError: it is none of these.
+            ValueError: the text has another form.
         """
         if text.endswith("+"):
             return cls(int(text[:-1]), 0x7FFF)
@@ -74,15 +74,15 @@ class Field:
     name: str
     """As in Kafka's JSON."""
     type: str
-    """One of :data:`SCALARS`, or :data:`STRUCT`."""
+    """A type of :data:`SCALARS`, or :data:`STRUCT`."""
     is_array: bool = False
     versions: Versions = ALL
     nullable: Versions = NEVER
     tag: int | None = None
     default: object = None
-    """Of a field that is no struct; an array's is empty or ``None``."""
+    """Default of a field that is no struct; of an array: empty or ``None``."""
     fields: tuple[Field, ...] = ()
-    """Members, of a struct."""
+    """Members of a struct."""
 
     @property
     def is_struct(self) -> bool:
@@ -90,7 +90,7 @@ class Field:
         return self.type == STRUCT and not self.is_array
 
     def default_at(self, version: int) -> object:
-        """Return the default; of a struct a new dictionary of its members' defaults."""
+        """Return the default; for a struct a new dictionary of its members' defaults."""
         return defaults(self.fields, version) if self.is_struct else self.default
 
 
@@ -100,7 +100,7 @@ def defaults(fields: tuple[Field, ...], version: int) -> dict[str, object]:
 
 
 class Table:
-    """A message's or record's fields; its text is read when first asked for."""
+    """The fields of a message or record; its text is parsed on first use."""
 
     __slots__ = ("__dict__", "text")
 
@@ -109,15 +109,15 @@ class Table:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """The fields, in the order of the wire."""
+        """The fields, in the order of the binary format."""
         return parse_fields(self.text)
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
-    """Read a table.
+    """Parse a table.
 
     Args:
-        text: Lines in the notation above; empty lines and what follows ``#`` say nothing.
+        text: Lines in the notation above; empty lines and text after ``#`` are ignored.
 
     Raises:
         ValueError: a line that is no field, or an indentation without a struct above.

@@ -1,6 +1,6 @@
-"""Writers of fields, put together from a table for one version: what ``reading`` read, byte for byte.
+"""Field writers, built from a table for one version: they write exactly the bytes that ``reading`` reads.
 
-Not here: the table (``schema``), what wraps a message (``codec``).
+Not here: the table (``schema``), the enclosing struct (``codec``).
 
 Spec: kafka-formats §9.2; org.apache.kafka.common.protocol.Writable, MessageDataGenerator.
 """
@@ -19,16 +19,16 @@ from logdir.wire.reading import FIXED, MAX_STRING, TAGS
 from logdir.wire.schema import NEVER, Field
 
 Write = Callable[[Any, bytearray], None]
-"""Append a value to what was written."""
+"""Appends the bytes of a value to the output."""
 
 _WRONG = (struct.error, TypeError, ValueError, AttributeError)
 
 
 def struct_writer(fields: tuple[Field, ...], version: int, *, flexible: bool) -> Write:
-    """Return a writer of a struct, the dictionary that a reader of the same table and version makes.
+    """Return a writer of a struct, from the dictionary that a reader of the same table and version returns.
 
-    A tagged field may be left out. A field of another version may be there with its default; else it is refused, as
-    Kafka refuses to drop it.
+    A tagged field may be missing. A field of another version may be present with its default; otherwise it is refused,
+    because Kafka refuses to drop it.
     """
     placed = tuple(
         (field.name, _writer(field, version, flexible=flexible))

@@ -1,1 +1,1 @@
-"""A port per log dir: its calls in this process, or in a worker process that must answer before a deadline."""
+"""Ports of log dirs: the calls of one log dir, made in this process or in a worker process with a deadline."""

@@ -1,7 +1,7 @@
-"""The calls a worker makes: module functions of ours that work on one log dir, by name.
+"""Registry of the calls that a worker makes: functions of this package that work on one log dir, by name.
 
-A call may have the open log dir as its first parameter: it is the worker's own and never sent. All other arguments and
-the result are values (``codec``). The result of a call that returns an iterator is sent in parts, as it comes.
+The first parameter of a call may be the worker's own open log dir, which is never sent. All other arguments and the
+result are values (``codec``). The result of a call that returns an iterator is sent in parts.
 
 Spec: design §5 "A port per log dir".
 """
@@ -19,7 +19,7 @@ from logdir.worker import codec
 from logdir.worker.state import WorkerState
 
 Descriptor = NewType("Descriptor", int)
-"""An open file of the starter, of which the worker gets one of its own for the length of the call."""
+"""An open file of the starter; the worker gets a duplicate for the duration of the call."""
 
 CALLS: Final = frozenset(
     {
@@ -108,14 +108,14 @@ CALLS: Final = frozenset(
         ),
     }
 )
-"""``module:function``; a worker makes no other."""
+"""Names of the allowed calls, as ``module:function``."""
 
 
 def name_of(call: Callable[..., object]) -> str:
     """Return the name of a call.
 
     Raises:
-        ValueError: it is not among ``CALLS``.
+        ValueError: the call is not in ``CALLS``.
     """
     name = f"{call.__module__}:{call.__qualname__}"
     if name not in CALLS:
@@ -125,10 +125,10 @@ def name_of(call: Callable[..., object]) -> str:
 
 @cache
 def called(name: str) -> Callable[..., Any]:
-    """Return the call of a name.
+    """Return the call with this name.
 
     Raises:
-        ValueError: it is not among ``CALLS``.
+        ValueError: the name is not in ``CALLS``.
     """
     if name not in CALLS:
         raise ValueError(f"no call of a worker: {name}")
@@ -138,29 +138,29 @@ def called(name: str) -> Callable[..., Any]:
 
 
 _OWN: Final[Mapping[object, type]] = {OpenLogDir: OpenLogDir, LogDirTop: OpenLogDir, WorkerState: WorkerState}
-"""What a worker gives of its own, by the type of a first parameter: an open log dir is more than its top."""
+"""The worker's own object for each type of a first parameter; an OpenLogDir also serves as LogDirTop."""
 
 
 class Signature(NamedTuple):
-    """How arguments and result of a call are sent."""
+    """The encoding of a call's arguments and result."""
 
     own: type | None
-    """What its first parameter is of the worker's own; ``None``: nothing."""
+    """The type of the worker's own first argument; ``None``: the call has none."""
     parameters: Mapping[str, codec.Codec]
     result: codec.Codec
-    """Of a stream: of one part."""
+    """Codec of the result; of one part, for a stream."""
     descriptors: frozenset[str]
-    """Parameters that are ``Descriptor``."""
+    """Names of the ``Descriptor`` parameters."""
     is_stream: bool
     """Whether the call returns an iterator."""
 
     @classmethod
     @cache
     def of(cls, call: Callable[..., object]) -> Signature:
-        """Return it.
+        """Return the signature of a call.
 
         Raises:
-            TypeError: a parameter or the result is no value that can be sent.
+            TypeError: a parameter or the result cannot be sent.
         """
         hints = get_type_hints(call)
         names = list(inspect.signature(call).parameters)
@@ -177,7 +177,7 @@ class Signature(NamedTuple):
         )
 
     def encode(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
-        """Return arguments, but for the worker's own, as JSON."""
+        """Return the arguments as JSON, without the worker's own."""
         given = dict(zip(self.parameters, arguments, strict=False)) | dict(named)
         if len(arguments) > len(self.parameters):
             raise TypeError(f"{len(arguments)} arguments for {len(self.parameters)} parameters")
@@ -188,12 +188,12 @@ class Signature(NamedTuple):
         return found
 
     def sent_along(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> list[int]:
-        """Return the descriptors among arguments: they go beside the JSON."""
+        """Return the descriptors among the arguments; they are sent beside the JSON."""
         given = dict(zip(self.parameters, arguments, strict=False)) | dict(named)
         return [value for name, value in given.items() if name in self.descriptors and isinstance(value, int)]
 
     def decode(self, sent: Mapping[str, object], descriptors: list[int]) -> dict[str, object]:
-        """Return what ``encode`` made of arguments, as the arguments; takes the descriptors that came along."""
+        """Decode the arguments that ``encode`` encoded; takes the received descriptors."""
         found: dict[str, object] = {}
         for name, value in sent.items():
             if name in self.descriptors:
@@ -208,5 +208,5 @@ class Signature(NamedTuple):
         return result if self.result.encode is None else self.result.encode(result)
 
     def decode_result(self, sent: object) -> Any:
-        """Return what ``encode_result`` made of a result, as the result."""
+        """Decode the result that ``encode_result`` encoded."""
         return sent if self.result.decode is None else self.result.decode(sent)

@@ -1,4 +1,4 @@
-"""Frames between a process and a worker: a length of four bytes, then one JSON value.
+"""Message framing between a process and its worker: a length of four bytes, then one JSON value.
 
 Not here: what the values mean (``codec``, ``child``, ``port``).
 
@@ -17,9 +17,9 @@ _LENGTH = Struct(">I")
 _AT_ONCE = 1 << 18
 _DESCRIPTORS = 4
 ENOUGH: Final[list[object]] = ["enough"]
-"""What a starter says that wants no more of what a call yields."""
+"""Message of a starter that wants no more parts of a stream."""
 MAX_BYTES = 1 << 30
-"""Of one frame; more than that is no answer of ours."""
+"""Size limit of one frame; a larger one is an error."""
 
 
 def frame(value: object) -> bytes:
@@ -29,17 +29,17 @@ def frame(value: object) -> bytes:
 
 
 class Inbox:
-    """What has come in of a socket, as far as it makes whole frames."""
+    """Received bytes of a socket, split into complete frames."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._size = 0
 
     def add(self, data: bytes) -> Iterator[Any]:
-        """Take bytes in; yield the values that are whole by now.
+        """Add received bytes; yield the values that are complete.
 
         Raises:
-            ValueError: they are no frames.
+            ValueError: the bytes are no frames.
         """
         self._parts.append(data)
         self._size += len(data)
@@ -58,15 +58,15 @@ class Inbox:
 
 
 def receive(connection: socket.socket, inbox: Inbox, descriptors: list[int]) -> list[Any] | None:
-    """Wait for bytes and return the values that are whole by now, maybe none; ``None`` at the end of the stream.
+    """Wait for bytes and return the values that are complete, possibly none; ``None`` at the end of the stream.
 
     Args:
         connection: The socket.
-        inbox: What came in of it before.
-        descriptors: Those that come along are added.
+        inbox: The bytes received before.
+        descriptors: Received descriptors are appended.
 
     Raises:
-        ValueError: they are no frames.
+        ValueError: the bytes are no frames.
         OSError: the connection is broken.
     """
     data, came, _, _ = socket.recv_fds(connection, _AT_ONCE, _DESCRIPTORS)

@@ -1,8 +1,8 @@
-"""A worker process: it makes the calls of one log dir, one after the other, and answers each.
+"""The worker process of one log dir: it makes one call after the other and answers each.
 
-While a call goes on it gives a sign of life five times a second. A timer's signal makes it: Python runs the handler
-between two steps of the call, so a call that hangs in the kernel gives none. A worker ends with its starter, as if the
-starter had made the call itself. What a call yields is sent in parts; a word of the starter meanwhile ends the call.
+During a call it sends a sign of life five times a second, from a timer's signal handler. Python runs the handler
+between two steps of the call, so a call that hangs in the kernel sends none. A worker ends with its starter. The
+results of an iterator are sent in parts; a message from the starter meanwhile ends the call.
 
 Not here: the deadline (``port``), which calls there are (``calls``).
 
@@ -30,30 +30,30 @@ from logdir.worker.channel import ENOUGH, Inbox, frame, receive
 from logdir.worker.state import WorkerState
 
 ALIVE_S = 0.2
-"""Between two signs of life."""
+"""Interval between two signs of life."""
 _PART_CHARACTERS = 1 << 16
-"""As many make a part; what was yielded before a sign of life goes after it however little it is."""
+"""Size of a part in characters; at each sign of life a smaller part is sent as well."""
 _OF_ANOTHER = 64
-"""How many characters count for what is no text."""
+"""The size in characters that a value other than a text counts for."""
 
 
 class _Life:
-    """Signs of life while a call goes on."""
+    """Sends signs of life during a call."""
 
     def __init__(self, connection: socket.socket, opened: WorkerState) -> None:
         self._connection, self._opened = connection, opened
         self._is_sending = False
         self._is_part_due = False
         signal.signal(signal.SIGALRM, self._tick)
-        # A call of the kernel goes on after the signal: most are not made again by themselves.
+        # System calls continue after the signal: most are not restarted by themselves.
         signal.siginterrupt(signal.SIGALRM, False)
 
     def _tick(self, number: int, at: FrameType | None) -> None:
         self._is_part_due = True
-        # A part that is being sent says it as well, and nothing may come between its bytes.
+        # A part being sent is a sign of life as well, and its bytes must not be interrupted.
         if self._is_sending or not is_getting_on():
             return
-        with suppress(OSError):  # its starter may have gone; the call is finished all the same
+        with suppress(OSError):  # The starter may have ended; the call is finished in any case.
             self._connection.sendall(frame(["alive", self._opened.progress]))
 
     def __enter__(self) -> None:
@@ -63,7 +63,7 @@ class _Life:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def send_all(self, values: Iterator[object], encode: Callable[[object], object]) -> None:
-        """Send what a call yields, in parts; ends it where the starter says anything meanwhile."""
+        """Send the results of an iterator in parts; stop when the starter sends any message."""
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         part: list[object] = []
@@ -90,14 +90,14 @@ class _Life:
 
 
 class _StarterGoneError(OSError):
-    """The other end of the connection has gone: nothing of a log dir is at fault."""
+    """The starter closed the connection; no log dir is at fault."""
 
 
 def settle(connection: socket.socket, starter: int) -> None:
-    """Close every other descriptor of this process, standard streams too, and end with the process that started it.
+    """Close all other descriptors of this process, including standard streams, and arrange to end with the starter.
 
-    A worker that hangs in the kernel outlives its starter all the same: whoever reads the starter's output must not
-    wait for it.
+    A worker that hangs in the kernel outlives its starter nevertheless: a reader of the starter's output must not wait
+    for it.
     """
     end_with_starter(starter)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -105,13 +105,13 @@ def settle(connection: socket.socket, starter: int) -> None:
         os.dup2(null, standard)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) != connection.fileno():
-            with suppress(OSError):  # that of the listing is closed already
+            with suppress(OSError):  # The descriptor of the listing itself is already closed.
                 os.close(int(name))
 
 
 def serve(connection: socket.socket) -> None:
-    """Answer calls until the other end closes; releases every lock and closes every directory then."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this decides what ends
+    """Answer calls until the starter closes the connection; then release every lock and close every directory."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The starter decides when to stop.
     inbox = Inbox()
     opened = WorkerState()
     life = _Life(connection, opened)
@@ -119,18 +119,18 @@ def serve(connection: socket.socket) -> None:
         while (values := receive(connection, inbox, opened.received)) is not None:
             for value in values:
                 if value == ENOUGH:
-                    continue  # of a call that is over
+                    continue  # The message belongs to a call that has ended.
                 with life:
                     answer = frame(_answer(opened, value, life))
                 connection.sendall(answer)
     except OSError:
-        return  # the other end has gone
+        return  # The starter has closed the connection.
     finally:
         opened.close()
 
 
 def answer_one(connection: socket.socket, call: Callable[[], object], signature: Signature) -> None:
-    """Make one call in a copy of the process that wants its result, and answer it."""
+    """Make one call in a forked copy of the calling process, and answer it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         with _Life(connection, WorkerState()):

@@ -1,9 +1,9 @@
-"""Values of ours as JSON and back, by their types: what goes between a process and its workers.
+"""Encoding of values as JSON by their types, for messages between a process and its workers.
 
-Dataclasses and named tuples become lists of their fields, so both ends must be of one release: a worker runs the code
-of who started it. Errors of ours keep their class, their words and their fields, errors of the kernel their number.
+Dataclasses and named tuples become lists of their fields, so both ends must be of the same release: a worker runs the
+code of its starter. Errors of this package keep their class, text and fields; an ``OSError`` keeps its errno.
 
-Not here: frames and deadlines (``channel``); JSON that people and other programs read (``service``).
+Not here: frames and deadlines (``channel``); JSON for people and other programs (``service.report``).
 
 Spec: design §5 "A port per log dir".
 """
@@ -23,11 +23,11 @@ from logdir.errors import ConfigError, LogDirError, Problem
 from logdir.ids import Uuid
 
 _Map = Callable[[Any], Any]
-"""One direction of a codec: what it takes and gives depends on a type that is known at run time only."""
+"""One direction of a codec; its types are known only at run time."""
 
 
 class Codec(NamedTuple):
-    """Both directions of one type; ``None`` where JSON has the value as it is."""
+    """Both directions of one type; ``None`` if JSON represents the value as it is."""
 
     encode: _Map | None
     decode: _Map | None
@@ -49,14 +49,14 @@ def encoded(kind: object, value: object) -> object:
     """Return a value of a type as lists, texts and numbers.
 
     Raises:
-        TypeError: values of such a type cannot be sent.
+        TypeError: values of this type cannot be sent.
     """
     encode = codec_of(kind).encode
     return value if encode is None else encode(value)
 
 
 def decoded(kind: object, value: object) -> object:
-    """Return what ``encoded`` made of a value, as the value."""
+    """Decode a value that ``encoded`` encoded."""
     decode = codec_of(kind).decode
     return value if decode is None else decode(value)
 
@@ -65,14 +65,14 @@ _known: dict[object, Codec] = {}
 
 
 def codec_of(kind: object) -> Codec:
-    """Return how values of a type are sent.
+    """Return the codec of a type.
 
     Raises:
-        TypeError: they cannot be.
+        TypeError: values of this type cannot be sent.
     """
     found = _known.get(kind)
     if found is None:
-        # A class may hold values of its own: those go by what is known of it in the end.
+        # A class may contain values of its own type: look its codec up only when needed.
         _known[kind] = Codec(lambda value: _both(kind).encode(value), lambda value: _both(kind).decode(value))
         try:
             found = _known[kind] = _codec_of(kind)
@@ -215,23 +215,23 @@ def _union(kinds: tuple[object, ...]) -> Codec:
 
 
 _WORDS = frozenset(("path", "expected", "found", "fix", "problems"))
-"""What every error of ours has: they go as its problems."""
+"""Attributes of every error of this package; they are sent as its problems."""
 
 
 def _error_class(name: str) -> type[LogDirError]:
-    """Return a class of errors by its module and name; the root of all where this release has none of that name."""
+    """Return an error class by module and name; the root class if this release has no such class."""
     module, _, qualified = name.partition(":")
     if module.partition(".")[0] != LogDirError.__module__.partition(".")[0] and module not in sys.modules:
         return LogDirError
     try:
-        found = getattr(import_module(module), qualified, None)  # who asked may not have read its module yet
+        found = getattr(import_module(module), qualified, None)  # The starter may not have imported its module yet.
     except ImportError:
         return LogDirError
     return found if isinstance(found, type) and issubclass(found, LogDirError) else LogDirError
 
 
 def encoded_error(error: LogDirError) -> list[object]:
-    """Return an error of ours: its class, every problem it has, and its fields beside these."""
+    """Encode an error of this package: its class, all its problems, and its further fields."""
     kind = type(error)
     problems = error.problems if isinstance(error, ConfigError) else (error.problem(),)
     known = {name: value for name, value in vars(error).items() if name not in _WORDS and _is_plain(value)}
@@ -243,7 +243,7 @@ def _is_plain(value: object) -> bool:
 
 
 def decoded_error(value: list[Any]) -> LogDirError:
-    """Return what ``encoded_error`` made of an error: in the same words, with the same fields."""
+    """Decode an error that ``encoded_error`` encoded, with the same text and fields."""
     name, found, known = value
     kind = _error_class(name)
     problems = tuple(Problem(*one) for one in found)
@@ -251,12 +251,12 @@ def decoded_error(value: list[Any]) -> LogDirError:
         error: LogDirError = kind(problems)
     else:
         (problem,) = problems
-        # Not by its own __init__: some classes make their words of other arguments.
+        # Not by its own __init__: some classes build their text from other arguments.
         error = kind.__new__(kind)
         LogDirError.__init__(
             error, problem.path, expected=problem.expected, found="", fix=problem.fix, slug=problem.slug
         )
-        error.found = problem.found  # shortened already
+        error.found = problem.found  # The text is already shortened.
         error.args = (problem.line(),)
     vars(error).update(known)
     return error

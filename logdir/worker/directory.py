@@ -1,7 +1,7 @@
-"""An open directory of a worker, used from another process: every call of ``disk.calls.Directory`` is sent.
+"""Remote access to an open directory of a worker: every call of ``disk.kernel.calls.Directory`` is sent to it.
 
-The functions run in the worker, the class in its starter. A hot loop does not use this: it is a call of its own
-(``calls``).
+The functions run in the worker, the class in its starter. Frequent operations do not use this: each is a call of its
+own (``calls``).
 
 Spec: design §5 "A port per log dir".
 """
@@ -21,128 +21,128 @@ R = TypeVar("R")
 
 
 class Caller(Protocol):
-    """What a directory needs of its port."""
+    """The part of a port that a directory needs."""
 
     @property
     def is_suspect(self) -> bool:
-        """As ``Port.is_suspect``."""
+        """See ``Port.is_suspect``."""
 
     def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run_opened``."""
+        """See ``Port.run_opened``."""
 
 
 def open_top(opened: WorkerState, path: str) -> Handle:
-    """As ``Disk.open_top``."""
+    """Handle ``Disk.open_top`` in the worker process."""
     return opened.handle(opened.disk.open_top(path))
 
 
 def close(opened: WorkerState, at: int) -> None:
-    """As ``Directory.close``."""
+    """Handle ``Directory.close`` in the worker process."""
     opened.close_handle(at)
 
 
 def names(opened: WorkerState, at: int) -> list[str]:
-    """As ``Directory.names``."""
+    """Handle ``Directory.names`` in the worker process."""
     return opened.directory(at).names()
 
 
 def types(opened: WorkerState, at: int) -> Mapping[str, Type]:
-    """As ``Directory.types``."""
+    """Handle ``Directory.types`` in the worker process."""
     return opened.directory(at).types()
 
 
 def stat(opened: WorkerState, at: int, name: str) -> Stat:
-    """As ``Directory.stat``."""
+    """Handle ``Directory.stat`` in the worker process."""
     return opened.directory(at).stat(name)
 
 
 def own_stat(opened: WorkerState, at: int) -> Stat:
-    """As ``Directory.own_stat``."""
+    """Handle ``Directory.own_stat`` in the worker process."""
     return opened.directory(at).own_stat()
 
 
 def identity(opened: WorkerState, at: int) -> Identity:
-    """As ``Directory.identity``."""
+    """Handle ``Directory.identity`` in the worker process."""
     return opened.directory(at).identity()
 
 
 def space(opened: WorkerState, at: int) -> Space:
-    """As ``Directory.space``."""
+    """Handle ``Directory.space`` in the worker process."""
     return opened.directory(at).space()
 
 
 def require_changeable(opened: WorkerState, at: int) -> None:
-    """As ``Directory.require_changeable``."""
+    """Handle ``Directory.require_changeable`` in the worker process."""
     opened.directory(at).require_changeable()
 
 
 def read(opened: WorkerState, at: int, name: str, limit: int) -> bytes:
-    """As ``Directory.read``."""
+    """Handle ``Directory.read`` in the worker process."""
     return opened.directory(at).read(name, limit)
 
 
 def open_in(opened: WorkerState, at: int, name: str) -> Handle:
-    """As ``Directory.open``."""
+    """Handle ``Directory.open`` in the worker process."""
     return opened.handle(opened.directory(at).open(name))
 
 
 def make(opened: WorkerState, at: int, name: str, owner: Owner) -> None:
-    """As ``Directory.make``."""
+    """Handle ``Directory.make`` in the worker process."""
     opened.directory(at).make(name, owner)
 
 
 def write(opened: WorkerState, at: int, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
-    """As ``Directory.write``."""
+    """Handle ``Directory.write`` in the worker process."""
     opened.directory(at).write(name, data, owner, mtime_ns)
 
 
 def rename(opened: WorkerState, at: int, name: str, to: int, new_name: str) -> None:
-    """As ``Directory.rename``."""
+    """Handle ``Directory.rename`` in the worker process."""
     opened.directory(at).rename(name, opened.directory(to), new_name)
 
 
 def replace(opened: WorkerState, at: int, name: str, new_name: str) -> None:
-    """As ``Directory.replace``."""
+    """Handle ``Directory.replace`` in the worker process."""
     opened.directory(at).replace(name, new_name)
 
 
 def link(opened: WorkerState, at: int, name: str, to: int, new_name: str) -> None:
-    """As ``Directory.link``."""
+    """Handle ``Directory.link`` in the worker process."""
     opened.directory(at).link(name, opened.directory(to), new_name)
 
 
 def unlink(opened: WorkerState, at: int, name: str) -> None:
-    """As ``Directory.unlink``."""
+    """Handle ``Directory.unlink`` in the worker process."""
     opened.directory(at).unlink(name)
 
 
 def remove(opened: WorkerState, at: int, name: str) -> None:
-    """As ``Directory.remove``."""
+    """Handle ``Directory.remove`` in the worker process."""
     opened.directory(at).remove(name)
 
 
 def truncate(opened: WorkerState, at: int, name: str, size_bytes: int) -> None:
-    """As ``Directory.truncate``."""
+    """Handle ``Directory.truncate`` in the worker process."""
     opened.directory(at).truncate(name, size_bytes)
 
 
 def adopt(opened: WorkerState, at: int, name: str, owner: Owner) -> None:
-    """As ``Directory.adopt``."""
+    """Handle ``Directory.adopt`` in the worker process."""
     opened.directory(at).adopt(name, owner)
 
 
 def sync_file(opened: WorkerState, at: int, name: str) -> None:
-    """As ``Directory.sync_file``."""
+    """Handle ``Directory.sync_file`` in the worker process."""
     opened.directory(at).sync_file(name)
 
 
 def sync(opened: WorkerState, at: int) -> None:
-    """As ``Directory.sync``."""
+    """Handle ``Directory.sync`` in the worker process."""
     opened.directory(at).sync()
 
 
 def sync_disk(opened: WorkerState, at: int) -> None:
-    """As ``Directory.sync_disk``."""
+    """Handle ``Directory.sync_disk`` in the worker process."""
     opened.directory(at).sync_disk()
 
 
@@ -157,7 +157,7 @@ class RemoteDirectory:
 
     @property
     def path(self) -> str:
-        """Where it was opened."""
+        """The path it was opened with."""
         return self._path
 
     def __enter__(self) -> Self:
@@ -169,93 +169,93 @@ class RemoteDirectory:
         self.close()
 
     def close(self) -> None:
-        """Close it; closing twice, or when its worker is gone, does nothing."""
+        """Close it; does nothing if it is closed or its worker has ended."""
         if self._at > 0 and not self._port.is_suspect:
             self._port.run_opened(close, self._at)
         self._at = 0
 
     def names(self) -> list[str]:
-        """As ``Directory.names``."""
+        """Call ``Directory.names`` in the worker process."""
         return self._port.run_opened(names, self._at)
 
     def types(self) -> dict[str, Type]:
-        """As ``Directory.types``."""
+        """Call ``Directory.types`` in the worker process."""
         return dict(self._port.run_opened(types, self._at))
 
     def stat(self, name: str) -> Stat:
-        """As ``Directory.stat``."""
+        """Call ``Directory.stat`` in the worker process."""
         return self._port.run_opened(stat, self._at, name)
 
     def own_stat(self) -> Stat:
-        """As ``Directory.own_stat``."""
+        """Call ``Directory.own_stat`` in the worker process."""
         return self._port.run_opened(own_stat, self._at)
 
     def identity(self) -> Identity:
-        """As ``Directory.identity``."""
+        """Call ``Directory.identity`` in the worker process."""
         return self._port.run_opened(identity, self._at)
 
     def space(self) -> Space:
-        """As ``Directory.space``."""
+        """Call ``Directory.space`` in the worker process."""
         return self._port.run_opened(space, self._at)
 
     def require_changeable(self) -> None:
-        """As ``Directory.require_changeable``."""
+        """Call ``Directory.require_changeable`` in the worker process."""
         self._port.run_opened(require_changeable, self._at)
 
     def read(self, name: str, limit: int) -> bytes:
-        """As ``Directory.read``."""
+        """Call ``Directory.read`` in the worker process."""
         return self._port.run_opened(read, self._at, name, limit)
 
     def open(self, name: str) -> RemoteDirectory:
-        """As ``Directory.open``."""
+        """Call ``Directory.open`` in the worker process."""
         return RemoteDirectory(self._port, self._port.run_opened(open_in, self._at, name))
 
     def make(self, name: str, owner: Owner) -> None:
-        """As ``Directory.make``."""
+        """Call ``Directory.make`` in the worker process."""
         self._port.run_opened(make, self._at, name, owner)
 
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
-        """As ``Directory.write``."""
+        """Call ``Directory.write`` in the worker process."""
         self._port.run_opened(write, self._at, name, data, owner, mtime_ns)
 
     def rename(self, name: str, to: Directory, new_name: str) -> None:
-        """As ``Directory.rename``."""
+        """Call ``Directory.rename`` in the worker process."""
         self._port.run_opened(rename, self._at, name, self._same(to), new_name)
 
     def replace(self, name: str, new_name: str) -> None:
-        """As ``Directory.replace``."""
+        """Call ``Directory.replace`` in the worker process."""
         self._port.run_opened(replace, self._at, name, new_name)
 
     def link(self, name: str, to: Directory, new_name: str) -> None:
-        """As ``Directory.link``."""
+        """Call ``Directory.link`` in the worker process."""
         self._port.run_opened(link, self._at, name, self._same(to), new_name)
 
     def unlink(self, name: str) -> None:
-        """As ``Directory.unlink``."""
+        """Call ``Directory.unlink`` in the worker process."""
         self._port.run_opened(unlink, self._at, name)
 
     def remove(self, name: str) -> None:
-        """As ``Directory.remove``."""
+        """Call ``Directory.remove`` in the worker process."""
         self._port.run_opened(remove, self._at, name)
 
     def truncate(self, name: str, size_bytes: int) -> None:
-        """As ``Directory.truncate``."""
+        """Call ``Directory.truncate`` in the worker process."""
         self._port.run_opened(truncate, self._at, name, size_bytes)
 
     def adopt(self, name: str, owner: Owner) -> None:
-        """As ``Directory.adopt``."""
+        """Call ``Directory.adopt`` in the worker process."""
         self._port.run_opened(adopt, self._at, name, owner)
 
     def sync_file(self, name: str) -> None:
-        """As ``Directory.sync_file``."""
+        """Call ``Directory.sync_file`` in the worker process."""
         self._port.run_opened(sync_file, self._at, name)
 
     def sync(self) -> None:
-        """As ``Directory.sync``."""
+        """Call ``Directory.sync`` in the worker process."""
         self._port.run_opened(sync, self._at)
 
     def sync_disk(self) -> None:
-        """As ``Directory.sync_disk``."""
+        """Call ``Directory.sync_disk`` in the worker process."""
         self._port.run_opened(sync_disk, self._at)
 
     def _same(self, other: Directory) -> int:
@@ -272,5 +272,5 @@ class RemoteDisk:
         self._port = port
 
     def open_top(self, path: str) -> RemoteDirectory:
-        """As ``Disk.open_top``."""
+        """Call ``Disk.open_top`` in the worker process."""
         return RemoteDirectory(self._port, self._port.run_opened(open_top, path))

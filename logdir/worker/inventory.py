@@ -1,4 +1,4 @@
-"""The scan of one log dir into an inventory file that its starter opened, and the figures of what was found.
+"""Scanning one log dir into an inventory file that its starter opened, and counting the entries.
 
 Not here: looking at a disk (``observe.scan``), the files and their names (``service.inventory_files``).
 
@@ -20,22 +20,22 @@ from logdir.worker.state import WorkerState
 
 
 class Scan(NamedTuple):
-    """What to scan, and how."""
+    """The parameters of a scan."""
 
     log_dir: str
     is_exact: bool = False
-    """Sizes every file, not only segments."""
+    """Whether to read the size of every file, not only of segments."""
     log_dirs: tuple[str, ...] | None = None
-    """All log dirs configured for the broker, as an inventory shows them."""
+    """All log dirs configured for the broker, as printed in an inventory."""
     rack: str | None = None
     processes: int = 1
-    """2: a second process looks at half of a big log dir."""
+    """2: a second process scans half of a big log dir."""
     is_written: bool = True
-    """Whether the inventory itself is wanted, or its figures alone."""
+    """Whether the inventory itself is needed, or only its counts."""
 
 
 class KindFigures(NamedTuple):
-    """The entries of one kind."""
+    """Counts of the entries of one kind."""
 
     entries: int
     log_bytes: int
@@ -43,28 +43,28 @@ class KindFigures(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The figures of one inventory."""
+    """Counts of one inventory."""
 
     disk: Disk
     rows: int
     sha256: str | None
-    """``None`` where no inventory was written."""
+    """``None`` if no inventory was written."""
     kinds: Mapping[str, KindFigures]
     """By kind, sorted."""
     problems: Mapping[str, int]
-    """Problem of entries to their number, sorted."""
+    """Number of entries with each problem, sorted."""
 
 
 def write_inventory(opened: WorkerState, scan: Scan, file: Descriptor) -> Summary:
     """Scan a log dir and write its inventory.
 
     Args:
-        opened: Its progress counts entries.
-        scan: What to scan.
-        file: Empty; where the inventory goes.
+        opened: State of the worker; its progress counts entries.
+        scan: Parameters of the scan.
+        file: The empty output file.
 
     Raises:
-        OutputError: the inventory could not be written. What the disk does is in the inventory, never an error.
+        OutputError: the inventory could not be written. Errors of the scanned disk are part of the inventory.
     """
     opened.progress = 0
 
@@ -83,7 +83,7 @@ def write_inventory(opened: WorkerState, scan: Scan, file: Descriptor) -> Summar
 
 
 def write_unanswered(scan: Scan, file: int) -> Summary:
-    """Write the inventory of a log dir that does not answer: unreadable, and without entries; looks at nothing.
+    """Write the inventory of a log dir that does not answer: unreadable, without entries; reads nothing.
 
     Raises:
         OutputError: the inventory could not be written.

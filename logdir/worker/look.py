@@ -1,4 +1,4 @@
-"""A look at one log dir, and which of its partition directories are opened for it.
+"""Scanning one log dir, and the choice of partition directories to open.
 
 Spec: design §5 "A port per log dir".
 """
@@ -20,13 +20,13 @@ from logdir.worker.state import WorkerState
 
 
 class Deep(NamedTuple):
-    """Which partition directories a look opens; of the others inode and unexpected entries are not known."""
+    """The partition directories that a scan opens; for others inode and unexpected entries are not known."""
 
     kinds: tuple[Kind, ...] = (Kind.LIVE,)
     paths: frozenset[str] | None = None
     """Only these, relative to the log dir; ``None``: all."""
     selector: str | None = None
-    """Only what it may find; ``None``: all."""
+    """Only directories that this selector may match; ``None``: all."""
     topic: str | None = None
     """Only replicas of this topic; ``None``: of any."""
 
@@ -48,14 +48,14 @@ _parsed = cache(parse)
 
 EVERY_LIVE: Final = Deep()
 NOTHING: Final = Deep(kinds=())
-"""No live replica: a listing of what is staged asks nothing of them."""
+"""No live replica: a listing of staged replicas needs none."""
 
 
 def look_deep(log_dir: str, deep: Deep) -> LogDirFacts:
-    """Look at one log dir; as ``observe.replicas.look``."""
+    """Scan one log dir, as ``observe.replicas.look``."""
     return look(log_dir, closely=deep.opens)
 
 
 def look_again(opened: WorkerState, log_dir: str, since: int, paths: Sequence[str], deep: Deep) -> LookedAgain:
-    """Look at one log dir again; as ``observe.relook.look_again``."""
+    """Scan one log dir incrementally, as ``observe.relook.look_again``."""
     return relook.look_again(opened.looks, log_dir, since, paths, deep.opens)

@@ -1,4 +1,4 @@
-"""Operations on replicas of one log dir, as a worker makes them: every argument is a value.
+"""Operations on replicas of one log dir in a form that can be sent to a worker: every argument is a value.
 
 Not here: the operations themselves (``logdir.disk``).
 
@@ -29,14 +29,14 @@ from logdir.observe.outside import KeptFree
 
 
 class PurgeBatch(NamedTuple):
-    """Staged replicas of one log dir that are removed together."""
+    """Staged replicas of one log dir that are purged together."""
 
     claimed: tuple[str, ...]
-    """Names under ``deleting/`` that were claimed before: they are only finished."""
+    """Names under ``deleting/`` that were claimed before; only their removal is finished."""
     markers: Mapping[str, ReplicaMarker]
     """Names under ``deleting/``, and the markers on which they were judged."""
     bytes_per_second: int
-    """0: as fast as it goes."""
+    """Rate limit; 0: none."""
     files_per_second: int
 
     @property
@@ -46,16 +46,16 @@ class PurgeBatch(NamedTuple):
 
 
 class PurgedBatch(NamedTuple):
-    """What became of a batch."""
+    """The result of a batch."""
 
     outcomes: Mapping[str, Outcome]
-    """By name; what is not in it was not touched, or its disk cannot say."""
+    """By name; a missing name was not touched, or its disk failed."""
     error: DiskError | None
-    """Why the disk takes no more changes."""
+    """Why the disk failed."""
 
 
 def purge(open_dir: OpenLogDir, batch: PurgeBatch) -> PurgedBatch:
-    """Finish those that were claimed before, else claim as many as there is room for, and remove them."""
+    """Finish replicas claimed before; otherwise claim as many as the limit allows, and remove them."""
     outcomes: dict[str, Outcome] = {}
     try:
         _purge(open_dir, batch, outcomes)
@@ -82,13 +82,13 @@ def _purge(open_dir: OpenLogDir, batch: PurgeBatch, outcomes: dict[str, Outcome]
 
 
 def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
-    """As ``disk.capture.capture``, of one directory and by the clocks of now."""
+    """Capture one directory with the current clocks, as ``disk.replica.capture.capture``."""
     (outcome,) = disk_capture.capture(open_dir, [item], read_instant)
     return outcome
 
 
 def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
-    """As ``disk.export.export``; what was not copied is undone.
+    """Export one replica, as ``disk.replica.export.export``; a failed copy is undone.
 
     Raises:
         ReadOnlyDiskError: the disk cannot be read.
@@ -103,7 +103,7 @@ def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tupl
 
 
 def place_problems(destinations: tuple[str, ...], places: tuple[KeptFree, ...]) -> list[Problem | None]:
-    """Return why no copy can be made at each of some places, ``None`` where one can; looks at no log dir."""
+    """Return the problem of each destination, ``None`` if a copy can be made there; accesses no log dir."""
     return [_place_problem(destination, places) for destination in destinations]
 
 

@@ -1,6 +1,6 @@
-"""A port per log dir: the calls of one log dir, in this process or in a worker process.
+"""The port of a log dir: its calls, made in this process or in a worker process.
 
-Not here: worker processes and their deadline (``remote``), which of the two a log dir gets (``start``).
+Not here: worker processes and their deadline (``remote``), the choice between both (``start``).
 
 Spec: design §2 laws 4, 6, §5 "A port per log dir".
 """
@@ -24,10 +24,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class RunAt(Protocol):
-    """Makes a call of one log dir, here or in its worker."""
+    """Runs a call of one log dir, here or in its worker."""
 
     def __call__(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Make it and return its result."""
+        """Run the call and return its result."""
 
 
 def run_here(call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -36,32 +36,32 @@ def run_here(call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args
 
 
 class Pending(Protocol[R_co]):
-    """A call that was begun."""
+    """A call in progress."""
 
     def result(self) -> R_co:
-        """Return its result, or raise what it raised; waits for it."""
+        """Wait for the call; return its result or raise its error."""
 
 
 class Port(Protocol):
-    """One log dir, by its calls. Makes one at a time."""
+    """One log dir, by its calls; one call at a time."""
 
     @property
     def log_dir(self) -> str:
-        """Its path as configured."""
+        """The path as configured."""
 
     @property
     def disk(self) -> Disk:
-        """Opens directories."""
+        """The disk interface that opens directories."""
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it did not answer in time."""
+        """Whether the log dir did not answer in time."""
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
-        """Begin a call of values; the port takes no other until its result was asked for."""
+        """Start a call whose arguments are values; the port takes the next call after its result was read."""
 
     def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Make a call of values and return its result."""
+        """Make a call whose arguments are values, and return its result."""
 
     def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call whose first argument is the open log dir."""
@@ -72,40 +72,40 @@ class Port(Protocol):
     def begin_opened(
         self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Pending[R]:
-        """Begin a call as ``run_opened``."""
+        """Start a call whose first argument is the state of the worker."""
 
     def stream_opened(
         self, call: Callable[Concatenate[WorkerState, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
     ) -> Iterator[R]:
-        """Make a call as ``run_opened``; yield what it yields, as it comes. Closing the iterator ends the call."""
+        """Make a call as ``run_opened`` and yield its results as they arrive. Closing the iterator ends the call."""
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
-        """Begin to open the work root; its directories are closed with the port. Raises as ``open_true_root``."""
+        """Start opening the work root; closing the port closes it. Raises as ``open_true_root``."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it can be asked, and would answer."""
+        """Whether the port can take a call now."""
 
     def end(self) -> None:
-        """Let its worker end, without waiting for that."""
+        """Tell its worker to end, without waiting."""
 
     def close(self) -> None:
-        """Release the locks and close what is open; twice does nothing."""
+        """Release the locks and close everything; a second call does nothing."""
 
 
 class _Done(Generic[R]):
-    """A call that was made in this process."""
+    """A call that runs in this process."""
 
     def __init__(self, call: Callable[[], R]) -> None:
         self._call = call
 
     def result(self) -> R:
-        """As ``Pending.result``: the call is made now."""
+        """Run the call now, and return its result."""
         return self._call()
 
 
 class LocalPort:
-    """The calls of a log dir, made in this process: no deadline holds."""
+    """Makes the calls of a log dir in this process, without a deadline."""
 
     is_suspect = False
     is_idle = True
@@ -116,39 +116,39 @@ class LocalPort:
 
     @property
     def disk(self) -> HostDisk:
-        """Opens directories."""
+        """The disk interface that opens directories."""
         return self._opened.disk
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
-        """As ``Port.begin``."""
+        """Implement ``Port.begin``."""
         return _Done(lambda: call(*args, **kwargs))
 
     def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run``."""
+        """Implement ``Port.run``."""
         return call(*args, **kwargs)
 
     def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run_at``."""
+        """Implement ``Port.run_at``."""
         return call(self._opened.open_dir, *args, **kwargs)
 
     def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run_opened``."""
+        """Implement ``Port.run_opened``."""
         return call(self._opened, *args, **kwargs)
 
     def begin_opened(
         self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Pending[R]:
-        """As ``Port.begin_opened``."""
+        """Implement ``Port.begin_opened``."""
         return _Done(lambda: call(self._opened, *args, **kwargs))
 
     def stream_opened(
         self, call: Callable[Concatenate[WorkerState, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
     ) -> Iterator[R]:
-        """As ``Port.stream_opened``."""
+        """Implement ``Port.stream_opened``."""
         return call(self._opened, *args, **kwargs)
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
-        """As ``Port.begin_root``."""
+        """Implement ``Port.begin_root``."""
         return _Done(lambda: self._open_root(is_start_block_allowed=is_start_block_allowed))
 
     def _open_root(self, *, is_start_block_allowed: bool) -> WorkRoot:
@@ -161,5 +161,5 @@ class LocalPort:
         """As ``Port.end``: there is no worker."""
 
     def close(self) -> None:
-        """As ``Port.close``."""
+        """Implement ``Port.close``."""
         self._opened.close()

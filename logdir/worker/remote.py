@@ -1,10 +1,10 @@
-"""The port of a log dir whose calls a worker process makes; it must answer before a deadline.
+"""The port of a log dir with a worker process, which must answer within a deadline.
 
-A worker that gives no sign of life for as long as its port is patient is killed, and its log dir is SUSPECT: whether
-the call was carried out is unknown, and every later one is refused at once. The kill ends a worker before it begins
-another call; one that hangs in the kernel ends when its disk answers, and is not waited for.
+A worker without a sign of life for the whole timeout is killed, and its log dir is SUSPECT: it is not known whether the
+call was carried out, and every later call is refused at once. The kill prevents the worker from starting another call;
+a worker that hangs in the kernel ends when its disk answers, and is not waited for.
 
-Not here: waiting for several of them (``waiting``), starting workers (``start``), their side of it (``child``).
+Not here: waiting for several ports (``waiting``), starting workers (``start``), the worker side (``child``).
 
 Spec: design §2 laws 4, 6, §5 "A port per log dir".
 """
@@ -36,15 +36,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DEFAULT_PATIENCE_MS: Final = 10 * 1000
-"""How long a log dir may give no sign of life: ``--disk-timeout``."""
+"""Default of ``--disk-timeout``: longest time without a sign of life."""
 _ENOUGH_MS: Final = 1000
-"""How long a call of which no more is wanted may give no sign of life."""
+"""Timeout of a call whose further results are not needed."""
 _END_MS: Final = 100
-"""How long a killed worker is waited for; one that hangs in the kernel ends later."""
+"""How long to wait for a killed worker; one that hangs in the kernel ends later."""
 
 
 class RemotePort:
-    """The calls of a log dir, made by a worker process."""
+    """Makes the calls of a log dir in a worker process."""
 
     def __init__(self, log_dir: str, pid: int, connection: socket.socket, patience_ms: int, waiting: Waiting) -> None:
         self.log_dir = log_dir
@@ -57,7 +57,7 @@ class RemotePort:
         """When it last gave a sign of life, or was asked."""
         self._patience_ms = patience_ms
         self.connection = connection
-        connection.settimeout(patience_ms / 1000)  # a worker that was stopped reads nothing
+        connection.settimeout(patience_ms / 1000)  # A stopped worker reads nothing.
         self._inbox = Inbox()
         self._asked: Sent[Any] | None = None
         self._problem: LogDirSuspectError | None = None
@@ -65,7 +65,7 @@ class RemotePort:
 
     @property
     def disk(self) -> Disk:
-        """Opens directories."""
+        """The disk interface that opens directories."""
         return RemoteDisk(self)
 
     @property
@@ -74,31 +74,31 @@ class RemotePort:
         return self.heard_ms + patience_now(self._patience_ms)
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
-        """As ``Port.begin``."""
+        """Implement ``Port.begin``."""
         return self._send(call, args, kwargs)
 
     def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run``."""
+        """Implement ``Port.run``."""
         return cast(R, self._send(call, args, kwargs).result())
 
     def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run_at``."""
+        """Implement ``Port.run_at``."""
         return cast(R, self._send(call, args, kwargs).result())
 
     def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """As ``Port.run_opened``."""
+        """Implement ``Port.run_opened``."""
         return cast(R, self._send(call, args, kwargs).result())
 
     def begin_opened(
         self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Pending[R]:
-        """As ``Port.begin_opened``."""
+        """Implement ``Port.begin_opened``."""
         return self._send(call, args, kwargs)
 
     def stream_opened(
         self, call: Callable[Concatenate[WorkerState, P], Iterator[R]], *args: P.args, **kwargs: P.kwargs
     ) -> Iterator[R]:
-        """As ``Port.stream_opened``."""
+        """Implement ``Port.stream_opened``."""
         sent = self._send(call, args, kwargs, is_stream=True)
         decode = Signature.of(call).decode_result
         try:
@@ -113,7 +113,7 @@ class RemotePort:
                 self._end_stream(sent)
 
     def _end_stream(self, sent: Sent[Any]) -> None:
-        """End a call of which no more is wanted; a worker that does not end it soon is killed."""
+        """End a call whose further results are not needed; kill a worker that does not end it soon."""
         patience_ms, self._patience_ms = self._patience_ms, min(self._patience_ms, _ENOUGH_MS)
         try:
             self.connection.sendall(frame(ENOUGH))
@@ -137,14 +137,14 @@ class RemotePort:
         *,
         is_stream: bool = False,
     ) -> Sent[Any]:
-        """Ask for a call.
+        """Send a call to the worker.
 
         Args:
-            call: One of ``CALLS``.
+            call: A call in ``CALLS``.
             args: Its arguments.
             kwargs: Its arguments.
-            then: Makes something of its result.
-            is_stream: What it yields comes in parts; it has no other result.
+            then: Converts its result.
+            is_stream: Whether the call returns an iterator, whose results arrive in parts.
         """
         signature = Signature.of(call)
 
@@ -156,7 +156,7 @@ class RemotePort:
 
         sent: Sent[Any] = Sent(self, call.__qualname__, decode)
         if self._asked is not None:
-            self.give_up("it was interrupted")  # who asked left before the answer
+            self.give_up("it was interrupted")  # The previous caller left before the answer.
         if self._problem is not None:
             sent.fail(_again(self._problem))
             return sent
@@ -174,22 +174,22 @@ class RemotePort:
         return sent
 
     def expect(self, call: Callable[..., object]) -> Sent[Any]:
-        """Return what a worker answers that was started with a call."""
+        """Return the pending result of a call with which the worker was started."""
         self._asked = Sent(self, call.__qualname__, Signature.of(call).decode_result)
         return self._asked
 
     @property
     def is_idle(self) -> bool:
-        """Whether it can be asked, and would answer."""
+        """Whether the port can take a call now."""
         return self._asked is None and not self.is_suspect
 
     def hear(self) -> None:
-        """Read what the worker says; it says something."""
+        """Read a message of the worker; one has arrived."""
         try:
             data = self.connection.recv(1 << 18)
             values = list(self._inbox.add(data))
         except (OSError, ValueError) as error:
-            self.give_up(f"its worker answered wrongly: {error}")
+            self.give_up(f"its worker sent an invalid answer: {error}")
             return
         if not data:
             self.give_up("its worker ended")
@@ -205,7 +205,7 @@ class RemotePort:
                 asked.take(kind, value)
 
     def give_up(self, found: str | None = None) -> None:
-        """Kill the worker: the log dir is suspect from now on."""
+        """Kill the worker and mark the log dir as SUSPECT."""
         if self._problem is None:
             self.is_suspect = True
             doing = "" if self._asked is None else f" (while {self._asked.what} was called)"
@@ -221,14 +221,14 @@ class RemotePort:
             asked.fail(self._problem)
 
     def found_suspect(self, error: LogDirSuspectError) -> None:
-        """Take the word of the worker itself that its log dir does not answer: nothing more is asked of it."""
+        """Mark the log dir as SUSPECT because the worker itself reports that it does not answer."""
         if self._problem is None and error.path == self.log_dir:
             self.is_suspect = True
             self._problem = error
             self._end(is_killed=True)
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
-        """As ``Port.begin_root``."""
+        """Implement ``Port.begin_root``."""
         arguments = {"is_start_block_allowed": is_start_block_allowed}
         return self._send(state.open_root, (self.log_dir,), arguments, self._root_of)
 
@@ -250,15 +250,15 @@ class RemotePort:
         )
 
     def end(self) -> None:
-        """As ``Port.end``; a worker that still makes a call is left to ``close``."""
+        """Implement ``Port.end``; a worker with a call in progress is left to ``close``."""
         if not self._is_closed and self._asked is None:
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """As ``Port.close``; a worker that answers has ended then.
+        """Implement ``Port.close``; afterwards a worker that answers has ended.
 
-        A call that nobody waits for any more is finished as long as its worker gives signs of life, and ended by a kill
-        once it gives none: an interrupted command does not wait as long as its port is patient.
+        An abandoned call is finished as long as its worker gives signs of life, and killed when it gives none, so an
+        interrupted command does not wait for the whole timeout.
         """
         while self._asked is not None:
             poll = select.poll()
@@ -271,7 +271,7 @@ class RemotePort:
             self._end(is_killed=False)
 
     def _end(self, *, is_killed: bool) -> None:
-        """End the worker; wait for it no longer than it may take."""
+        """End the worker; wait for it for a limited time only."""
         self._is_closed = True
         self.connection.close()
         if is_killed:
@@ -286,7 +286,7 @@ def _again(problem: LogDirSuspectError) -> LogDirSuspectError:
 
 
 def _has_ended(pid: int, wait_ms: int) -> bool:
-    """Wait for the end of a child for a while; return whether it came."""
+    """Wait some time for the end of a child process; return whether it ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
@@ -305,13 +305,13 @@ def _has_ended(pid: int, wait_ms: int) -> bool:
 
 
 def _waiting_of(ports: Sequence[Port]) -> Waiting:
-    """Return what the ports of one broker wait for together; in this process none waits."""
+    """Return the common wait loop of a broker's ports; ports in this process have none."""
     return next((port.waiting for port in ports if isinstance(port, RemotePort)), Waiting())
 
 
 @contextmanager
 def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
-    """Do something once, where one of several ports of a broker gives no sign of life as a moment has passed."""
+    """Call a function once if a port has no sign of life when an instant has passed."""
     waiting = _waiting_of(ports)
     waiting.overdue = what
     try:
@@ -322,7 +322,7 @@ def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
 
 @contextmanager
 def followed(ports: Sequence[Port], progress: Callable[[list[int]], None]) -> Iterator[None]:
-    """Let ``progress`` have now and then how far each call of several ports of a broker is, in their order."""
+    """Call ``progress`` from time to time with the progress of each port's call, in the order of the ports."""
     waiting = _waiting_of(ports)
     waiting.progress = progress
     try:
@@ -332,7 +332,7 @@ def followed(ports: Sequence[Port], progress: Callable[[list[int]], None]) -> It
 
 
 def gather(pendings: Iterable[Pending[object]]) -> None:
-    """Wait until each call of several ports of one broker is over; ``result`` then does not wait."""
+    """Wait until each call of a broker's ports has ended; ``result`` then does not wait."""
     sent = [one for one in pendings if isinstance(one, Sent)]
     if sent:
         sent[0].port.waiting.gather(sent)

@@ -1,4 +1,4 @@
-"""Workers started: as a copy of this process while it has one thread and holds no lock, else as a new interpreter.
+"""Starting workers: by fork while this process has one thread and holds no lock, otherwise as a new interpreter.
 
 Spec: design §5 "A port per log dir"; style §4.1.
 """
@@ -36,7 +36,9 @@ _IS_HERE: ContextVar[bool] = ContextVar("is_here", default=False)
 
 @contextmanager
 def placed(*, is_here: bool) -> Iterator[None]:
-    """Let every port that is started meanwhile make its calls in this process, without a deadline, or in a worker."""
+    """Make all ports that are started in the block run their calls in this process, without a deadline, or in
+    workers.
+    """
     token = _IS_HERE.set(is_here)
     try:
         yield
@@ -49,13 +51,13 @@ def start(log_dirs: Iterable[str], patience_ms: int) -> tuple[Port, ...]:
 
     Args:
         log_dirs: Paths as configured.
-        patience_ms: How long a worker may give no sign of life.
+        patience_ms: Longest time of a worker without a sign of life.
 
     Returns:
         One port per log dir, in their order; the caller closes them.
 
     Raises:
-        OSError: no more processes can be made.
+        OSError: no more processes can be started.
     """
     if _IS_HERE.get():
         return tuple(LocalPort(log_dir) for log_dir in log_dirs)
@@ -73,17 +75,17 @@ def start(log_dirs: Iterable[str], patience_ms: int) -> tuple[Port, ...]:
 
 
 def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Make a call that only reads in a process of its own, and return its result.
+    """Make a read-only call in a process of its own, and return its result.
 
     Args:
-        path: What it reads, for the error.
-        patience_ms: How long it may give no sign of life.
-        call: One of ``CALLS``.
+        path: The path that it reads, for the error.
+        patience_ms: Its longest time without a sign of life.
+        call: A call in ``CALLS``.
         args: Its arguments.
         kwargs: Its arguments.
 
     Raises:
-        LogDirSuspectError: it gave none.
+        LogDirSuspectError: the process gave no sign of life in time.
     """
     if _IS_HERE.get():
         return call(*args, **kwargs)
@@ -99,7 +101,7 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
     if pid == 0:
         try:
             settle(theirs, starter)
-            # A copy of this process has the arguments: they need not be sent.
+            # A forked copy already has the arguments.
             answer_one(theirs, lambda: call(*args, **kwargs), Signature.of(call))
         finally:
             os._exit(0)
@@ -112,10 +114,10 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
 
 
 def close_all(ports: Sequence[Port]) -> None:
-    """Close all; those whose workers answer have ended then."""
+    """Close all ports; workers that answer have ended afterwards."""
     for port in ports:
         with suppress(OSError):
-            port.end()  # side by side
+            port.end()  # In parallel.
     for port in ports:
         with suppress(LogDirError, OSError):
             port.close()
@@ -142,14 +144,14 @@ def _forked(connection: socket.socket) -> int:
             settle(connection, starter)
             serve(connection)
         finally:
-            # Never back into the caller's code, whatever happened: there it would run twice.
+            # Never return into the caller's code, which would then run twice.
             os._exit(0)
     return pid
 
 
 def _spawned(connection: socket.socket) -> int:
-    """Start a worker as a new interpreter: a copy of a process with threads may stand still for ever."""
-    # It runs this installation's code and no other, and needs nothing that is installed beside it.
+    """Start a worker as a new interpreter, because a fork of a process with threads may deadlock."""
+    # It runs the code of this installation and needs no other installed package.
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path.insert(0, {home!r}); from logdir.worker.child import main; main()"
     files = [(os.POSIX_SPAWN_DUP2, connection.fileno(), 0)]

@@ -1,4 +1,4 @@
-"""The state of one worker: its log dir opened, the two locks it holds there, and directories opened for its starter.
+"""The state of one worker: its open log dir, the two locks it holds there, and directories opened for its starter.
 
 Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A31.
 """
@@ -28,7 +28,7 @@ class Handle(NamedTuple):
 
 
 class WorkerState:
-    """What a worker has open; all of it is closed with ``close``."""
+    """Everything that a worker has open; ``close`` closes all of it."""
 
     def __init__(self, disk: HostDisk | None = None) -> None:
         self.disk = disk or HostDisk()
@@ -46,7 +46,7 @@ class WorkerState:
         self._kafka: KafkaLock | None = None
 
     def bound(self, own: type | None) -> tuple[object, ...]:
-        """Return the first argument of a call, by what that is (``calls.Signature``)."""
+        """Return the worker's own first argument of a call, by its type (``calls.Signature``)."""
         if own is None:
             return ()
         return (self,) if own is WorkerState else (self.open_dir,)
@@ -56,7 +56,7 @@ class WorkerState:
         """Return the open log dir with its work root.
 
         Raises:
-            ValueError: it is not open.
+            ValueError: no work root is open.
         """
         if self.root is None:
             raise ValueError("no work root is open")
@@ -73,7 +73,7 @@ class WorkerState:
         return self._handles[number]
 
     def close_handle(self, number: int) -> None:
-        """Close a directory; one that the work root has stays open with it."""
+        """Close a directory; one that belongs to the work root stays open."""
         directory = self._handles.pop(number, None)
         if directory is not None and directory not in self._own_directories():
             directory.close()
@@ -85,12 +85,12 @@ class WorkerState:
         return (open_dir.top, open_dir.work, open_dir.deleting, open_dir.incoming)
 
     def keep_root(self, root: WorkRoot) -> None:
-        """Take the open work root."""
+        """Store the open work root."""
         self.close_root()
         self.root = root
 
     def close_root(self) -> None:
-        """Close the work root and let its owner lock go; twice does nothing."""
+        """Close the work root and release its owner lock; a second call does nothing."""
         if self._owner is not None:
             self._owner.release()
             self._owner = None
@@ -99,7 +99,7 @@ class WorkerState:
             self.root = None
 
     def own(self) -> OwnerLock:
-        """Take the owner lock, or return it.
+        """Take the owner lock, unless it is held; return it.
 
         Raises:
             LogDirError: as ``OwnerLock.take``.
@@ -117,11 +117,11 @@ class WorkerState:
         return self._owner
 
     def lock(self, log_dir: str, work: Directory | None = None) -> KafkaLock:
-        """Take Kafka's lock, or return it.
+        """Take Kafka's lock, unless it is held; return it.
 
         Args:
             log_dir: Absolute path as configured.
-            work: Its work root, where that is not whole and so not open here.
+            work: Its work root, if it is unfinished and therefore not open here.
 
         Raises:
             LogDirError: as ``locks.take_kafka_lock_of``.
@@ -132,7 +132,7 @@ class WorkerState:
         return self._kafka
 
     def unlock(self) -> None:
-        """Let Kafka's lock go; twice does nothing."""
+        """Release Kafka's lock; a second call does nothing."""
         if self._kafka is not None:
             lock, self._kafka = self._kafka, None
             lock.release()
@@ -145,7 +145,7 @@ class WorkerState:
         return self._kafka
 
     def close(self) -> None:
-        """Close everything; twice does nothing."""
+        """Close everything; a second call does nothing."""
         self.unlock()
         self.close_root()
         for directory in self._handles.values():
@@ -170,11 +170,11 @@ class RootView(NamedTuple):
 
 
 def open_root(opened: WorkerState, log_dir: str, *, is_start_block_allowed: bool) -> RootView:
-    """Open the work root of a log dir; reads only.
+    """Open the work root of a log dir; only reads.
 
     Raises:
         LogDirError: as ``open_true_root``.
-        OSError: a part of it cannot be opened.
+        OSError: a part of the work root cannot be opened.
     """
     root = open_true_root(opened.disk, log_dir, is_start_block_allowed=is_start_block_allowed)
     opened.keep_root(root)
@@ -206,7 +206,7 @@ def take_owner_lock(opened: WorkerState) -> str:
 
 
 def require_owner_lock(opened: WorkerState) -> None:
-    """Return if the owner lock is still that of its name. Raises ``LogDirReplacedError``."""
+    """Return if the owner lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.own().require_held()
 
 
@@ -222,15 +222,15 @@ def take_kafka_lock(opened: WorkerState, log_dir: str) -> tuple[int, int]:
 
 
 def require_kafka_lock(opened: WorkerState) -> None:
-    """Return if Kafka's lock is still that of its name. Raises ``LogDirReplacedError``."""
+    """Return if Kafka's lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.held().require_held()
 
 
 def release_kafka_lock(opened: WorkerState) -> None:
-    """Let Kafka's lock go; twice does nothing."""
+    """Release Kafka's lock; a second call does nothing."""
     opened.unlock()
 
 
 def failed_syncs(opened: WorkerState) -> Mapping[int, str]:
-    """Return on which devices a sync failed in this worker, and what was said of the first."""
+    """Return the devices on which a sync failed in this worker, each with its first error message."""
     return opened.disk.failed

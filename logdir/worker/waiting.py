@@ -1,6 +1,6 @@
-"""What the calls of several workers wait for together: answers, parts of answers, and the moment one is given up.
+"""The common wait loop for the calls of several workers: answers, parts of answers, and timeouts.
 
-While Kafka's locks are held a worker that gives no sign of life lets the starter release the others (``Overdue``).
+If a worker gives no sign of life while Kafka's locks are held, the starter releases the other locks (``Overdue``).
 
 Not here: the ports, whose workers make the calls (``remote``).
 
@@ -23,7 +23,7 @@ from logdir.worker import codec
 R = TypeVar("R")
 
 SILENT_MS: Final = 450
-"""A worker that is at work says so twice in this time."""
+"""A working worker gives two signs of life within this time."""
 
 
 def patience_now(patience_ms: int) -> int:
@@ -38,42 +38,42 @@ def patience_now(patience_ms: int) -> int:
 
 
 class Asked(Protocol):
-    """What is known here of a port."""
+    """The part of a port that the wait loop needs."""
 
     log_dir: str
     connection: socket.socket
     heard_ms: int
-    """When its worker last gave a sign of life, or was asked."""
+    """Instant of the worker's last sign of life, or of its last call."""
     progress: int
 
     @property
     def waiting(self) -> Waiting:
-        """What it waits for together with others."""
+        """Return the wait loop that it shares with other ports."""
 
     @property
     def patient_until_ms(self) -> int:
-        """When it is given up, if it gives no sign of life before."""
+        """When the worker is given up without a further sign of life."""
 
     def hear(self) -> None:
-        """Read what its worker says; it says something."""
+        """Read a message of its worker; one has arrived."""
 
     def give_up(self, found: str | None = None) -> None:
         """Kill its worker."""
 
     def found_suspect(self, error: LogDirSuspectError) -> None:
-        """Take the word of its worker that the log dir does not answer."""
+        """Accept the report of its worker that the log dir does not answer."""
 
 
 class Overdue(NamedTuple):
-    """What is done when a worker gives no sign of life although Kafka's locks should be free by now."""
+    """The function to call when a worker gives no sign of life although Kafka's locks should be released."""
 
     at_ms: int
-    """Of ``clock.monotonic_ms``."""
+    """Deadline on ``clock.monotonic_ms``."""
     act: Callable[[], None]
 
 
 class Waiting:
-    """What the ports of one broker wait for together."""
+    """The wait loop of one broker's ports."""
 
     def __init__(self) -> None:
         self.overdue: Overdue | None = None
@@ -81,9 +81,9 @@ class Waiting:
         """Called now and then with how far each call is."""
 
     def gather(self, sent: Sequence[Sent[Any]]) -> None:
-        """Wait until each call is answered or given up, in whatever order that comes.
+        """Wait until each call is answered or given up, in any order.
 
-        Whoever interrupts that ends the calls under way, as a kill would.
+        An interruption of this wait ends the calls in progress, as a kill would.
         """
         try:
             self._gather(sent)
@@ -94,7 +94,7 @@ class Waiting:
             raise
 
     def next_part(self, sent: Sent[Any]) -> None:
-        """Wait until a call that yields has sent a part, or is over."""
+        """Wait until a stream has sent a part, or has ended."""
         self._gather([sent])
 
     def _gather(self, sent: Sequence[Sent[Any]]) -> None:
@@ -124,7 +124,7 @@ class Waiting:
 
 
 class Sent(Generic[R]):
-    """A call that a worker was asked for."""
+    """A call that was sent to a worker."""
 
     def __init__(self, port: Asked, what: str, decode: Callable[[object], R]) -> None:
         self.port = port
@@ -142,19 +142,19 @@ class Sent(Generic[R]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is over, or has yielded something."""
+        """Whether it has ended, or has sent a part."""
         return bool(self.parts) or self.is_over
 
     def take(self, kind: str, value: Any) -> None:
-        """Take the answer."""
+        """Process an answer."""
         self._answer = (kind, value)
 
     def fail(self, error: BaseException) -> None:
-        """Take the reason why there is no answer."""
+        """Store the reason why there is no answer."""
         self._error = error
 
     def result(self) -> R:
-        """As ``Pending.result``."""
+        """Implement ``Pending.result``."""
         self.port.waiting.gather([self])
         if self._error is not None or self._answer is None:
             raise self._error or ValueError("no answer")

@@ -1,6 +1,7 @@
-"""The making and mending of the work root of one log dir, as its worker does it.
+"""Creating and repairing the work root of one log dir, in its worker.
 
-Not here: where a work root can be, making one (``logdir.disk``), all log dirs of a broker (``service.init``).
+Not here: the choice of a place, creating a work root (``logdir.disk.root``), all log dirs of a broker
+(``service.init``).
 
 Spec: design §2 law 4, §3.2, §5 "A port per log dir"; attacks A22, A31.
 """
@@ -20,21 +21,21 @@ from logdir.worker.state import WorkerState
 
 
 def plan_root(opened: WorkerState, log_dir: str, requested: WorkRootKind | None, *, unsupported_fs: bool) -> InitPlan:
-    """Decide where the work root of a log dir may be made; reads only. Raises as ``plan_init``."""
+    """Plan where the work root of a log dir may be created; only reads. Raises as ``plan_init``."""
     fs_type = fs_type_at(log_dir)
     return plan_init(opened.disk, log_dir, requested=requested, fs_type=fs_type, unsupported_fs=unsupported_fs)
 
 
 def make_root(opened: WorkerState, plan: InitPlan, made_at_ms: int) -> InitDone:
-    """Make a work root, or what is missing in it. Raises as ``work_root_init.init``."""
+    """Create a work root, or its missing parts. Raises as ``disk.root.init.init``."""
     return init.init(opened.disk, plan, made_at_ms=made_at_ms)
 
 
 def put_back(opened: WorkerState, plan: InitPlan) -> None:
-    """Put back what a whole work root lacks, under Kafka's lock of its log dir; the worker holds the lock afterwards.
+    """Recreate the missing files of a whole work root, under Kafka's lock of its log dir, which the worker keeps.
 
     Raises:
-        LockHeldError: a broker runs, or another process of ours is in a batch.
+        LockHeldError: a broker runs, or another logdird process is in a batch.
         LogDirError: as ``open_log_dir``, ``WorkerState.lock`` and ``put_back_missing``.
         OSError: the work root cannot be opened.
     """

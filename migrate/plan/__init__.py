@@ -1,1 +1,1 @@
-"""What a plan rests on, and the plan."""
+"""The plan, and the findings it is based on."""

@@ -1,9 +1,9 @@
-"""The plan: a directory that appears whole, or not at all, the same bytes for the same inventories.
+"""Building the plan directory: it appears complete or not at all, with the same bytes for the same inventories.
 
-Findings become waves, documents, tables and a summary. Documents and tables are written by the engine's tasks; what
-the driver writes is as small as the number of brokers (and of ids minted).
+Findings become waves, documents, tables and a summary. Spark's tasks write documents and tables; the driver only writes
+files whose size depends on the number of brokers and minted ids.
 
-Not here: how anything is found (``findings``), how waves are made (``waves``), what the report looks like (``report``).
+Not here: the findings (``findings``), the waves (``waves``), the report (``report``).
 
 Spec: design §7.5, §7.7.
 """
@@ -39,7 +39,7 @@ from migrate.waves.schedule import WavePlan, plan_waves, plan_waves_from_pairs
 PLAN = 1
 """Version of the plan's documents."""
 GROUPS_LIMIT = 1_000_000
-"""More distinct (broker set, floor) groups of a cluster than this are not brought to the driver: pairs are."""
+"""Limit of distinct (broker set, floor) groups of a cluster on the driver; above it, broker pairs are used."""
 _BROKER_MS = 250
 _STEPS_PER_MS = 3
 _PLACE = [("source", pa.int32()), ("cluster", pa.string()), ("node_id", pa.int64()), ("log_dir", pa.string())]
@@ -103,7 +103,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterWaves:
-    """The waves of one cluster, and where they come from."""
+    """The waves of one cluster, and their origin."""
 
     plan: WavePlan
     origin: str
@@ -112,7 +112,7 @@ class ClusterWaves:
 
 
 def json_text(value: object) -> str:
-    """Return JSON with sorted keys and without blanks; one line, no LF."""
+    """Return JSON with sorted keys and without blanks, on one line without LF."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -132,18 +132,18 @@ def plan_fleet(
     Args:
         spark: The session; the sink of documents is registered with it.
         frame: Rows of the source ``logdir`` with ``planner=true``.
-        fleet: The fleet they were read with.
-        out: The plan's directory: must not exist, its parent must. Appears whole or not at all.
-        former: The directory of a former plan, whose minted ids are taken first.
+        fleet: The fleet of these rows.
+        out: The plan's directory: must not exist, its parent must. It appears complete or not at all.
+        former: The directory of an earlier plan, whose minted ids are used first.
         groups_limit: Broker sets of one cluster brought to the driver.
-        progress: Told the name of each stage as it begins.
-        warn: Told of each topic glob that matches nothing; the path is its place in the fleet file.
+        progress: Called with the name of each stage as it begins.
+        warn: Called with each topic glob that matches nothing; the path is its place in the fleet file.
 
     Returns:
-        What ``summary.json`` says.
+        The content of ``summary.json``.
 
     Raises:
-        OutputExistsError: ``out`` is taken.
+        OutputExistsError: ``out`` exists.
         OutputError: it could not be written.
         PlanFormatError: ``former`` is no plan.
 
@@ -178,7 +178,7 @@ def _unmatched_globs(findings: Findings) -> Iterator[Problem]:
     for number, glob in findings.unmatched:
         cluster = findings.census.clusters[number]
         found = f"no topic of {cluster.name} that matches"
-        if cluster.has_unread:  # what it is meant for may lie there
+        if cluster.has_unread:  # Its topic may be on an unread disk.
             found += " on the disks that were read"
         place = f"clusters[{number}].topics[{shown(glob)}]"
         yield Problem(
@@ -203,7 +203,7 @@ def _make_waves(findings: Findings, fleet: Fleet, kept: PersistedFrames, limit: 
     if any(clean):
         sets = kept.keep(sets.transform(groups.with_clean, clean))
         bounds = {row["cluster_no"]: row for row in sets.transform(groups.fold_bounds).collect()}
-    # Waves are searched in the order of the keys: ranks, so that the order of the fleet file changes no wave.
+    # Waves are searched in the order of the keys: ranks, so that the order of the fleet file does not matter.
     ranks = findings.census.ranks()
     made = []
     for facts, cluster in zip(findings.census.clusters, fleet.clusters, strict=True):
@@ -211,7 +211,7 @@ def _make_waves(findings: Findings, fleet: Fleet, kept: PersistedFrames, limit: 
         respect = cluster.racks == "respect"
         row = bounds.get(facts.cluster)
         here = sets.filter(F.col("cluster_no") == facts.cluster)
-        if row is None:  # no clean broker of it has a replica
+        if row is None:  # No clean broker of the cluster has a replica.
             plan, origin, offline = plan_waves(clean=racks, groups=(), respect_racks=respect), "sets", 0
         elif row["groups"] <= limit:
             plan = plan_waves(clean=racks, groups=_collected_sets(here, ranks), respect_racks=respect)

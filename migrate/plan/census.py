@@ -1,8 +1,7 @@
-"""The disks of a fleet counted: which inventories are usable, whose disks are unread, and what brokers and disks claim.
+"""Census of a fleet's disks: usable inventories, unread disks, and conflicts between brokers and disks.
 
-Plain Python over one row per disk; its answers are small (brokers, log dirs) and steer everything the frames do. The
-units found here are those of which no entry is needed: two brokers with one node id, foreign disks, broken identities,
-unread disks.
+Plain Python over one row per disk; its small results (brokers, log dirs) control all work on the frames. It finds the
+conflicts that need no entries: two brokers with one node id, foreign disks, broken identities, unread disks.
 
 Not here: anything about entries (``conflicts``), readiness (``readiness``), reading (``source``).
 
@@ -21,12 +20,12 @@ from migrate.source.fleet import Fleet
 
 IDENTITY_PROBLEMS = ("meta-properties-malformed", "meta-properties-missing", "no-permission")
 _LISTED = 3
-"""Names shown of what an entry lists."""
+"""Number of names shown of a broker entry's list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFacts:
-    """One broker entry of the fleet file and what its usable inventories say."""
+    """One broker entry of the fleet file, with its usable inventories."""
 
     broker: int
     cluster: int
@@ -37,14 +36,14 @@ class BrokerFacts:
     disks: tuple[DiskRow, ...]
     """Its usable inventories by (``log_dir``, ``source``)."""
     unread_disks: tuple[UnreadDisk, ...]
-    """Disks of which nothing usable was read."""
+    """Disks without a usable inventory."""
     lists: tuple[str, ...]
-    """What its entry lists, as ``source_names`` calls it, sorted."""
+    """The names in its entry, as in ``source_names``, sorted."""
     inventory_sha256: str
 
     @property
     def unread(self) -> int:
-        """How many of its disks are unread."""
+        """Number of its unread disks."""
         return len(self.unread_disks)
 
     @property
@@ -60,7 +59,7 @@ class ClusterFacts:
     cluster: int
     name: str
     cluster_id: str | None
-    """What the fleet file gives, else the most frequent of its disks, else ``None``."""
+    """The id in the fleet file, else the most frequent one of its disks, else ``None``."""
     brokers: tuple[int, ...]
     has_unread: bool
 
@@ -78,7 +77,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """What is known of a fleet before any entry is looked at."""
+    """The facts of a fleet that need no entries."""
 
     clusters: tuple[ClusterFacts, ...]
     """In the fleet file's order: the ordinal is the index."""
@@ -88,7 +87,7 @@ class Census:
     """Sources whose rows must not be used."""
     holders: tuple[Holder, ...]
     units: Mapping[str, int]
-    """Units by slug, of the slugs counted here."""
+    """Units by slug, for the slugs counted here."""
     inventory_sha256: str
 
     @property
@@ -97,10 +96,10 @@ class Census:
         return sum(len(broker.disks) + broker.unread for broker in self.brokers)
 
     def ranks(self) -> tuple[int, ...]:
-        """Return of each broker, by ordinal, its place among all: by cluster, node id and what its disks are.
+        """Return the rank of each broker, by ordinal: its position by cluster, node id and disks.
 
-        Ordinals follow the fleet file; whatever a plan orders by a broker is ordered by this, so that the same brokers
-        listed in another order get the same plan. Brokers that nothing tells apart are interchangeable.
+        Ordinals depend on the order of the fleet file; a plan orders brokers by rank, so that the same brokers in
+        another order get the same plan. Brokers with equal facts are interchangeable.
         """
         order = sorted(self.brokers, key=_place)
         ranks = {broker.broker: rank for rank, broker in enumerate(order)}
@@ -237,7 +236,7 @@ def _claimed_twice(members: Sequence[BrokerFacts]) -> list[Holder]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return what an entry lists in one line: the first three, and how many more there are."""
+    """Return the names of an entry in one line: the first three, and the number of others."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more
 

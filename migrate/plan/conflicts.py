@@ -1,9 +1,9 @@
-"""Conflicts by name: frame → frame, over the entries of usable inventories.
+"""Conflicts between entries, from frame to frame, over usable inventories.
 
-Two kinds. An entry can be a unit by itself (a leftover, an unknown entry …). Or replicas contradict each other: then
-the contradiction is first found among few rows (ids of topics), and its holders are looked up in the many.
+There are two kinds. A single entry can be a unit (a leftover, an unknown entry …). Or replicas contradict each other:
+the contradiction is then found among few rows (the ids of topics), and its holders are looked up in the large frame.
 
-Not here: conflicts of disks and broker entries (``census``); what follows from a conflict (``readiness``).
+Not here: conflicts of disks and broker entries (``census``); consequences of a conflict (``readiness``).
 
 Spec: design §7.4.
 """
@@ -44,21 +44,21 @@ SLUGS = tuple(
 HOLDER_COLUMNS = (
     "slug", "cluster_no", "broker", "source", "root", "name", "topic", "topic_id", "partition", "unit_tail", "detail",
 )  # fmt: skip
-"""Of a frame of holders. ``unit_tail``: the unit's key without what its place says (cluster, broker, log dir)."""
+"""Columns of a frame of holders. ``unit_tail``: the unit's key without cluster, broker and log dir."""
 
 
 def is_missing_id() -> Column:
-    """Return whether a row is a replica without id that nothing excuses."""
+    """Return whether a row is a replica without an id and without a broken metadata file that explains it."""
     return (F.col("kind") == "live") & F.col("topic_id").isNull() & ~F.col("is_broken")
 
 
 def is_leftover() -> Column:
-    """Return whether a row is an entry on its way in or out."""
+    """Return whether a row is a leftover entry: staged, incoming, or renamed by a broker."""
     return F.col("kind").isin(*LEFTOVER_KINDS)
 
 
 def is_unknown_entry() -> Column:
-    """Return whether a row is an entry nobody knows, and no plain file."""
+    """Return whether a row is an unknown entry that is no plain file."""
     return (F.col("kind") == "unknown") & ~F.col("is_plain")
 
 
@@ -66,7 +66,7 @@ def flag_entries(entries: DataFrame) -> DataFrame:
     """Find the entries that are units by themselves.
 
     Args:
-        entries: Of ``entries.filter_usable``.
+        entries: From ``entries.filter_usable``.
 
     Returns:
         ``HOLDER_COLUMNS``; one row per entry and slug.
@@ -101,7 +101,7 @@ def topics_of(ids: DataFrame) -> DataFrame:
     """Fold the ids of topics to topics.
 
     Args:
-        ids: Of ``ids_of_topics``.
+        ids: From ``ids_of_topics``.
 
     Returns:
         ``cluster_no`` int, ``topic`` string (never ``None``), ``ids`` long (different ones), ``topic_id`` string (the
@@ -230,12 +230,12 @@ def count_units(holders: DataFrame) -> DataFrame:
 
 
 def union_all(frames: list[DataFrame]) -> DataFrame:
-    """Return the union of one or more frames of holders, by name of column."""
+    """Return the union of frames of holders, by column name."""
     return reduce(DataFrame.unionByName, frames)
 
 
 def with_units(holders: DataFrame, places: DataFrame) -> DataFrame:
-    """Say where each holder lies, and its unit's key as text.
+    """Add the place of each holder, and its unit's key as text.
 
     Args:
         holders: ``HOLDER_COLUMNS``.

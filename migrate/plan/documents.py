@@ -1,9 +1,9 @@
-"""One document per clean broker, written by the tasks that hold its steps: a Spark data sink, not a function.
+"""Plan documents of clean brokers, one each, written by Spark tasks through a data sink.
 
-A task gets lines already made, in order, and moves them as one piece of memory from Arrow into file and digest. It adds
-the footer and reports the file's digest; the commit gathers these into one small file for the driver.
+A task receives finished lines in order, and writes them from Arrow memory to file and digest without copying. It adds
+the footer and returns the file's digest; the commit collects the digests in one small file for the driver.
 
-Not here: what a line says (``steps``); on a cluster the plan's directory must be one that all machines share.
+Not here: the content of a line (``steps``); on a cluster all machines must share the plan's directory.
 
 Spec: design §7.7 (``brokers/``).
 """
@@ -36,9 +36,9 @@ class Document:
     """One written document."""
 
     path: str
-    """Relative to the plan."""
+    """Path relative to the plan."""
     sha256: str
-    """Of the whole file."""
+    """Digest of the whole file."""
     steps: int
 
 
@@ -48,15 +48,15 @@ class _Written(WriterCommitMessage):
 
 
 class DocumentSink(DataSource):
-    """The sink: ``directory`` is where documents go, ``manifest`` the file that will list them."""
+    """The Spark data sink: ``directory`` is the place of the documents, ``manifest`` the file that will list them."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name Spark knows the sink by."""
+        """Return the sink's name in Spark."""
         return _FORMAT
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the writer that tasks get a copy of."""
+        """Return the writer; each task gets a copy."""
         return _DocumentWriter(Path(self.options["directory"]), Path(self.options["manifest"]))
 
 
@@ -95,7 +95,7 @@ class _DocumentWriter(DataSourceArrowWriter):
         self._manifest.write_text(json.dumps(sorted(documents)), encoding="utf-8")
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leave everything: the whole directory is removed by who made it."""
+        """Do nothing: the caller removes the whole directory."""
 
 
 class _OpenDocument:
@@ -139,7 +139,7 @@ def _finish(current: _OpenDocument | None, written: _Written) -> None:
 
 
 def _bytes_of(lines: pa.Array) -> memoryview:
-    """Return all texts of an array without nulls, end to end, uncopied."""
+    """Return all texts of an array without nulls, concatenated, without copying."""
     offsets, data = lines.buffers()[1:]
     width = 8 if pa.types.is_large_string(lines.type) else 4
     ends = memoryview(offsets).cast("q" if width == 8 else "i")
@@ -154,14 +154,14 @@ def write_documents(
     Args:
         spark: The session.
         lines: ``broker``, ``path``, ``line``: rows of a broker in one partition, together and in order.
-        directory: The plan's, being filled.
+        directory: The unfinished directory of the plan.
         expected: Steps by path.
 
     Returns:
         The documents by path.
 
     Raises:
-        ValueError: what was written is not what was expected: never to be handed out as a plan.
+        ValueError: the documents do not hold the expected steps, so that they must not be published.
     """
     manifest = directory / f".documents.{secrets.token_hex(4)}.json"
     spark.dataSource.register(DocumentSink)
@@ -173,7 +173,7 @@ def write_documents(
     if found != dict(expected) or len(found) != len(documents):
         wrong = sorted(set(found.items()) ^ set(expected.items()))[:3]
         raise ValueError(f"documents written do not hold the steps counted: {wrong}")
-    for folder, _, names in os.walk(directory / "brokers"):  # what killed attempts of tasks left
+    for folder, _, names in os.walk(directory / "brokers"):  # Leftovers of killed task attempts.
         for name in names:
             if name.endswith(_PARTIAL):
                 (Path(folder) / name).unlink()

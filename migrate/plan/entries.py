@@ -1,10 +1,10 @@
-"""The planner's own frame of entries: narrow, cached once, every row numbered.
+"""The planner's frame of entries: few columns, cached once, every row numbered.
 
-The data source yields line 1 of the disk on every row; here only disk rows keep it (as one struct), brokers, sources
-and clusters are dense integers, and the name of a partition directory is kept only where ``{topic}-{partition}`` is not
-it. That is what lets ten million rows lie in memory.
+The data source repeats line 1 of the disk on every row; here only disk rows keep it (as one struct). Brokers, sources
+and clusters are dense integers, and the name of a partition directory is kept only if it is not
+``{topic}-{partition}``. So ten million rows fit in memory.
 
-Not here: what the rows mean (``census``, ``conflicts``, ``steps``).
+Not here: the meaning of the rows (``census``, ``conflicts``, ``steps``).
 
 Spec: design §7.1, §7.3.
 """
@@ -23,19 +23,19 @@ DISK_COLUMNS = (
     "sha256", "status", "cluster_id", "node_id", "rack", "log_dir", "log_dirs", "directory_id", "problems", "device",
     "fs_type", "total_bytes", "free_bytes", "layout",
 )  # fmt: skip
-"""Of line 1, what the census and the report need."""
+"""Columns of line 1 that the census and the report need."""
 COLUMNS = (
     "broker", "source", "kind", "root", "name", "topic", "topic_id", "partition", "log_bytes", "bytes", *DISK_COLUMNS,
 )  # fmt: skip
-"""The columns of the data source that are used: not reading the others is half the time of reading."""
+"""The needed columns of the data source: skipping the others halves the reading time."""
 
 
 def with_entry_columns(frame: DataFrame, fleet: Fleet) -> DataFrame:
-    """Narrow the data source's frame.
+    """Reduce the data source's frame to the needed columns.
 
     Args:
         frame: Rows of the source ``logdir`` with ``planner=true``.
-        fleet: The fleet they were read with.
+        fleet: The fleet of these rows.
 
     Returns:
         One row per entry and disk: ``row`` long (unique within this frame as cached, of no other meaning),
@@ -67,7 +67,7 @@ def with_entry_columns(frame: DataFrame, fleet: Fleet) -> DataFrame:
 
 
 def stock_name() -> Column:
-    """Return the column ``{topic}-{partition}``; ``None`` where either is."""
+    """Return the column ``{topic}-{partition}``; ``None`` if either is ``None``."""
     return F.concat(F.col("topic"), F.lit("-"), F.col("partition").cast("string"))
 
 
@@ -81,7 +81,7 @@ def _has_problem(slug: str) -> Column:
 
 
 def _cluster_number(fleet: Fleet) -> Column:
-    # Ordinals of brokers ascend with their clusters, so a cluster is an interval of them.
+    # Broker ordinals ascend with their clusters, so a cluster is an interval of ordinals.
     number: Column | None = None
     after = 0
     for ordinal, cluster in enumerate(fleet.clusters):

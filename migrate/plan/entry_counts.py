@@ -1,6 +1,6 @@
-"""What the entries of a fleet add up to: counted once by disk and kind, then read by broker, by disk or as a whole.
+"""Entry counts of a fleet: counted once by disk and kind, then summed up by broker, by disk or in total.
 
-Not here: conflicts between replicas (``conflicts``), what follows from the counts (``readiness``).
+Not here: conflicts between replicas (``conflicts``), consequences of the counts (``readiness``).
 
 Spec: design §7.4, §7.7; the report's ``disks.json``.
 """
@@ -21,7 +21,7 @@ from migrate.source.disk_row import DiskRow, UnreadDisk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The entries of one kind on one disk."""
+    """Counts of one kind of entries on one disk."""
 
     source: int
     kind: str
@@ -30,47 +30,47 @@ class Tally:
     log_bytes: int
     with_id: int
     steps: int
-    """Replicas in the topic-name layout that could be moved."""
+    """Number of replicas in the topic-name layout that could be moved."""
     broken: int
     missing: int
-    """Replicas without id that nothing excuses."""
+    """Number of replicas without an id and without a broken metadata file."""
     unknown: int
-    """Entries nobody knows, plain files left out."""
+    """Number of unknown entries, without plain files."""
     symlinks: int
     unreadable: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryCounts:
-    """What the entries of one broker's usable inventories add up to."""
+    """Counts over the usable inventories of one broker."""
 
     replicas: int = 0
     bytes: int = 0
-    """Of all its entries."""
+    """Bytes of all its entries."""
     log_bytes: int = 0
-    """Of its replicas."""
+    """Bytes of its replicas' logs."""
     steps: int = 0
     leftovers: int = 0
-    """All of them."""
+    """Number of leftover entries."""
     deletes: int = 0
-    """Those of kind ``delete``, which do not block."""
+    """Number of leftovers of kind ``delete``, which do not block."""
     broken: int = 0
     missing: int = 0
     unknown: int = 0
     symlinks: int = 0
-    """Replicas with that problem."""
+    """Number of replicas with the problem ``symlink``."""
     unreadable: int = 0
-    """Replicas with that problem."""
+    """Number of replicas with the problem ``unreadable``."""
 
 
 def tally_entries(usable: DataFrame) -> tuple[Tally, ...]:
-    """Add up entries by disk and kind.
+    """Count entries by disk and kind.
 
     Args:
         usable: Entries of usable inventories.
 
     Returns:
-        By (``source``, ``kind``); what has no entries is left out. Bounded by disks times kinds.
+        Sorted by (``source``, ``kind``), without empty ones. Bounded by disks times kinds.
     """
     sums = {
         "entries": F.lit(1),
@@ -95,7 +95,7 @@ def _number(condition: Column) -> Column:
 
 
 def by_broker(census: Census, tallies: Iterable[Tally]) -> dict[int, EntryCounts]:
-    """Return the counts of each broker, those without entries included."""
+    """Return the counts of each broker, including brokers without entries."""
     of_source: dict[int, list[Tally]] = {}
     for tally in tallies:
         of_source.setdefault(tally.source, []).append(tally)
@@ -123,7 +123,7 @@ def _counts(tallies: list[Tally]) -> EntryCounts:
 
 
 def count_units(counted: Iterable[EntryCounts]) -> dict[str, int]:
-    """Return the units of the slugs that entries have by themselves."""
+    """Return the units of the conflicts that concern single entries."""
     counts = list(counted)
     return {
         "leftover": sum(count.leftovers for count in counts),
@@ -134,7 +134,7 @@ def count_units(counted: Iterable[EntryCounts]) -> dict[str, int]:
 
 
 def disks_document(census: Census, tallies: Iterable[Tally], order: Sequence[int]) -> dict[str, object]:
-    """Return ``disks.json``, which only the report reads: one object per log dir, unread ones last of their broker.
+    """Return ``disks.json``, which only the report reads: one object per log dir, unread ones last within their broker.
 
     Args:
         census: The disks.

@@ -1,9 +1,9 @@
-"""Everything a plan rests on, found in a fleet's entries: counts, conflicts, ids to give, readiness.
+"""Findings: everything a plan is based on: counts, conflicts, ids to assign, readiness.
 
-Here the frames are chained and the few answers the driver needs are collected: per broker, per conflict, per topic
-without id. What is not there is not looked for twice: a fleet without contradictions pays for finding none, no more.
+This module chains the frames and collects the few results that the driver needs: per broker, per conflict, per topic
+without id. A fleet without contradictions costs only the search for them.
 
-Not here: waves and files (``plan``), the rules themselves (``census``, ``conflicts``, ``mint``, ``readiness``).
+Not here: waves and files (``build``), the rules themselves (``census``, ``conflicts``, ``mint``, ``readiness``).
 
 Spec: design §7.4, §7.6.
 """
@@ -33,7 +33,7 @@ _GIVEN_SCHEMA = "cluster_no int, topic string, given_id string, id_from string"
 
 
 class PersistedFrames:
-    """Frames kept in memory (or on disk beside it) until the body is left."""
+    """Frames cached in memory (or on disk) until the body is left."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -45,14 +45,14 @@ class PersistedFrames:
         self._stack.close()
 
     def keep(self, frame: DataFrame) -> DataFrame:
-        """Return ``frame``, computed once from now on."""
+        """Cache a frame, which is then computed only once; return it."""
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
         self._stack.callback(kept.unpersist)
         return kept
 
 
 class TopicGlob(NamedTuple):
-    """One glob of a cluster's ``topics``."""
+    """One glob in the ``topics`` of a cluster."""
 
     cluster: int
     """Ordinal in the fleet file."""
@@ -61,7 +61,7 @@ class TopicGlob(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What is known of a fleet before waves are made."""
+    """The facts about a fleet before waves are planned."""
 
     census: Census
     tallies: tuple[Tally, ...]
@@ -75,11 +75,11 @@ class Findings:
     usable: DataFrame
     """Entries of usable inventories."""
     sets: DataFrame
-    """Of ``groups.fold_sets``."""
+    """From ``groups.fold_sets``."""
     holders: DataFrame | None
     """Contradictions between replicas, ``conflicts.HOLDER_COLUMNS``; ``None``: there are none."""
     given: DataFrame | None
-    """Of ``steps.with_ids``."""
+    """From ``steps.with_ids``."""
     unmatched: tuple[TopicGlob, ...]
     """Topic globs of the fleet file that match no topic, in its order."""
 
@@ -92,15 +92,15 @@ def find(
     kept: PersistedFrames,
     progress: Callable[[str], None],
 ) -> Findings:
-    """Look through a fleet.
+    """Collect the findings of a fleet.
 
     Args:
         spark: The session.
         frame: Rows of the source ``logdir`` with ``planner=true``.
-        fleet: The fleet they were read with.
-        former: Ids of a former plan by (cluster name, topic).
-        kept: Holds the frames of the answer.
-        progress: Told the name of each stage as it begins.
+        fleet: The fleet of these rows.
+        former: Minted ids of an earlier plan, by (cluster name, topic).
+        kept: Caches the frames of the result.
+        progress: Called with the name of each stage as it begins.
 
     Returns:
         The findings; their frames live as long as ``kept``.
@@ -136,7 +136,8 @@ def find(
     undecided: set[int] = set()
     minted: tuple[MintedId, ...] = ()
     if facts["undecided"]:
-        # A broker all of whose replicas of it are broken is blocked by that, and holds no unit of missing-id.
+        # If all replicas of such a topic on a broker are broken, that blocks the broker, and it holds no missing-id
+        # unit.
         lacking = live.filter(conflicts.is_missing_id())
         stuck = idless.filter(undecidable).select("cluster_no", "topic")
         held = lacking.join(stuck, on=["cluster_no", "topic"], how="left_semi")
@@ -163,7 +164,7 @@ def find(
 def _collect_facts(
     topics: DataFrame, names: DataFrame, sets: DataFrame, undecidable: Column, globs: Sequence[TopicGlob]
 ) -> dict[str, int]:
-    """Return what there is to look for, as counts, in one job: every further one would cost more than it holds."""
+    """Return the counts that decide which conflicts to search, in one Spark job, because each job has a fixed cost."""
     lacking = F.col("ids") == 0
     facts = [
         _facts(topics, two_ids=F.col("ids") > 1, idless=lacking, undecided=lacking & undecidable),
@@ -181,7 +182,7 @@ def _matched(number: int) -> str:
 
 
 def _matches(topics: DataFrame, globs: Sequence[TopicGlob]) -> DataFrame:
-    # All globs are asked, also behind one that matched: which one *wins* is nothing to warn of.
+    # All globs are tested, also after a match: a glob that never wins draws no warning.
     asked = [
         F.when((F.col("cluster_no") == cluster) & F.col("topic").rlike(java_pattern(glob)), F.lit(_matched(number)))
         for number, (cluster, glob) in enumerate(globs)
@@ -239,7 +240,7 @@ def _mint(
         found = ids.join(F.broadcast(given), on="topic_id", how="inner").select("topic_id", "cluster_no", "topic")
         for row in found.dropDuplicates().collect():
             elsewhere.setdefault(row["topic_id"], set()).add((census.clusters[row["cluster_no"]].name, row["topic"]))
-    # The fleet's ids are not brought here: ids are drawn, then looked for, and drawn again where one was found.
+    # The fleet's ids are not collected: ids are drawn, searched in the fleet, and drawn again if one exists.
     taken: set[str] = set()
     while True:
         minted = assign_ids(census.inventory_sha256, named, former=earlier, taken=taken, live_elsewhere=elsewhere)

@@ -1,10 +1,10 @@
-"""Topic ids for topics that have none: the same inventories always give the same ids.
+"""Minting topic ids for topics without one: the same inventories always give the same ids.
 
-A topic of a cluster without any id gets one drawn from the digest of the inventories, or the one a former plan gave
-it, so that brokers migrated under the former plan and those still to come agree. Nothing is minted where the true id
-may lie on a disk that was not read.
+A topic of a cluster without any id gets one derived from the digest of the inventories, or the id from an earlier plan,
+so that brokers migrated under the earlier plan agree with the remaining ones. No id is minted if the true id may be on
+an unread disk.
 
-Not here: finding those topics (``conflicts``), siblings' ids (``steps``), writing ids to disks.
+Not here: finding these topics (``conflicts``), ids of sibling replicas (``steps``), writing ids to disks.
 
 Spec: design §7.6.
 """
@@ -27,7 +27,7 @@ _FIX = "name the directory of a plan that `logdirctl fleet plan` wrote"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MintedId:
-    """One id given to one topic of one cluster."""
+    """One minted id of one topic of a cluster."""
 
     cluster: str
     topic: str
@@ -35,13 +35,13 @@ class MintedId:
 
 
 def mint(inventory_sha256: str, cluster: str, topic: str, taken: Collection[str]) -> str:
-    """Return the id of one topic.
+    """Return the minted id of one topic.
 
     Args:
         inventory_sha256: Of the fleet, 64 hex digits.
         cluster: The cluster's name.
         topic: The topic's name.
-        taken: Texts of ids that must not be given: all that occur in the fleet.
+        taken: Ids that must not be used: all that occur in the fleet.
 
     Returns:
         The base64 text of a v4 UUID, not reserved, not starting with ``-``, not in ``taken``.
@@ -53,7 +53,7 @@ def mint(inventory_sha256: str, cluster: str, topic: str, taken: Collection[str]
     """
     for counter in count():
         key = "\0".join((inventory_sha256, cluster, topic, str(counter)))
-        # surrogatepass: a name that no text holds must not stop a plan.
+        # surrogatepass: a name that is not valid Unicode must not stop a plan.
         drawn = TopicId.from_random(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:16])
         if drawn is not None and str(drawn) not in taken:
             return str(drawn)
@@ -68,19 +68,19 @@ def assign_ids(
     taken: Collection[str],
     live_elsewhere: Mapping[str, Collection[tuple[str, str]]],
 ) -> tuple[MintedId, ...]:
-    """Give every topic an id.
+    """Return an id for every topic.
 
     Args:
         inventory_sha256: Of the fleet.
         topics: (cluster name, topic), each once, in any order.
-        former: Ids of a former plan by (cluster name, topic); taken first.
-        taken: Texts of all ids that occur in the fleet, of interest to newly drawn ones only: a former id may well
-            occur where the former plan was carried out.
-        live_elsewhere: Topics by the ids their live replicas carry. A former id that another topic lives under by now
-            is not given again: that would make one id two names.
+        former: Ids of an earlier plan by (cluster name, topic); used first.
+        taken: All ids that occur in the fleet; only for newly minted ids, because an earlier plan's id may occur where
+            that plan was carried out.
+        live_elsewhere: Topics by the ids of their live replicas. An earlier plan's id is not used again if a different
+            topic has it now: one id would have two names.
 
     Returns:
-        By cluster and topic.
+        The ids, by cluster and topic.
     """
     minted: list[MintedId] = []
     given: set[str] = set(former.values())
@@ -96,7 +96,7 @@ def assign_ids(
 
 
 class _Either(Collection[str]):
-    """Two sets asked as one, without a copy of either."""
+    """The union of two sets, without a copy."""
 
     def __init__(self, one: Collection[str], other: Collection[str]) -> None:
         self._one, self._other = one, other
@@ -113,7 +113,7 @@ class _Either(Collection[str]):
 
 
 def read_former(plan_dir: Path) -> dict[tuple[str, str], str]:
-    """Read the ids that a former plan minted.
+    """Read the ids that an earlier plan minted.
 
     Args:
         plan_dir: Its directory.
@@ -122,7 +122,7 @@ def read_former(plan_dir: Path) -> dict[tuple[str, str], str]:
         Ids by (cluster name, topic).
 
     Raises:
-        PlanFormatError: there is no ``summary.json`` of a plan, or an id in it is none, or given twice.
+        PlanFormatError: the directory has no ``summary.json`` of a plan, or an id in it is invalid or repeated.
     """
     path = plan_dir / "summary.json"
     try:

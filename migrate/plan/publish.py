@@ -1,12 +1,10 @@
-"""The small writer of the planning side: a file or a directory appears whole, durable, or not at all.
+"""Atomic, durable output of the planner: a file or a directory appears complete or not at all.
 
-What is written lies beside its final name under a name of its own (``.{name}.{random}.partial``), is
-synced, and is then renamed; the rename is the commit. A failure removes it. A kill leaves the partial name,
-which nobody reads.
+The output is written beside its final name as ``.{name}.{random}.partial``, synced, and renamed; the rename is the
+commit. A failure removes it. A kill leaves the partial name, which no command reads.
 
-Not here: anything inside a log dir; that is ``logdir.disk``'s alone. A new directory may be filled by
-Spark's tasks: what they wrote is synced from here, so on a cluster the path must be one that all its
-machines share.
+Not here: changes inside a log dir, which only ``logdir.disk`` makes. Spark's tasks may fill a new directory: this
+module syncs their files, so on a cluster all machines must share the path.
 
 Spec: style §5.5; design §7.7 ("a directory that did not exist before").
 """
@@ -33,13 +31,13 @@ _PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial", re.DOTALL)
 
 
 def _partial_name(name: str) -> str:
-    # A name that nobody else picks; cut so that 255 bytes hold it with its marks.
+    # A random name, cut so that it fits in 255 bytes with its prefix and suffix.
     short = os.fsdecode(os.fsencode(name)[:200])
     return f".{short}.{secrets.token_hex(4)}.partial"
 
 
 def is_partial(path: Path) -> bool:
-    """Whether a path has the name of what a run that was stopped left behind: whole or not, it was never synced.
+    """Whether a path has the name of a leftover of an interrupted run, which was never synced.
 
     >>> is_partial(Path("/d/.plan.0123abcd.partial")), is_partial(Path("plan.partial"))
     (True, False)
@@ -72,7 +70,7 @@ def _fsync_tree(top: Path) -> None:
 
 
 def write_file(path: Path, pieces: bytes | Iterable[bytes], *, mode: int = 0o644) -> None:
-    """Write or replace one file, whole or not at all, and sync it and its directory.
+    """Write or replace one file atomically, and sync it and its directory.
 
     Args:
         path: The final name; its directory exists.
@@ -80,7 +78,7 @@ def write_file(path: Path, pieces: bytes | Iterable[bytes], *, mode: int = 0o644
         mode: Permission bits before the umask.
 
     Raises:
-        OutputError: it could not be written; the former file, if any, is as it was.
+        OutputError: it could not be written; an existing file is unchanged.
     """
     if isinstance(pieces, bytes):
         pieces = (pieces,)
@@ -103,13 +101,12 @@ def write_file(path: Path, pieces: bytes | Iterable[bytes], *, mode: int = 0o644
 
 
 def require_absent(path: Path) -> None:
-    """Refuse a place that is taken or lies in a log dir, before the work of hours is done for it.
+    """Return if an output path is free and outside all log dirs; called before hours of work.
 
     Raises:
-        RefusedError: it lies in a directory of this host that a ``meta.properties`` says to be a log dir, or in a
-            work root.
-        OutputExistsError: something has that name, be it a dangling link.
-        OutputError: the parent is not there, or cannot be looked at.
+        RefusedError: it lies in a log dir of this host (recognised by ``meta.properties``) or in a work root.
+        OutputExistsError: an entry of that name exists, possibly a dangling link.
+        OutputError: the parent directory does not exist, or cannot be read.
     """
     try:
         if os.path.lexists(path):
@@ -124,7 +121,7 @@ def require_absent(path: Path) -> None:
 
 @contextlib.contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """Make a directory that appears under its name only when the body is done, with everything in it synced.
+    """Create a directory that gets its final name only when the body has ended, with all its content synced.
 
     Args:
         path: The final name; must not exist, its parent must.
@@ -133,7 +130,7 @@ def new_directory(path: Path) -> Iterator[Path]:
         The partial directory beside it, to be filled.
 
     Raises:
-        OutputExistsError: the name is taken, before or meanwhile. Nothing is left, and nothing was replaced.
+        OutputExistsError: the name exists, or was created meanwhile. Nothing is left, and nothing was replaced.
         OutputError: writing failed, in the body or after it. Nothing is left.
     """
     path = Path(os.path.abspath(path))
@@ -146,17 +143,17 @@ def new_directory(path: Path) -> Iterator[Path]:
         raise _failed(path, error) from error
     try:
         yield partial
-        # Spark's tasks make every parent that is not there: in a directory of theirs, what came before is missing.
+        # Spark's tasks create missing parent directories: a directory recreated by them lacks the earlier files.
         if not os.path.samestat(os.fstat(made), partial.stat()):
             raise FileNotFoundError(errno.ENOENT, "the directory was removed while it was filled")
         _fsync_tree(partial)
         require_absent(path)
-        # rename(2) replaces an empty directory that came in between, and nothing else: no bytes are lost.
+        # rename(2) replaces only an empty directory that was created meanwhile: no bytes are lost.
         partial.rename(path)
         fsync_dir(path.parent)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        # A body reads through Spark, which has errors of its own: what the system refuses here, it refuses a writer.
+        # The body reads through Spark, which raises its own errors: an OSError here comes from writing.
         if isinstance(error, OSError) and not isinstance(error, ConnectionError):
             raise _failed(path, error) from error
         raise

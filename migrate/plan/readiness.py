@@ -1,6 +1,6 @@
-"""Which brokers may be migrated: unknown, blocked or clean, and why.
+"""Readiness of brokers for migration: unknown, blocked or clean, and why.
 
-Plain Python over what was counted for each broker.
+Plain Python over the counts of each broker.
 
 Spec: design §7.4 (last paragraph), §7.6.
 """
@@ -15,11 +15,11 @@ from migrate.plan.census import Census
 from migrate.plan.entry_counts import EntryCounts
 
 NEVER_BLOCKING = frozenset({"missing-id"})
-"""Slugs whose units block nobody by themselves; §7.6 adds brokers by topic."""
+"""Slugs whose units block no broker by themselves; design §7.6 adds brokers by topic."""
 
 
 class Readiness(Enum):
-    """What a broker is to a plan."""
+    """The readiness of a broker."""
 
     CLEAN = "clean"
     BLOCKED = "blocked"
@@ -32,8 +32,9 @@ class Verdict:
 
     readiness: Readiness
     reasons: tuple[str, ...]
-    """Slugs that block it or make it unknown, sorted; none for a clean one. Besides conflicts: ``symlink`` and
-    ``unreadable``, replicas that cannot be moved."""
+    """Slugs that block it or make it unknown, sorted; empty for a clean broker. Besides conflicts: ``symlink`` and
+    ``unreadable``, replicas that cannot be moved.
+    """
 
 
 def judge(
@@ -42,7 +43,7 @@ def judge(
     touched: Mapping[int, Collection[str]],
     undecided: Collection[int],
 ) -> tuple[Verdict, ...]:
-    """Say of every broker whether it may be migrated.
+    """Return the readiness of every broker.
 
     Args:
         census: The disks.

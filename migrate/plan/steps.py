@@ -1,9 +1,9 @@
-"""The steps of a layout migration: one per replica in the topic-name layout of a clean broker, as JSON lines.
+"""The steps of a layout migration, as JSON lines: one per replica in the topic-name layout of a clean broker.
 
-Every replica of a clean broker has an id: its own, its siblings', or a minted one; ``readiness`` blocks the others.
-Lines are put together by the engine, not by Python: ten million of them.
+Every replica of a clean broker has an id: its own, that of its siblings, or a minted one; ``readiness`` blocks the
+others. Spark builds the lines, not Python, because there may be ten million.
 
-Not here: where lines are written (``documents``), which brokers are clean (``readiness``).
+Not here: the output files (``documents``), which brokers are clean (``readiness``).
 
 Spec: design §7.6, §7.7.
 """
@@ -22,13 +22,13 @@ _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
 def is_step() -> Column:
     """Return whether a row is a replica in the topic-name layout that may be moved."""
-    # Every name of the topic-id layout holds a slash, none of the other does.
+    # Every name of the topic-id layout contains a slash; no other name does.
     in_name_layout = F.col("name").isNull() | ~F.contains("name", F.lit("/"))
     return (F.col("kind") == "live") & in_name_layout & ~F.col("is_symlink") & ~F.col("is_unreadable")
 
 
 def filter_steps(live: DataFrame, disks: DataFrame) -> DataFrame:
-    """Keep what gets a step.
+    """Keep the replicas that get a step.
 
     Args:
         live: Replicas.
@@ -48,7 +48,7 @@ def with_ids(moved: DataFrame, given: DataFrame | None) -> DataFrame:
     """Give every replica its id.
 
     Args:
-        moved: Of ``filter_steps``.
+        moved: From ``filter_steps``.
         given: ``cluster_no``, ``topic``, ``given_id``, ``id_from`` ("siblings", "minted"); one row per topic with
             replicas without id. ``None`` if there is no such topic.
 
@@ -64,10 +64,10 @@ def with_ids(moved: DataFrame, given: DataFrame | None) -> DataFrame:
 
 
 def with_numbers(moved: DataFrame, headers: DataFrame) -> DataFrame:
-    """Number the steps of each broker, each document's header before them.
+    """Number the steps of each broker, with each document's header before them.
 
     Args:
-        moved: Of ``with_ids``.
+        moved: From ``with_ids``.
         headers: ``broker`` int, one row per clean broker.
 
     Returns:
@@ -90,7 +90,7 @@ def select_table(numbered: DataFrame, disks: DataFrame) -> DataFrame:
     """Return the columns of ``steps/``.
 
     Args:
-        numbered: Of ``with_numbers``.
+        numbered: From ``with_numbers``.
         disks: ``disk_no``, ``cluster``, ``node_id``, ``wave``, ``log_dir``; the inventories of clean brokers.
     """
     return (
@@ -108,7 +108,7 @@ def select_lines(numbered: DataFrame, headers: DataFrame, disks: DataFrame) -> D
     """Return the lines of the documents, in order and without footers.
 
     Args:
-        numbered: Of ``with_numbers``.
+        numbered: From ``with_numbers``.
         headers: ``broker``, ``path`` (of its document), ``header`` (JSON text).
         disks: ``disk_no``, ``log_dir_json``; the inventories of clean brokers.
 
@@ -143,7 +143,7 @@ def step_line() -> Column:
 
 
 def quoted(column: str) -> Column:
-    """Return a text as a JSON string. Names Kafka makes need no escape; what an altered inventory holds may."""
+    """Return a text as a JSON string. Kafka's names need no escapes; an altered inventory may contain others."""
     text = F.col(column)
     array = F.to_json(F.array(text))
     escaped = F.substr(array, F.lit(2), F.length(array) - 2)

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from migrate.errors import PlanFormatError
 
 ROWS_PER_SLUG = 100
-"""Holders shown of one kind of conflict; the rest is counted, and lies in ``conflicts/``."""
+"""Limit of shown holders per kind of conflict; the others are counted, and are in ``conflicts/``."""
 CHARS_PER_SLUG = 32 * 1024
-"""Characters of text shown of one kind: names may be 249 characters long and stand in several columns."""
+"""Limit of shown characters per kind: names may have 249 characters and occur in several columns."""
 _BATCH_ROWS = 64 * 1024
 _NUMBER_KEYS = ("node_id", "partition")
 _ORDER = ("cluster", "unit", "node_id", "log_dir", "name", "topic", "topic_id", "partition", "detail")
@@ -31,7 +31,7 @@ _ORDER = ("cluster", "unit", "node_id", "log_dir", "name", "topic", "topic_id", 
 SCHEMA = pa.schema(
     [("slug", pa.string())] + [(key, pa.int64() if key in _NUMBER_KEYS else pa.string()) for key in _ORDER]
 )
-"""The columns read; others are ignored."""
+"""The columns that are read; others are ignored."""
 
 
 class ConflictRow(TypedDict):
@@ -53,15 +53,15 @@ class Conflict(TypedDict):
 
     slug: str
     units: int
-    """From the summary."""
+    """Number of units, from the summary."""
     holders: int
-    """Rows in ``conflicts/``."""
+    """Number of rows in ``conflicts/``."""
     shown: list[ConflictRow]
     """The first holders by (cluster, unit, node id, log dir, name …)."""
 
 
 def read_conflicts(directory: Path, units: dict[str, int]) -> list[Conflict]:
-    """Read what the report shows of ``conflicts/``.
+    """Read the shown part of ``conflicts/``.
 
     Args:
         directory: The Parquet directory; one without files is a plan without conflicts.

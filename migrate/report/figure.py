@@ -29,7 +29,7 @@ def number(value: int, at: str, show: Callable[[int], str] = grouped) -> str:
     Args:
         value: The number.
         at: Its place in the embedded JSON, a JSON pointer; the browser test compares the two.
-        show: How a person reads it.
+        show: Formats the number for people.
     """
     return f'<data value="{value}" data-at="{at}">{show(value)}</data>'
 
@@ -108,13 +108,13 @@ def strip(values: Sequence[int], median: int) -> str:
 
 
 def used_percent(disk: Disk) -> int | None:
-    """Return how full a disk is, or ``None`` where nobody said."""
+    """Return how full a disk is, in percent; ``None`` if not known."""
     total, free = disk["total_bytes"], disk["free_bytes"]
     return None if total is None or free is None or total <= 0 else percent(total - free, total)
 
 
 def disk_bar(disk: Disk, kinds: dict[str, Counted]) -> str:
-    """Return the bar of one disk on its own capacity: its kinds, what others use, and what is free."""
+    """Return the bar of one disk relative to its capacity: its kinds, other data, and free space."""
     total, free = disk["total_bytes"], disk["free_bytes"]
     parts, own = kind_parts(kinds), disk_bytes(disk)
     if total is None or free is None:

@@ -20,9 +20,9 @@ from migrate.report.plan import Disk, Entry, Summary, WaveCluster, Waves, read_d
 from migrate.report.words import percent
 
 RESTART_MS = 5 * 60 * 1000
-"""What stopping and starting the brokers of one wave is taken to last. No inventory says it; the page names it."""
+"""Assumed time to stop and start the brokers of one wave. No inventory contains it; the page names it."""
 MINTED_SHOWN = 200
-"""Minted ids on the page; all of them are in ``summary.json``."""
+"""Limit of minted ids on the page; all are in ``summary.json``."""
 RECLAIMABLE = ("delete", "stray", "future", "staged")
 WITHIN_SHOWN = 5
 TOP_RECLAIM_SHOWN = 10
@@ -32,7 +32,7 @@ Counted = list[int]
 
 
 class Spread(TypedDict):
-    """How evenly bytes lie over some places."""
+    """How evenly bytes are distributed over some places."""
 
     count: int
     least: int
@@ -41,12 +41,12 @@ class Spread(TypedDict):
     mean: int
     most: int
     permille: int
-    """The most over the mean, in thousandths; 0 without bytes."""
+    """Largest divided by mean, in thousandths; 0 without bytes."""
     values: list[int]
 
 
 class Within(TypedDict):
-    """How evenly the bytes of one broker lie over its disks."""
+    """How evenly the bytes of one broker are distributed over its disks."""
 
     node_id: int
     log_dir: str | None
@@ -61,12 +61,12 @@ class WaveFacts(TypedDict):
     node_ids: list[int]
     steps: int
     restarts: int
-    """Brokers with steps: each is stopped and started."""
+    """Number of brokers with steps, each of which is stopped and started."""
     start_ms: int
     forecast_ms: int
-    """Of its slowest broker: the brokers of a wave run side by side."""
+    """Forecast of its slowest broker: the brokers of a wave work in parallel."""
     length_ms: int
-    """The forecast, and the restarts, which run side by side."""
+    """The forecast plus the restarts, which happen in parallel."""
 
 
 class ClusterFacts(TypedDict):
@@ -97,12 +97,12 @@ class BrokerFacts(TypedDict):
 
     wave: int | None
     broker: int
-    """Its rank, as its disks have it."""
+    """Its rank, as in its disks."""
     twin: int
-    """Which of the entries of its node id it is, from 1; 0 where there is one only."""
+    """Its number among the entries with its node id, from 1; 0 if it is the only one."""
     twins: int
     lists: str | None
-    """What its entry lists, where its node id is listed twice."""
+    """The content of its entry, if its node id is listed twice."""
     log_dirs: int
     unread: int
     replicas: int
@@ -118,16 +118,16 @@ class Totals(TypedDict):
     bytes: int
     reclaimable: Counted
     reclaimable_percent: int
-    """Of all bytes."""
+    """Percentage of all bytes."""
     most_reclaimable: list[int]
-    """Places of the disks that hold most of it, most first."""
+    """Indices of the disks with most reclaimable bytes, largest first."""
     unread: int
     steps: int
     restarts: int
     restart_ms: int
-    """Assumed of one wave."""
+    """Assumed restart time of one wave."""
     length_ms: int
-    """Of the longest cluster."""
+    """Duration of the longest cluster."""
     total_bytes: int
     free_bytes: int
     used_percent: int
@@ -136,7 +136,7 @@ class Totals(TypedDict):
 
 
 class Model(TypedDict):
-    """Everything the page says."""
+    """All content of the page."""
 
     summary: Summary
     waves: Waves
@@ -148,10 +148,10 @@ class Model(TypedDict):
 
 
 def build_model(plan_dir: Path) -> Model:
-    """Read a plan directory into the value the page is drawn from.
+    """Read a plan directory into the model of the page.
 
     Args:
-        plan_dir: It holds ``summary.json``, ``waves.json``, ``disks.json`` and ``conflicts/``.
+        plan_dir: The directory with ``summary.json``, ``waves.json``, ``disks.json`` and ``conflicts/``.
 
     Returns:
         A dict of JSON values; clusters, brokers and disks in the plan's order. Minted ids beyond ``MINTED_SHOWN``

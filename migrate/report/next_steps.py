@@ -1,9 +1,9 @@
-"""What the report tells its reader to type, and what it warns of: every command whole, none of them irreversible.
+"""Next commands and warnings in the report: every command is complete, and none is irreversible.
 
-A command names what the plan knows, so that it can be pasted: on the broker it is for, in the plan's directory. Where
+A command contains everything that the plan knows, so that it can be pasted: on its broker, in the plan's directory. If
 the plan does not know a path, there is a sentence and no command.
 
-Not here: how it looks (``report_sections``).
+Not here: the layout of the page (``sections``).
 
 Spec: design §6 (next commands), §8 (no released Kafka reads topic-id directories).
 """
@@ -22,15 +22,15 @@ NO_BROKER = (
     "No released Kafka (2.8 to 4.3) reads topic-id directories: a broker that was taken there does not start until "
     "layout rollback has taken it back. Try the steps on a broker that may stay stopped; do not migrate a cluster."
 )
-"""Stands wherever the page leads towards the topic-id layout."""
+"""Warning shown wherever the page leads towards the topic-id layout."""
 
 
 class Advice(NamedTuple):
-    """One line of what to do."""
+    """One recommended step."""
 
     why: str
     command: str | None
-    """Whole, for a shell; ``None`` where the plan does not know enough of it."""
+    """The complete command for a shell; ``None`` if the plan does not know enough for it."""
 
 
 class _Broker(NamedTuple):
@@ -39,14 +39,14 @@ class _Broker(NamedTuple):
     readiness: str
     steps: int
     log_dirs: str | None
-    """All of them, as ``--log-dirs`` takes them and a shell reads them; ``None`` if one is not known."""
+    """All its log dirs, quoted for ``--log-dirs``; ``None`` if one is not known."""
 
     def named(self, several: bool) -> str:
         return f"broker {self.node_id} of {self.cluster}" if several else f"broker {self.node_id}"
 
 
 def next_commands(model: Model) -> list[Advice]:
-    """Return what to do next; the first line is the most urgent.
+    """Return the next steps; the first one is the most urgent.
 
     Args:
         model: The report's model.
@@ -72,7 +72,7 @@ def next_commands(model: Model) -> list[Advice]:
 
 
 def trial(model: Model) -> list[Advice]:
-    """Return every command that takes the first broker with steps to topic ids and back; none without steps.
+    """Return every command that moves the first broker with steps to topic ids and back; empty without steps.
 
     Args:
         model: The report's model.
@@ -90,16 +90,16 @@ def trial(model: Model) -> list[Advice]:
 
 
 def trial_title(model: Model) -> str:
-    """Return what ``trial`` is about, the broker named."""
+    """Return the title of ``trial``, which names the broker."""
     first = _first(model)
     return "" if first is None else f"A trial on {first.named(len(model['clusters']) > 1)}, stopped, and the way back"
 
 
 def above_bound(cluster: WaveCluster, facts: ClusterFacts) -> str:
-    """Return why a cluster has more waves than its bound; empty if it has not.
+    """Return why a cluster has more waves than its lower bound; empty if it has not.
 
     Args:
-        cluster: Of ``waves.json``.
+        cluster: The cluster in ``waves.json``.
         facts: Its sums.
     """
     if facts["wave_count"] <= cluster["lower_bound"]:

@@ -1,8 +1,4 @@
-"""The report: one HTML page that says everything a plan says, and asks nobody for anything.
-The page is drawn here, so it can be read, searched and printed without its script; the script only sorts and
-filters two tables. The plan's numbers stand in the page once more as JSON (element ``plan``), and every
-number shown says where in it it comes from. Styles and script are allowed by their digests, everything else
-is refused (``Content-Security-Policy``), so even a topic named like a tag could not run or fetch anything.
+"""The report: one self-contained HTML page with all content of a plan.
 
 Not here: the numbers (``report_model``) and the sections (``report_sections``, ``report_tables``).
 
@@ -117,7 +113,7 @@ def embedded(model: Model) -> str:
         "clusters": [_without_values(cluster) for cluster in model["clusters"]],
         "totals": {**model["totals"], "conflicts": sum(model["summary"]["conflicts"].values())},
     }
-    # All of ASCII, and no character that could end the element or open a comment in it.
+    # Only ASCII, without any character that could end the element or open a comment.
     rendered = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return rendered.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

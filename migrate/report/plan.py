@@ -1,4 +1,4 @@
-"""The JSON documents of a plan directory, as the report reads them.
+"""The JSON documents of a plan directory, as types for the report.
 
 ``disks.json`` is the one document that only the report needs; the others are design §7.7's to the letter.
 
@@ -17,7 +17,7 @@ from migrate.errors import PlanFormatError
 
 
 class Minted(TypedDict):
-    """An id the plan made."""
+    """A minted topic id."""
 
     cluster: str
     topic: str
@@ -74,9 +74,9 @@ class Entry(TypedDict):
     """A broker entry of ``disks.json``, in the order of ``waves.json``."""
 
     broker: int
-    """Its rank, as its disks have it."""
+    """Its rank, as in its disks."""
     lists: str | None
-    """What it lists, if its node id is listed twice."""
+    """The content of the entry, if its node id is listed twice."""
 
 
 class Disk(TypedDict):

@@ -25,7 +25,7 @@ from migrate.report.words import (
 )
 
 _WAVES_OPEN = 40
-"""Waves of a cluster shown without asking."""
+"""Clusters with more waves than this are shown folded."""
 _HOLDERS_OPEN = 12
 _UNREAD_SHOWN = 5
 _RECLAIM_HOW = {
@@ -205,7 +205,7 @@ def _cluster_title(model: Model, index: int) -> str:
 
 
 def conflicts(model: Model) -> str:
-    """Return every kind of conflict that was found, its holders by broker and path, and the kinds that were not."""
+    """Return every kind of conflict found, its holders by broker and path, and the kinds not found."""
     found = [conflict for conflict in model["conflicts"] if conflict["units"]]
     clear = [conflict["slug"] for conflict in model["conflicts"] if not conflict["units"]]
     found.sort(key=lambda conflict: (conflict["slug"] == "leftover", conflict["slug"] == "missing-id"))
@@ -238,7 +238,7 @@ def _conflict(conflict: Conflict, several: bool) -> str:
 
 
 def holder_path(row: ConflictRow) -> str:
-    """Return where a holder lies: its path on the broker, or the name below the log dir's work root."""
+    """Return the place of a holder: its path on the broker, or its name in the work root of a log dir."""
     log_dir, name = row["log_dir"], row["name"]
     if log_dir is None:
         return name or "–"
@@ -267,7 +267,7 @@ def _holder(row: ConflictRow, several: bool) -> str:
 
 
 def reclaim(model: Model) -> str:
-    """Return what lies on the disks out of service, by kind, and the disks that hold most of it."""
+    """Return the reclaimable data on the disks by kind, and the disks with most of it."""
     totals = model["totals"]
     whole = totals["reclaimable"][1]
     rows = []

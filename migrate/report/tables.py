@@ -30,9 +30,9 @@ from migrate.report.words import KIND_WORDS, READINESS_MARKS, plural, ratio, siz
 _BROKERS_OPEN = 40
 _DISKS_OPEN = 40
 _MAP_SHARED = 10
-"""Brokers of one disk each that share a drawing of the map."""
+"""Number of brokers with one disk that share a drawing of the map."""
 _MAP_FROM = 24
-"""Disks from which the map says more than the table of disks."""
+"""From this number of disks the map is more useful than the table of disks."""
 _LAYOUTS = (("topic-name", "kl"), ("topic-id", "kg"), ("mixed", "kd"), ("empty", "ku"))
 
 
@@ -114,7 +114,7 @@ def _map_label(group: list[Disk]) -> str:
 
 
 def skew(model: Model) -> str:
-    """Return how evenly bytes lie over the brokers, over the disks, and over the disks of one broker."""
+    """Return how evenly bytes are distributed over brokers, over disks, and over the disks of one broker."""
     parts = []
     for index, cluster in enumerate(model["clusters"]):
         at = f"/clusters/{index}"

@@ -1,4 +1,4 @@
-"""Texts and numbers of the report: escaping, sizes, durations, lists of node ids, and what each slug means.
+"""Texts and numbers of the report: escaping, sizes, durations, lists of node ids, and descriptions of slugs.
 
 Everything is integer arithmetic on the plan's numbers, so the bytes of the page depend on nothing else.
 
@@ -17,7 +17,7 @@ _FORMAT_MARKS = frozenset("\u00ad\u061c\u200e\u200f\u2028\u2029")
 
 
 def text(value: object) -> str:
-    r"""Return ``value`` as HTML text: markup escaped, and what cannot be seen written out as an escape.
+    r"""Return ``value`` as HTML text: markup and invisible characters are escaped.
 
     >>> text("<script>"), text("a\n\u202eb")
     ('&lt;script&gt;', 'a\\n\\u202eb')
@@ -27,7 +27,7 @@ def text(value: object) -> str:
 
 
 def grouped(value: int) -> str:
-    """Return an integer with its thousands apart.
+    """Return an integer with thousands separators.
 
     >>> grouped(1234567)
     '1,234,567'
@@ -55,7 +55,7 @@ def size(value: int) -> str:
 
 
 def duration(value_ms: int) -> str:
-    """Return milliseconds as a person says them.
+    """Return milliseconds as a readable duration.
 
     >>> duration(0), duration(1583), duration(75_000), duration(2 * 3_600_000 + 61_000)
     ('0 ms', '1.6 s', '1 min 15 s', '2 h 1 min')
@@ -120,18 +120,18 @@ def sentence(parts: Iterable[str]) -> str:
 
 
 READINESS_MARKS = {"clean": "✓", "blocked": "✕", "unknown": "?"}
-"""A sign beside the colour."""
+"""Signs shown in addition to the colour."""
 KIND_WORDS = {
     "live": "replicas in service",
     "delete": "deleted by the broker, not yet removed",
-    "stray": "set aside by the broker: no assignment",
+    "stray": "renamed by the broker: no assignment",
     "future": "unfinished moves between disks",
     "staged": "staged deletions, can still be restored",
     "purging": "staged deletions being purged",
-    "incoming": "copies on their way in",
+    "incoming": "incoming copies",
     "metadata": "the metadata log of the cluster",
     "file": "files of Kafka and of logdird",
-    "unknown": "entries nobody knows; never touched",
+    "unknown": "unknown entries; never changed",
 }
 SLUG_WORDS = {
     "one-name-two-ids": (
@@ -144,11 +144,11 @@ SLUG_WORDS = {
     ),
     "replicas-differ-in-id": (
         "Replicas of one partition differ in id",
-        "One of them is left of an older topic.",
+        "Some replicas belong to an older topic.",
     ),
     "partition-twice-on-broker": (
         "A partition twice on one broker",
-        "The broker would stop over it: keep one copy, stage the other.",
+        "The broker does not start with it: keep one copy, stage the other.",
     ),
     "id-in-two-clusters": ("One topic id in two clusters", "A disk or a backup has changed clusters."),
     "node-id-twice": ("A node id twice", "Two broker entries claim it: correct the fleet file or the disk."),

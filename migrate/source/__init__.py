@@ -1,1 +1,1 @@
-"""The disks and inventories of a fleet, read into Spark."""
+"""Reading the disks and inventories of a fleet into Spark."""

@@ -1,12 +1,10 @@
 """The Spark data source ``logdir``: every disk and every entry of a fleet as rows.
 
-``spark.read.format("logdir").load("fleet.yaml")`` gives one row per entry and one per disk. A source that
-is missing or not whole gives one row that says so (status ``broken``) and nothing else. One input partition
-per walked log dir; inventory files share a few partitions, packed by size, because a Python task costs as
-much as ten thousand rows.
+``spark.read.format("logdir").load("fleet.yaml")`` gives one row per entry and one per disk. A missing or incomplete
+source gives only one row, with status ``broken``. There is one input partition per walked log dir; inventory files
+share a few partitions, packed by size, because a Python task costs as much as ten thousand rows.
 
-Not here: the verdict on a file (``inventory_batches``), on a disk (``logdir.observe``), or on what rows
-mean together.
+Not here: checking a file (``inventory_batches``) or a disk (``logdir.observe``), the meaning of the rows.
 
 Spec: design §7.3; libraries §1.4.
 """
@@ -49,8 +47,9 @@ _LISTS = frozenset(("log_dirs", "problems"))
 COLUMNS = ("cluster", "entry_node_id", *DISK_KEYS, *(key for key in ENTRY_KEYS if key != "problems"))
 """The columns of design §7.3, in order."""
 PLANNER_COLUMNS = ("broker", "source", "sha256")
-"""What the option ``planner`` adds: ordinals of broker entry and source, digest of the inventory. With it, only disk
-rows hold the values of line 1: ``source`` leads there."""
+"""Columns of the option ``planner``: ordinals of broker entry and source, digest of the inventory. With it, only disk
+rows have the values of line 1; ``source`` identifies the disk row.
+"""
 _OPTIONS = frozenset(("path", "planner", "partitions", "shared-paths", "columns", "fleet"))
 
 
@@ -63,7 +62,7 @@ def _spark_type(column: str) -> DataType:
 
 
 def _arrow_type(column: str) -> pa.DataType:
-    # Must be to the letter what Spark makes of the type above: its JVM side reads the buffers by it.
+    # Must equal exactly what Spark derives from the type above: its JVM side reads the buffers by it.
     if column in _TEXTS:
         return pa.string()
     if column in _LISTS:
@@ -80,7 +79,7 @@ def schema_of(columns: Iterable[str]) -> StructType:
 
 
 class _Rows:
-    """Makes the frame's batches out of what one source says."""
+    """Builds the frame's batches from one source."""
 
     def __init__(self, columns: tuple[str, ...], *, is_lean: bool) -> None:
         self.is_lean = is_lean
@@ -94,7 +93,7 @@ class _Rows:
 
     def entries(self, source: Source, values: dict[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return entry rows, each with the values of its disk; ``problems`` are the entry's own."""
-        # Handing the disk's values to the JVM a thousand times over is a third of the time of reading.
+        # Repeating the disk's values on every row takes a third of the reading time.
         row = _of_source(source) if self.is_lean else _of_source(source) | values
         count = batch.num_rows
         arrays = [
@@ -163,9 +162,9 @@ def read_sources(
     """Read log dirs and inventory files on this machine.
 
     Args:
-        sources: What to read.
+        sources: The sources to read.
         columns: The columns wanted, of ``COLUMNS`` and ``PLANNER_COLUMNS``.
-        is_lean: Whether only disk rows hold the values of line 1.
+        is_lean: Whether only disk rows have the values of line 1.
 
     Yields:
         Batches of at most 50,000 rows; at least one row per source, its disk row before its entries.
@@ -180,7 +179,7 @@ def read_sources(
 
 
 class Share(InputPartition):
-    """What one task reads."""
+    """The sources that one task reads."""
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         super().__init__(None)
@@ -188,7 +187,7 @@ class Share(InputPartition):
 
 
 def pack(sizes: Iterable[int], bins: int) -> list[list[int]]:
-    """Share out files by size: the largest first, each to the bin that has least.
+    """Distribute files by size: the largest first, each to the least filled bin.
 
     Args:
         sizes: Bytes of each file.
@@ -219,11 +218,10 @@ def share_out(fleet: Fleet, bins: int) -> list[Share]:
 
 
 def require_walkable(fleet: Fleet, master: str, *, shared_paths: bool) -> None:
-    """Refuse to walk log dirs in a session that may run its tasks on other machines.
+    """Return unless the session may walk log dirs on other machines.
 
     Raises:
-        RemoteWalkError: the fleet lists log dirs, and neither is the master local nor was it said that
-            paths are shared.
+        RemoteWalkError: the fleet lists log dirs, the master is not local, and ``shared_paths`` is false.
     """
     walked = next((source for source in fleet.sources() if source.is_walked), None)
     if walked is not None and not shared_paths and not is_local(master):
@@ -235,7 +233,7 @@ def _refusal(path: str, master: str) -> RemoteWalkError:
         path,
         expected="log_dirs only with a local master",
         found=f"master {master}",
-        fix="take inventories on the brokers, or say --shared-paths",
+        fix="take inventories on the brokers, or add --shared-paths",
     )
 
 
@@ -265,7 +263,7 @@ class LogDirSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what ``format`` is given."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
@@ -289,7 +287,7 @@ class LogDirSource(DataSource):
 
 
 class LogDirReader(DataSourceReader):
-    """Shares a fleet out into tasks, and reads what one task was given."""
+    """Distributes a fleet to tasks, and reads the sources of one task."""
 
     def __init__(self, columns: tuple[str, ...], options: Mapping[str, str]) -> None:
         self.columns = columns
@@ -316,7 +314,7 @@ class LogDirReader(DataSourceReader):
         return read_fleet(self.options["path"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one task's sources. Runs on a worker."""
+        """Read the sources of one task. Runs on a worker."""
         if not isinstance(partition, Share):
             return iter(())  # Spark's stand-in for no partition at all
         if not self.is_shared:
@@ -329,9 +327,8 @@ def _require_local_task(share: Share) -> None:
 
     task = TaskContext.get()
     if task is None:
-        return  # called by hand, in this very process
-    # Spark hands a query's settings to its tasks as local properties: the one place where a worker learns
-    # the master.
+        return  # Called directly, in this process.
+    # Spark passes a query's settings to its tasks as local properties: only there a worker finds the master.
     master = task.getLocalProperty("spark.master") or "unknown"
     if not is_local(master):
         for source in share.sources:
@@ -348,19 +345,19 @@ def fleet_frame(
     shared_paths: bool = False,
     partitions: int | None = None,
 ) -> DataFrame:
-    """Return the frame of a fleet that was read already.
+    """Return the frame of a fleet that was already read.
 
     Args:
         spark: The session.
-        fleet: As ``read_fleet`` returns it; handed on whole, so that globs are not looked at again.
+        fleet: From ``read_fleet``; passed as a whole, so that globs are not expanded again.
         columns: The columns wanted; ``None`` for all.
         planner: Whether there are ``PLANNER_COLUMNS``, and the values of line 1 on disk rows only.
         shared_paths: Whether every machine of the session sees the same paths.
         partitions: How many partitions for inventory files; ``None``: three per core of the session.
 
     Returns:
-        One row per disk and per entry. Reading is lazy, and done anew by every action: cache or write what
-        is used twice, above all of walked log dirs.
+        One row per disk and per entry. Reading is lazy and repeated by every action: cache or write a frame that is
+        used twice, above all one of walked log dirs.
 
     Raises:
         RemoteWalkError: as ``require_walkable``.

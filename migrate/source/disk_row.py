@@ -1,4 +1,4 @@
-"""The disks of one broker as its sources show them: which are usable, and which are unread, by name where one is known.
+"""The disks of one broker by its sources: usable ones, and unread ones with their names if known.
 
 Plain Python over the first line of every source.
 
@@ -22,7 +22,7 @@ USABLE_STATUS = "ok"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRow:
-    """Line 1 of one source, as the frame's row of kind ``disk`` says it."""
+    """Line 1 of one source, from the frame's row of kind ``disk``."""
 
     broker: int
     """Ordinal of the broker entry over the whole fleet file."""
@@ -52,22 +52,22 @@ class DiskRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadDisk:
-    """A disk of which nothing usable was read."""
+    """A disk without a usable inventory."""
 
     log_dir: str | None
-    """As the broker's entry or one of its inventories names it; ``None`` if neither does."""
+    """Its path in the broker's entry or in an inventory; ``None`` if neither contains it."""
     why: str
-    """What is wrong, with the listed inventories that are at fault."""
+    """The reason, with the listed inventories that are at fault."""
 
 
 def source_names(fleet: Fleet) -> dict[int, str]:
-    """Return what each source is called: its path, for an inventory file from the folder that all of them share.
+    """Return the display name of each source: its path, for an inventory file relative to the common folder.
 
     Args:
         fleet: The fleet file, paths absolute.
 
     Returns:
-        Names by ordinal of the source; where the fleet lies on this machine changes none of an inventory file.
+        Names by ordinal of the source; the place of the fleet on this machine does not change an inventory's name.
     """
     files = [source for source in fleet.sources() if not source.is_walked and not is_uri(source.path)]
     shared = os.path.commonpath([os.path.dirname(source.path) for source in files]) if files else ""
@@ -91,12 +91,12 @@ def unread_disks(entry: BrokerEntry, disks: Sequence[DiskRow], names: Mapping[in
 
     Args:
         entry: The broker of the fleet file.
-        disks: Every source of it, usable or not.
-        names: What a source is called, by its ordinal.
+        disks: All its sources, usable or not.
+        names: Display names of sources by ordinal.
 
     Returns:
-        As many as the larger of two counts: the listed sources that are not usable (whole ones of one ``log_dir``
-        once), and the log dirs known by name without a usable inventory. Named ones first, by name.
+        As many as the larger of two counts: listed sources that are not usable (whole ones of one ``log_dir`` counted
+        once), and known log dirs without a usable inventory. Named ones first, by name.
 
     Spec: design §7.2.
     """
@@ -106,11 +106,11 @@ def unread_disks(entry: BrokerEntry, disks: Sequence[DiskRow], names: Mapping[in
     whole = [disk for disk in disks if disk.is_whole]
     torn = sorted((disk for disk in disks if not disk.is_whole), key=lambda disk: _name(disk, names))
     lost = len(torn) + len({disk.log_dir for disk in whole if disk.source not in sources})
-    # `log_dir` and `log_dirs` of every whole inventory count, also of those that are not usable.
+    # `log_dir` and `log_dirs` of every whole inventory count, even if it is not usable.
     named = set(entry.log_dirs) | {disk.log_dir for disk in whole if disk.log_dir}
     named.update(path for disk in whole for path in disk.log_dirs or ())
     missing = sorted(named - read)
-    # A walked log dir is its own source; of an inventory that is not whole nothing tells which disk it is of.
+    # A walked log dir is its own source; the disk of an incomplete inventory is not known.
     faults = [f"{_name(disk, names)}: {_problem(disk)}" for disk in torn if _name(disk, names) not in missing]
     extra = max(lost, len(missing)) - len(missing)
     known = [UnreadDisk(log_dir=path, why=_why(path, whole, names, faults[extra:])) for path in missing]

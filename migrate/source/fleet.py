@@ -1,11 +1,10 @@
-"""The fleet file: which clusters and brokers there are, and where to look for their disks.
+"""The fleet file: the clusters and brokers of a fleet, and the sources of their disks.
 
-YAML into values, all problems at once. Scalars are read the way YAML 1.2 reads them: ``010``, ``on`` and
-``12:30:00`` are texts here, not numbers or truths, and a repeated key is refused. Globs are expanded and
-paths made absolute, so the values mean the same on any machine that has the same files.
+YAML is parsed into values, with all problems reported at once. Scalars follow YAML 1.2: ``010``, ``on`` and
+``12:30:00`` are texts here, not numbers or booleans, and a repeated key is refused. Globs are expanded and paths made
+absolute, so the values mean the same on any machine with the same files.
 
-Not here: opening what is listed (``source``); a path that is not there is an unread disk, not a fault of
-this file.
+Not here: opening the listed sources (``data_source``); a missing path is an unread disk, not an error of this file.
 
 Spec: design §7.2.
 """
@@ -40,11 +39,11 @@ _T = TypeVar("_T")
 _LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _MAX_BYTES = 64 * 1024 * 1024
-"""More than this is no fleet file: refused before it is parsed."""
+"""Size limit of a fleet file; a larger one is refused before it is parsed."""
 
 
 def _found(value: object) -> str:
-    """Say what was found; never the whole of a structure, which aliases can make as large as they like."""
+    """Return the found value for a message; never a whole structure, which aliases can make arbitrarily large."""
     match value:
         case None:
             return "nothing (null)"
@@ -63,21 +62,21 @@ def _found(value: object) -> str:
 
 
 class _Reader:
-    """Walks the document once, collecting every problem; what it returns counts only if there is none."""
+    """Checks the document once and collects every problem; its result counts only without problems."""
 
     def __init__(self, file: str, folder: str) -> None:
         self.file = file
         self.folder = folder
         self.problems: list[Problem] = []
         self.listed: dict[str, str] = {}
-        """Normalised path → where it was listed first, over the whole file."""
+        """Normalised path → its first place in the file."""
 
     def problem(self, slug: str, where: str, expected: str, found: str, fix: str = "") -> None:
         place = f"{self.file}: {where}" if where else self.file
         self.problems.append(Problem(f"fleet-{slug}", place, expected, found, fix))
 
     def mapping(self, value: object, where: str, keys: Mapping[str, bool]) -> dict[str, Any] | None:
-        """Return a mapping with known keys; ``keys`` says which are required."""
+        """Return a mapping with known keys; ``keys`` shows which are required."""
         if not isinstance(value, dict):
             self.problem("wrong-type", where, "a mapping", _found(value))
             return None
@@ -107,7 +106,7 @@ class _Reader:
         return value
 
     def integer(self, value: object, where: str, least: int) -> int | None:
-        if type(value) is not int:  # a bool is an int to Python, and never to us
+        if type(value) is not int:  # In Python a bool is an int; here it is not.
             self.problem("wrong-type", where, f"an integer of {least} or more", _found(value))
             return None
         if not least <= value <= _LARGEST:
@@ -131,7 +130,7 @@ class _Reader:
         return tuple(policy)
 
     def path(self, value: object, where: str) -> str | None:
-        """Return a listed path as written, if it is one that a system call would take."""
+        """Return a listed path as written, if it is a valid path."""
         text = self.text(value, where)
         if text is None:
             return None
@@ -146,11 +145,11 @@ class _Reader:
 
     def absolute(self, path: str) -> str:
         whole = os.path.normpath(os.path.join(self.folder, path))
-        # POSIX lets exactly two leading slashes mean something else; on Linux they do not.
+        # POSIX allows a special meaning of exactly two leading slashes; Linux has none.
         return whole[1:] if whole.startswith("//") else whole
 
     def once(self, path: str, where: str) -> bool:
-        """Note that a path is listed; whether it is for the first time."""
+        """Record a listed path; return whether it is listed for the first time."""
         return self.listed.setdefault(path, where) == where
 
     def log_dirs(self, value: object, where: str) -> tuple[str, ...]:
@@ -199,7 +198,7 @@ class _Reader:
         return tuple(paths)
 
     def matches(self, pattern: str) -> list[str]:
-        """Return the files a glob matches, sorted; a directory is no inventory and is passed over."""
+        """Return the files that a glob matches, sorted; directories are ignored."""
         whole = os.path.join(glob.escape(self.folder), pattern)
         found = glob.glob(whole, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute patterns
         files = {self.absolute(path) for path in found if not Path(path).is_dir()}
@@ -226,8 +225,8 @@ class _Reader:
         return BrokerEntry(node_id=node_id, rack=rack, log_dirs=log_dirs, inventories=inventories)
 
     def given(self, keys: Mapping[str, Any], key: str, where: str, read: Callable[[object, str], _T]) -> _T | None:
-        """Return the value of a key that may be left out."""
-        # What is absent is null (design §7); where a value is needed, null is a wrong one.
+        """Return the value of an optional key."""
+        # A missing key means null (design §7); for a required key null is wrong.
         needed = key in ("name", "node_id", "brokers")
         return read(keys[key], f"{where}.{key}") if key in keys and (needed or keys[key] is not None) else None
 
@@ -292,7 +291,7 @@ class _Reader:
 
 
 def _normal_uri(uri: str) -> str:
-    """Return a URI in the one spelling it is compared by; a local ``file:`` URI as its path."""
+    """Return the normal form of a URI for comparison; a local ``file:`` URI as its path."""
     parts = urlsplit(uri)
     if parts.scheme == "file" and parts.netloc in {"", "localhost"} and not parts.query and not parts.fragment:
         path = os.path.normpath(unquote(parts.path))
@@ -302,17 +301,17 @@ def _normal_uri(uri: str) -> str:
 
 
 def parse_fleet(data: bytes, path: str) -> Fleet:
-    """Read the bytes of a fleet file. Looks at the disk only to expand globs.
+    """Parse the bytes of a fleet file. Reads the disk only to expand globs.
 
     Args:
         data: YAML, UTF-8.
-        path: Where they come from: for messages, and the folder that relative paths start at.
+        path: Path of the file, for messages, and as the base of relative paths.
 
     Returns:
         The fleet, everything in the file's order.
 
     Raises:
-        ConfigError: with every problem of the file.
+        ConfigError: the file has problems; the error contains all of them.
     """
     document = load_document(data, path, slug="fleet-file")
     reader = _Reader(path, os.path.dirname(os.path.abspath(path)))
@@ -332,7 +331,7 @@ def read_fleet(path: str) -> Fleet:
         As ``parse_fleet``.
 
     Raises:
-        ConfigError: the file cannot be read, or any of its problems.
+        ConfigError: the file cannot be read, or has problems.
     """
     try:
         data = read_regular(path, _MAX_BYTES + 1)

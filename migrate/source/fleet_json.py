@@ -1,7 +1,6 @@
-"""The fleet as JSON: what a snapshot keeps of the fleet file, and what the data source is handed.
+"""The fleet as JSON, for snapshots and for the Spark data source.
 
-Everything is in it, globs expanded and paths absolute, so that who reads it needs neither the file nor the
-disks.
+It is complete, with globs expanded and absolute paths, so that its reader needs neither the fleet file nor the disks.
 
 Not here: the fleet file that people write (``fleet``).
 
@@ -41,10 +40,10 @@ def render_fleet(fleet: Fleet) -> str:
 
 
 def parse_fleet_json(text: str) -> Fleet:
-    """Read what ``render_fleet`` wrote.
+    """Parse the output of ``render_fleet``.
 
     Raises:
-        ValueError: it did not.
+        ValueError: the text is no such output.
     """
     try:
         document = json.loads(text)

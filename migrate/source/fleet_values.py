@@ -1,7 +1,6 @@
-"""The values of a fleet file: clusters, brokers, and what each of them lists.
+"""Value types of a fleet file: clusters, brokers, and their sources.
 
-Not here: where they come from (``fleet``, ``fleet_json``), and what is found when they are opened
-(``source``).
+Not here: parsing them (``fleet``, ``fleet_json``), opening the sources (``data_source``).
 
 Spec: design §7.2.
 """
@@ -19,11 +18,11 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEntry:
-    """One broker as the fleet file lists it; two entries may claim one node id."""
+    """One broker entry of the fleet file; two entries may have the same node id."""
 
     node_id: int
     rack: str | None
-    """Wins over the inventories' rack."""
+    """Overrides the rack in the inventories."""
     log_dirs: tuple[str, ...]
     """Absolute, normalised paths to walk."""
     inventories: tuple[str, ...]
@@ -37,7 +36,7 @@ class Cluster:
     name: str
     cluster_id: str | None
     min_insync_replicas: int | None
-    """What holds for topics that no glob names; ``None``: one replica at a time."""
+    """The value for topics that no glob matches; ``None``: one replica at a time."""
     topics: tuple[tuple[str, int], ...]
     """Globs and their ``min.insync.replicas``, in the file's order: the first match wins."""
     racks: Literal["respect", "ignore"]
@@ -59,7 +58,7 @@ class Fleet:
                 ordinal += 1
 
     def sources(self) -> Iterator[Source]:
-        """Yield all there is to read, in the file's order: of each broker its log dirs, then its inventories."""
+        """Yield all sources in the file's order: for each broker its log dirs, then its inventories."""
         number = 0
         for ordinal, cluster, broker in self.brokers():
             for walked, paths in ((True, broker.log_dirs), (False, broker.inventories)):
@@ -91,7 +90,7 @@ class Source:
 
 
 def min_insync_for(cluster: Cluster, topic: str) -> int | None:
-    """Return the ``min.insync.replicas`` that holds for a topic, or ``None`` where nothing is said.
+    """Return the ``min.insync.replicas`` of a topic; ``None`` if none is given.
 
     The first matching glob wins; matching is case-sensitive on every platform.
     """

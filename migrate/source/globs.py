@@ -1,7 +1,8 @@
-r"""Topic globs as regular expressions of the JVM: what ``fnmatch.fnmatchcase`` matches, so does ``rlike``.
+r"""Topic globs as Java regular expressions: ``rlike`` matches exactly what ``fnmatch.fnmatchcase`` matches.
 
-Python's own translation cannot be handed over: ``\Z`` and sets of characters mean other things in Java. So ``*`` and
-``?`` are written anew, and what a set matches is *asked* of ``fnmatchcase``, wherever the answer can change.
+Python's own translation cannot be used: ``\Z`` and character sets have another meaning in Java. So ``*`` and ``?`` are
+translated here, and the members of a set are found by calling ``fnmatchcase`` at each character where membership can
+change.
 
 Not here: which value a topic gets (``groups``).
 
@@ -43,11 +44,11 @@ def java_pattern(glob: str) -> str:
 
 
 def _set_end(glob: str, start: int) -> int | None:
-    """Return where the set that starts at ``start`` ends, or ``None`` if the bracket stands for itself."""
+    """Return the end of the set that starts at ``start``; ``None`` if the bracket is a literal character."""
     at = start + 1
     if glob[at : at + 1] == "!":
         at += 1
-    if glob[at : at + 1] == "]":  # first of all it is a member
+    if glob[at : at + 1] == "]":  # As the first character it is a member.
         at += 1
     end = glob.find("]", at)
     return None if end < 0 else end + 1

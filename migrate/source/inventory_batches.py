@@ -1,14 +1,13 @@
-"""Inventory files as Arrow batches: verified whole, then handed on, in bounded memory.
+"""Inventory files as Arrow batches: verified completely before the first row is yielded, in bounded memory.
 
-A file is read once, in blocks of whole lines. Each block is digested, parsed by Arrow's JSON reader, and
-checked; what was parsed is held (on disk once it is large) until the last line has confirmed count and
-digest. Only then does the first row leave: a file that is cut off or altered says nothing.
+A file is read once, in blocks of whole lines. Each block is hashed, parsed by Arrow's JSON reader, and checked. Parsed
+rows are held (on disk if they are many) until the last line has confirmed count and digest. Only then the first row is
+yielded, so a truncated or altered file yields nothing.
 
-Arrow is fast but more lenient than ``logdir.formats.own.inventory``, which is the judge. So a block counts as
-read fast only when its bytes show that both must agree; on any doubt the judge reads the block line by
-line.
+Arrow is fast, but more lenient than ``logdir.formats.own.inventory``, the reference parser. So Arrow's result is used
+only if the block's bytes show that both must agree; on any doubt the reference parser reads the block line by line.
 
-Not here: which files there are (``fleet``), and the frame's columns (``source``).
+Not here: the list of files (``fleet``), the frame's columns (``data_source``).
 
 Spec: design §7.1, §7.2 ("What a file that is not whole says is not used"), §10 "fleet plan".
 """
@@ -48,9 +47,9 @@ from migrate.source.fleet_values import is_uri
 _BLOCK_BYTES = 4 * 1024 * 1024
 """About 12,000 entries."""
 _MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is no inventory's; refused before it fills the memory."""
+"""Size limit of a line; a longer one is refused before it fills the memory."""
 _HELD_BYTES = 64 * 1024 * 1024
-"""Parsed rows of one file kept in memory; beyond that they wait in a temporary file."""
+"""Limit of one file's parsed rows in memory; more rows go to a temporary file."""
 _TEXTS = ("kind", "root", "name", "name_hex", "topic", "topic_id")
 _COUNTS = ("partition", "log_bytes", "bytes", "files", "segments", "first_offset", "last_base_offset")
 _REQUIRED = ("kind", "root", "name", "problems")
@@ -73,7 +72,7 @@ _PARSE = pj.ParseOptions(explicit_schema=ENTRY_SCHEMA, unexpected_field_behavior
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A file that is not there, cannot be read, or is not whole."""
+    """A file that does not exist, cannot be read, or is incomplete."""
 
     slug: str
     """``absent``, ``no-permission``, ``io-error`` or ``not-whole``."""
@@ -93,7 +92,7 @@ class Whole:
 
 
 def _open_local(path: str) -> BinaryIO:
-    # Without O_NONBLOCK a FIFO of that name would hold the task for ever.
+    # Without O_NONBLOCK a FIFO of that name would block the task for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -150,7 +149,7 @@ def _has_colon_first(texts: Any) -> bool:
 
 
 def _parse_fast(block: bytes) -> pa.Table | None:
-    """Parse a block of entry lines with Arrow, or return ``None`` where only the judge can tell.
+    """Parse a block of entry lines with Arrow; return ``None`` if only the reference parser can decide.
 
     Both readers agree on a block in which every line is one object, no key is missing, unknown or repeated,
     all values have their types and nothing is escaped; anything else is left to the judge.
@@ -194,7 +193,7 @@ def _parse_fast(block: bytes) -> pa.Table | None:
 
 
 def _parse_slowly(block: bytes, path: str, first_line: int) -> tuple[pa.Table, list[bytes]]:
-    """Let the judge parse a block.
+    """Parse a block with the reference parser.
 
     Returns:
         Its entries and their raw names.
@@ -227,7 +226,7 @@ class _Order:
         self.last: tuple[str, bytes] | None = None
 
     def check(self, table: pa.Table, names: list[bytes] | None) -> None:
-        """Look at the next block; ``names`` are its raw names where they are not just the texts."""
+        """Check the next block; ``names`` are its raw names if they differ from the texts."""
         roots = table["root"].combine_chunks()
         texts = pa.array(names, pa.binary()) if names is not None else table["name"].combine_chunks().cast(pa.binary())
         rows = len(texts)
@@ -248,7 +247,7 @@ class _Order:
 
 
 class _Held:
-    """Batches that wait for the last line: in memory, then in an unnamed temporary file."""
+    """Batches held until the last line is verified: in memory, then in an unnamed temporary file."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.stack = stack
@@ -261,7 +260,7 @@ class _Held:
         """Hold a table.
 
         Raises:
-            OutputError: the temporary file cannot be written; that is no fault of the inventory.
+            OutputError: the temporary file cannot be written; the inventory is not at fault.
         """
         batches = table.to_batches()
         self.size += sum(batch.nbytes for batch in batches)
@@ -301,8 +300,8 @@ def _read(path: str, stack: ExitStack) -> Whole:
     order = _Order(path)
     disk: Disk | None = None
     rows = 0
-    line = 2  # the next entry's
-    pending = b""  # the line that is the last one, unless another follows
+    line = 2  # The number of the next entry.
+    pending = b""  # The last line, unless another one follows.
 
     for block in _blocks(_open(path, stack), path):
         block = pending + block
@@ -317,7 +316,7 @@ def _read(path: str, stack: ExitStack) -> Whole:
         if disk is None:
             end = block.index(b"\n") + 1
             disk = parse_disk(block[:end], path)
-            render_disk(disk).encode()  # no halves of characters, which JSON can escape
+            render_disk(disk).encode()  # No surrogate halves, which JSON can escape.
             block = block[end:]
             if not block:
                 continue
@@ -347,8 +346,8 @@ def open_inventory(path: str) -> Iterator[Whole | Broken]:
         path: A local path, or a URI for ``pyarrow.fs``; ``.gz`` at the end means gzip.
 
     Yields:
-        The inventory with its entries as batches of ``ENTRY_SCHEMA``, or why there is none. Never raises
-        for what the file holds or for what opening it meets.
+        The inventory with its entries as batches of ``ENTRY_SCHEMA``, or the reason why it cannot be used. Never raises
+        for the content of the file or for errors of opening it.
     """
     with ExitStack() as stack:
         yield _judged(path, stack)
@@ -368,7 +367,7 @@ def _judged(path: str, stack: ExitStack) -> Whole | Broken:
 
 
 def sizes_of(paths: list[str]) -> list[int]:
-    """Return about how many bytes each file has unpacked, for sharing out work; 0 where nobody can tell."""
+    """Return the approximate unpacked size of each file, for distributing the work; 0 if not known."""
     return [_size_of(path) for path in paths]
 
 

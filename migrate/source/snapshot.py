@@ -1,11 +1,10 @@
-"""A snapshot: everything a fleet's disks and inventories said at one time, in one directory.
+"""A snapshot: the rows of all disks and inventories of a fleet at one time, in one directory.
 
-``fleet scan`` writes it once; ``fleet plan`` may then read it as often as it likes, without the brokers,
-and gets the same rows and the same policy. Inside are ``rows/`` (Parquet, the planner's frame) and
-``snapshot.json``, written last: the fleet, and name, size and rows of every file, so that a snapshot copied
-in part is no snapshot.
+``fleet scan`` writes it once; ``fleet plan`` can read it repeatedly, without the brokers, and gets the same rows and
+policy. It contains ``rows/`` (Parquet, the planner's frame) and ``snapshot.json``, written last: the fleet, and name,
+size and row count of every file, so that a partial copy of a snapshot is detected.
 
-Not here: what the rows mean (``source``, ``census``).
+Not here: the meaning of the rows (``data_source``, ``census``).
 
 Spec: design §6 ``fleet scan``, §10 "fleet plan"; libraries §1.7.
 """
@@ -40,25 +39,25 @@ _FIX = "take it again with `logdirctl fleet scan`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What went into a snapshot."""
+    """The counts of a snapshot."""
 
     sources: int
-    """Log dirs and inventory files listed."""
+    """Number of listed log dirs and inventory files."""
     unread: int
-    """Of these, how many are missing, not whole, or tell of a disk that could not be read."""
+    """Number of sources that are missing, incomplete, or of an unreadable disk."""
     rows: int
-    """Disks and entries."""
+    """Number of disks and entries."""
     bytes: int
-    """Of the Parquet files."""
+    """Size of the Parquet files."""
 
 
 def _spark_path(path: Path) -> str:
-    """Return a local path as Spark's reader takes it: with its scheme, and with nothing in it a glob."""
+    """Return a local path for Spark's reader: with its scheme, and with glob characters escaped."""
     return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute()))
 
 
 def write_snapshot(spark: SparkSession, fleet_file: str, output: Path, *, shared_paths: bool = False) -> Scan:
-    """Read every disk and inventory of a fleet into a new directory, which appears whole or not at all.
+    """Read every disk and inventory of a fleet into a new directory, which appears complete or not at all.
 
     Args:
         spark: The session; on a cluster, ``output`` must be on a file system that all its machines share.
@@ -67,10 +66,10 @@ def write_snapshot(spark: SparkSession, fleet_file: str, output: Path, *, shared
         shared_paths: Whether log dirs may be walked by any machine of the session.
 
     Returns:
-        Counts.
+        The counts of the snapshot.
 
     Raises:
-        ConfigError: the fleet file.
+        ConfigError: the fleet file is invalid.
         OutputExistsError: the directory exists.
         OutputError: it cannot be written.
         RemoteWalkError: log dirs listed on a cluster.
@@ -116,10 +115,10 @@ def is_snapshot(path: Path) -> bool:
 
 
 def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
-    """Return the fleet and the Parquet files of a snapshot, each file looked at.
+    """Return the fleet and the Parquet files of a snapshot, after checking each file.
 
     Raises:
-        SnapshotFormatError: it is none, or not all of one.
+        SnapshotFormatError: the directory is no snapshot, or an incomplete one.
     """
     if is_partial(path):
         raise SnapshotFormatError(str(path), expected="a snapshot", found="what a stopped scan left", fix=_FIX)
@@ -164,14 +163,14 @@ def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL
         columns: The columns wanted, in this order.
 
     Returns:
-        The fleet as it was, and the planner's frame: one row per disk and per entry.
+        The fleet at that time, and the planner's frame: one row per disk and per entry.
 
     Raises:
-        SnapshotFormatError: it is none, or not all of one.
+        SnapshotFormatError: the directory is no snapshot, or an incomplete one.
     """
     fleet, names = _marker(path)
     wanted = tuple(columns)
-    if not names:  # no partition had a row: only a fleet that lists nothing would, and that is refused
+    if not names:  # No partition had a row: only for a fleet without sources, which is refused.
         raise SnapshotFormatError(str(path), expected="rows", found="no row", fix=_FIX)
     files = [_spark_path(path / _ROWS / name) for name in names]
     return fleet, spark.read.schema(schema_of(_ALL)).parquet(*files).select(*wanted)
@@ -180,20 +179,20 @@ def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL
 def open_frame(
     spark: SparkSession, path: str, *, columns: Iterable[str] = _ALL, shared_paths: bool = False
 ) -> tuple[Fleet, DataFrame]:
-    """Read what ``fleet plan`` is given: a fleet file or a snapshot.
+    """Read the input of ``fleet plan``: a fleet file or a snapshot.
 
     Args:
         spark: The session.
         path: A fleet file, or the directory of a snapshot.
         columns: The columns wanted, of ``COLUMNS`` and ``PLANNER_COLUMNS``.
-        shared_paths: As for ``write_snapshot``; a snapshot does not care.
+        shared_paths: As for ``write_snapshot``; ignored for a snapshot.
 
     Returns:
         The fleet and the planner's frame.
 
     Raises:
-        ConfigError: the fleet file.
-        SnapshotFormatError: the snapshot.
+        ConfigError: the fleet file is invalid.
+        SnapshotFormatError: the snapshot is invalid.
         RemoteWalkError: log dirs listed on a cluster.
     """
     wanted = tuple(columns)

@@ -1,9 +1,9 @@
-"""YAML read strictly: a repeated key is refused, and scalars mean what YAML 1.2's core schema says.
+"""Strict YAML: a repeated key is refused, and scalars follow the core schema of YAML 1.2.
 
-pyyaml by itself lets the last of two equal keys win in silence and reads ``on`` as true, ``0755`` as 493 and
-``12:30:00`` as 45000: in a file about disks each of these is a mistake waiting. Here they are texts.
+pyyaml silently uses the last of two equal keys, and reads ``on`` as true, ``0755`` as 493 and ``12:30:00`` as 45000: in
+a file about disks these are likely mistakes. Here they are texts.
 
-Not here: what a document must hold (``fleet``).
+Not here: the content of a document (``fleet``).
 
 Spec: style §5.9; libraries §0 "YAML".
 """
@@ -18,7 +18,7 @@ import yaml
 
 from logdir.errors import ConfigError, Problem, shown
 
-# What pyyaml raises: its own family, and what its constructors meet in a scalar that belies its explicit tag.
+# Errors of pyyaml: its own classes, and those of its constructors for a scalar that does not fit its tag.
 _NO_YAML = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -61,7 +61,7 @@ def load_document(data: bytes, file: str, *, slug: str) -> object:
     Args:
         data: The file's bytes.
         file: Its path, for messages.
-        slug: The slug of what is wrong with it.
+        slug: The slug of its problems.
 
     Returns:
         The document, of whatever type; ``None`` if the file is empty.

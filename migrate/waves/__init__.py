@@ -1,1 +1,1 @@
-"""Which brokers may stop together."""
+"""Waves: groups of brokers that may stop together."""

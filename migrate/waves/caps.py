@@ -1,10 +1,10 @@
-"""What keeps brokers out of one wave: the caps that can bind, and the parts they fall into.
+"""Caps on waves: the limits that keep brokers out of the same wave, and independent parts of the problem.
 
-A cap says: at most so many of these brokers in one wave. Caps of one are edges of a graph (a bit mask of
-neighbours per broker), whatever their number. Wider caps stay sets of brokers, less those that others imply.
-Brokers are indices from 0 here, in the order of their keys; in a part they are numbered again, from 0.
+A cap allows at most a number of its brokers in one wave. Caps of one are edges of a graph (a bit mask of neighbours per
+broker). Wider caps stay sets of brokers, without those that other caps imply. Brokers are indices from 0, in the order
+of their keys; in a part they are numbered again, from 0.
 
-It searches nothing and knows no partition, floor or topic.
+This module searches nothing and does not know partitions, floors or topics.
 
 Spec: design §7.5.
 """
@@ -17,7 +17,7 @@ from itertools import combinations
 from math import comb
 
 Members = tuple[int, ...]
-"""Brokers a cap is about, ascending."""
+"""The brokers of a cap, ascending."""
 
 _SUBSETS = 64  # of one set that are looked up; more would cost more than the caps they might drop
 
@@ -27,10 +27,10 @@ class Limit:
     """All wider caps of one width in a part."""
 
     most: int
-    """Brokers of a set that may be in one wave, from 2."""
+    """Number of brokers of a set that may be in one wave, from 2."""
     sets: tuple[Members, ...]
     sets_of: tuple[int, ...]
-    """For each broker of the part a bit mask over ``sets``: those it is in."""
+    """For each broker of the part a bit mask over ``sets``: those that contain it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +38,16 @@ class Part:
     """Brokers connected by caps; no cap reaches out of a part."""
 
     brokers: tuple[int, ...]
-    """What the part's numbers 0, 1, … were outside of it, ascending."""
+    """Original numbers of the part's brokers 0, 1, …, ascending."""
     neighbours: tuple[int, ...]
-    """For each broker of the part a bit mask over its brokers: those never in one wave with it."""
+    """For each broker of the part a bit mask over its brokers: those never in the same wave."""
     limits: tuple[Limit, ...]
     bound: int
-    """Waves the part needs at least, from 1."""
+    """Minimum number of waves of the part, from 1."""
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the numbers of the bits set in ``mask``, ascending."""
+    """Yield the numbers of the set bits of ``mask``, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -55,7 +55,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def binding_caps(rack_of: Sequence[int], caps: Mapping[Members, int]) -> tuple[list[int], dict[Members, int]]:
-    """Return what of ``caps`` can bind when waves stay in one rack.
+    """Return the caps that can bind when each wave stays in one rack.
 
     Args:
         rack_of: Number of the rack of each broker; all equal if racks do not matter.
@@ -87,7 +87,7 @@ def binding_caps(rack_of: Sequence[int], caps: Mapping[Members, int]) -> tuple[l
 def parts(neighbours: Sequence[int], wider: Mapping[Members, int]) -> list[Part]:
     """Return the parts the brokers fall into, by their smallest broker; each broker is in one."""
     root = list(range(len(neighbours)))
-    apart = len(root)  # parts so far
+    apart = len(root)  # Parts found so far.
 
     def find(i: int) -> int:
         while root[i] != i:
@@ -152,7 +152,7 @@ def _limit(most: int, sets: Sequence[Members], brokers: int) -> Limit:
             holders[i].append(n)
     sets_of = []
     for mine in holders:
-        # Setting a bit of an int copies it; a million sets ask for bytes.
+        # Setting a bit of an int copies it; with a million sets a bytearray is needed.
         mask = bytearray((len(sets) + 7) // 8)
         for n in mine:
             mask[n >> 3] |= 1 << (n & 7)
@@ -190,7 +190,7 @@ def _by_rack(members: Members, rack_of: Sequence[int]) -> Iterable[Members]:
 
 
 def _in_cliques(members: Members, most: int, neighbours: Sequence[int]) -> bool:
-    """Tell whether the members are covered by ``most`` cliques: a wave takes at most one broker of each."""
+    """Return whether ``most`` cliques cover the members: a wave takes at most one broker of each."""
     cliques: list[int] = []  # for each, the brokers that exclude all of its members
     for i in members:
         for n, common in enumerate(cliques):

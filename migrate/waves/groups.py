@@ -1,4 +1,4 @@
-"""Which brokers share partitions, folded to what the waves need: distinct broker sets with their floor.
+"""Broker sets that share partitions, folded to the input of the waves: distinct sets with their floor.
 
 Not here: the waves themselves (``waves``, plain Python).
 
@@ -36,7 +36,7 @@ def fold_partitions(live: DataFrame, fleet: Fleet) -> DataFrame:
 
     Args:
         live: Replicas.
-        fleet: Says the floors.
+        fleet: The fleet, with the settings for the floors.
 
     Returns:
         ``cluster_no`` int, ``topic`` string, ``partition`` long, ``copies`` long, ``brokers`` array<int> (distinct,
@@ -58,7 +58,7 @@ def fold_sets(partitions: DataFrame) -> DataFrame:
     """Fold partitions to distinct broker sets.
 
     Args:
-        partitions: Of ``fold_partitions``.
+        partitions: From ``fold_partitions``.
 
     Returns:
         ``cluster_no`` int, ``brokers`` array<int>, ``floor`` int, ``partitions`` long (how many), ``twice``
@@ -77,16 +77,16 @@ def filter_twice(sets: DataFrame) -> DataFrame:
 
 
 def with_clean(sets: DataFrame, clean: Sequence[bool]) -> DataFrame:
-    """Keep the sets with a clean broker, and say which are clean.
+    """Keep the sets with a clean broker, and add the clean brokers of each.
 
     Args:
-        sets: Of ``fold_sets``.
+        sets: From ``fold_sets``.
         clean: By ordinal of the broker.
 
     Returns:
         ``cluster_no``, ``brokers``, ``floor``, ``partitions``, and ``clean`` array<int>, never empty.
     """
-    # One literal array: asked by position it costs the same for ten brokers and for ten thousand.
+    # One literal array: access by position costs the same for ten brokers and for ten thousand.
     flags = F.expr(f"array({','.join('true' if flag else 'false' for flag in clean)})")
     return (
         sets.select("cluster_no", "brokers", "floor", "partitions")
@@ -99,7 +99,7 @@ def fold_bounds(sets: DataFrame) -> DataFrame:
     """Fold broker sets to clusters.
 
     Args:
-        sets: Of ``with_clean``.
+        sets: From ``with_clean``.
 
     Returns:
         ``cluster_no`` int, ``groups`` long (how many sets), ``bound`` int (the largest ceil(c / (r − floor))),

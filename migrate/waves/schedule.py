@@ -1,14 +1,14 @@
-"""Which brokers may stop together: the waves of one cluster.
+"""Planning the waves of one cluster: which brokers may stop together.
 
 A wave is a set of clean brokers that are offline at the same time. Every partition caps it: of the brokers
 that hold a live replica of it, at most r - floor may be in one wave. Few waves mean a short migration, so the
 number is kept small; it is the least possible for small fleets and close to it for large ones.
 
-How: what cannot bind is dropped; what is left falls apart (by rack if racks are respected, then into brokers
-that no cap connects), and each part is searched on its own (``waves_search``). Everything is sorted before it
-is searched and nothing looks at a clock, so equal input gives equal waves, in whatever order it arrives.
+Method: caps that cannot bind are dropped. The rest splits into independent parts (by rack if racks are respected, then
+by brokers that no cap connects), and each part is searched separately (``search``). Everything is sorted before the
+search and no clock is read, so equal input gives equal waves, in any order of arrival.
 
-It is no scheduler: it does not say when a wave starts, nor whether a broker is clean (``conflicts``).
+Not here: when a wave starts, whether a broker is clean (``readiness``).
 
 Spec: design §7.5.
 """
@@ -176,7 +176,7 @@ def _planned(
 def _merged(rack_parts: list[Part], order: Sequence[int]) -> list[tuple[int, ...]]:
     """Return the waves of one rack: no cap joins its parts, so their waves run side by side."""
     merged: list[list[int]] = []
-    # The hardest first: the others need not be better than it.
+    # The hardest part first: the others need not be better.
     for part in sorted(rack_parts, key=lambda part: (-part.bound, -len(part.brokers), part.brokers)):
         for n, wave in enumerate(fewest_waves(part, enough=len(merged), share=len(part.brokers) / len(order))):
             if n == len(merged):

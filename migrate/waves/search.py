@@ -1,4 +1,4 @@
-"""The fewest waves of one part: greedy in several orders, then exact where small, then repair.
+"""Search for the fewest waves of one part: greedy in several orders, exact if small, then repair.
 
 A wave takes a broker if no neighbour of it is in the wave and no cap it is in is full. Four ways, each only
 while the best so far is above the least possible, and each with a budget of steps, never of time, so that
@@ -21,20 +21,20 @@ from migrate.waves.caps import Part, bits
 
 # Steps: questions put to a wave, a fraction of a microsecond each.
 _EXACT_STEPS = 3_000_000
-_EXACT_BROKERS = 64  # above, a search this short proves nothing
-_SURE_BROKERS = 12  # up to here it always comes to its end
+_EXACT_BROKERS = 64  # Above this size such a short search proves nothing.
+_SURE_BROKERS = 12  # Up to this size the search always finishes.
 _TIGHTEST_STEPS = 80_000_000
 _REGROUP_STEPS = 2_000_000
 _SQUEEZE_STEPS = 6_000_000
-_SQUEEZE_SETS = 100_000  # above, it takes too long to ask who is in the way
+_SQUEEZE_SETS = 100_000  # Above this size it takes too long to find the conflicting brokers.
 
 
 _Masks = Sequence[Sequence[int]]
-"""Per limit, for each of its sets a bit mask over the brokers."""
+"""Per limit, a bit mask over the brokers for each of its sets."""
 
 
 class _Wave:
-    """One wave being filled: its brokers, and per limit how full each set is."""
+    """One wave being filled: its brokers, and per limit the fill level of each set."""
 
     __slots__ = ("levels", "members")
 
@@ -57,7 +57,9 @@ class _Wave:
             level[0] |= mine
 
     def in_the_way(self, part: Part, masks: _Masks, i: int, age: Sequence[int], most: int) -> int | None:
-        """Return a bit mask of members to throw out so that the wave takes ``i``; None if over ``most``."""
+        """Return a bit mask of members to remove so that the wave can take ``i``; None if there are more than
+        ``most``.
+        """
         out = part.neighbours[i] & self.members
         if out.bit_count() > most:
             return None
@@ -65,7 +67,7 @@ class _Wave:
             for n in bits(limit.sets_of[i] & level[-1]):
                 if brokers[n] & out:
                     continue
-                # Whoever is in the wave for longest goes.
+                # The brokers that have been in the wave longest are removed.
                 out |= 1 << min(bits(brokers[n] & self.members), key=age.__getitem__)
                 if out.bit_count() > most:
                     return None
@@ -81,7 +83,8 @@ def fewest_waves(part: Part, *, enough: int = 0, share: float = 1.0) -> tuple[tu
     Args:
         part: Brokers and the caps that connect them.
         enough: Waves we have anyway; the search stops at this number too.
-        share: What it may take of the budgets, above 0 and up to 1; a dozen brokers are always done in full.
+        share: Share of the step budgets to use, above 0 and up to 1; up to a dozen brokers are always searched
+            completely.
 
     Returns:
         Waves in the numbers the brokers had outside the part, ascending, none empty; sorted by their brokers.
@@ -124,7 +127,7 @@ def _search(part: Part, goal: int, share: float) -> list[_Wave]:
 
 
 def _weight(part: Part) -> int:
-    """Return the price of one question to a wave, in steps: bit masks of a million sets are slow to join."""
+    """Return the cost of one wave check, in steps: bit masks of a million sets are slow to combine."""
     return 1 + sum(len(limit.sets) for limit in part.limits) // 8_000
 
 
@@ -194,12 +197,12 @@ def _regrouped(part: Part, best: list[_Wave], goal: int, budget: int) -> list[_W
 
 
 def _squeezed(part: Part, masks: _Masks, best: list[_Wave], budget: int) -> tuple[list[_Wave] | None, int]:
-    """Look for one wave less; return it, or None, and what is left of the budget."""
+    """Search for a solution with one wave less; return it, or None, and the rest of the budget."""
     ordered = sorted(best, key=lambda wave: (-wave.members.bit_count(), wave.members))
     homeless = set(bits(ordered.pop().members))
-    waves = [wave.without(part, 0) for wave in ordered]  # copies: ``best`` stays whole if we fail
-    barred = [[0] * len(waves) for _ in part.brokers]  # until which turn a broker may not go back to a wave
-    age = [0] * len(part.brokers)  # turn in which a broker came to its wave
+    waves = [wave.without(part, 0) for wave in ordered]  # Copies, so that ``best`` is unchanged on failure.
+    barred = [[0] * len(waves) for _ in part.brokers]  # The turn until which a broker may not return to a wave.
+    age = [0] * len(part.brokers)  # The turn in which a broker entered its wave.
     turn, seed, fewest = 0, 1, len(homeless)
     while homeless:
         turn += 1
@@ -220,7 +223,7 @@ def _squeezed(part: Part, masks: _Masks, best: list[_Wave], budget: int) -> tupl
         if budget <= 0:
             return None, 0
         if not options:
-            continue  # all barred for now; the turn counts on
+            continue  # All moves are forbidden for now; the turn counter continues.
         seed = _next(seed)
         _, i, n, out = options[(seed >> 8) % len(options)]
         thrown = list(bits(out))
@@ -244,7 +247,7 @@ def _exact(part: Part, order: Sequence[int], best: list[_Wave], goal: int, steps
             for i in members:
                 sets_of[i].append((mask, limit.most))
     rank = {i: n for n, i in enumerate(order)}
-    most = len(best) - 1  # waves the next answer may have
+    most = len(best) - 1  # Number of waves of the next solution.
     answer: list[int] | None = None
 
     def fits(i: int, wave: int) -> bool:
@@ -253,7 +256,7 @@ def _exact(part: Part, order: Sequence[int], best: list[_Wave], goal: int, steps
         return all((wave & mask).bit_count() < cap for mask, cap in sets_of[i])
 
     def descend(waves: list[int], left: int) -> bool:
-        """Fill ``waves`` with the brokers ``left``; tell whether to stop."""
+        """Fill ``waves`` with the brokers in ``left``; return whether to stop."""
         nonlocal steps, most, answer
         steps -= left.bit_count() * len(waves) + 1
         if steps < 0:

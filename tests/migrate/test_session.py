@@ -252,7 +252,7 @@ def test_walking_is_refused_by_the_task_itself(spark: object, tmp_path: Path) ->
         shutil.rmtree(folder)
     assert done.stdout.startswith("2\n"), done.stdout + done.stderr
     assert "walk-on-cluster" in done.stdout
-    assert "take inventories on the brokers, or say --shared-paths" in done.stdout
+    assert "take inventories on the brokers, or add --shared-paths" in done.stdout
 
 
 @pytest.mark.slow

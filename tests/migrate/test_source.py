@@ -159,7 +159,7 @@ def test_log_dirs_are_walked_by_a_local_master_only(fleet_file: Path, master: st
     if not refused:
         require_walkable(fleet, master, shared_paths=False)
         return
-    with pytest.raises(RemoteWalkError, match="take inventories on the brokers, or say --shared-paths"):
+    with pytest.raises(RemoteWalkError, match="take inventories on the brokers, or add --shared-paths"):
         require_walkable(fleet, master, shared_paths=False)
 
 

@@ -121,23 +121,23 @@ def _draw_unbar(hands: Hands, seen: Seen) -> bool:
     return True
 
 
-_SAID_TO_BE_SET = "bar that is said to be set"
-_NOT_TAKEN_UP = "bar that nobody takes up"
+_SAID_TO_BE_SET = "start block reported as set"
+_NOT_TAKEN_UP = "start block without recovery"
 _BARS: dict[str, Make] = {
-    "bar": partial(ends, is_bar=True),
+    "start block": partial(ends, is_bar=True),
     _SAID_TO_BE_SET: _is_barred_where_said,
-    "bar, then lifted where it is cut off": partial(undone, is_bar=True),
-    "bar, and lifted": _set_and_lifted,
+    "start block, then lifted where it is cut off": partial(undone, is_bar=True),
+    "start block, and lifted": _set_and_lifted,
     _NOT_TAKEN_UP: _kept_before_barred,
     "lifting": partial(returns, is_bar=True),
 }
 _BARS_TAKEN_UP: dict[str, Make] = {
-    f"bar, taken up at call {at}": partial(ends, is_bar=True, at=at) for at in (*range(6, 22, 2), 17)
+    f"start block, taken up at call {at}": partial(ends, is_bar=True, at=at) for at in (*range(6, 22, 2), 17)
 }
 _LIFTINGS_TAKEN_UP: dict[str, Make] = {
     f"lifting, taken up at call {at}": partial(returns, is_bar=True, at=at) for at in range(2, 15)
 }
-_BLOCKS = (_SAID_TO_BE_SET, "bar", "bar, and lifted", "lifting")
+_BLOCKS = (_SAID_TO_BE_SET, "start block", "start block, and lifted", "lifting")
 _ANY = frozenset({"K", "J", "B", "P"})
 _HALF = Seeded(
     name="the start block on some log dirs only",
@@ -152,11 +152,11 @@ OPERATIONS = (
         family="layout",
         cases={**_BARS, **_BARS_TAKEN_UP, **_LIFTINGS_TAKEN_UP},
         traits={
-            Trait.ALIKE: ("bar, then lifted where it is cut off", _NOT_TAKEN_UP),
+            Trait.ALIKE: ("start block, then lifted where it is cut off", _NOT_TAKEN_UP),
             Trait.TAKEN_UP: (*_BARS_TAKEN_UP, *_LIFTINGS_TAKEN_UP),
             Trait.LONG_RECOVERY: (*_BARS_TAKEN_UP, *_LIFTINGS_TAKEN_UP),
         },
-        on_kernels=("bar", "lifting"),
+        on_kernels=("start block", "lifting"),
         syncs=(
             Syncs(of=functions.BLOCK, cases=tuple(_BARS_TAKEN_UP)),
             Syncs(of=functions.BLOCK_KEEP, cases=(*_BLOCKS, *_BARS_TAKEN_UP)),
@@ -183,7 +183,7 @@ OPERATIONS = (
             Seeded(
                 name="what is true is given up before it is in place everywhere",
                 changes=(Change(functions.BLOCK_PUT, wrapped(wrong.given_up_first)),),
-                tried=("bar, and lifted", "--models", "KJBP"),
+                tried=("start block, and lifted", "--models", "KJBP"),
                 caught_by=_ANY,
             ),
         ),

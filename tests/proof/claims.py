@@ -322,14 +322,16 @@ SYNCS: Final = Claim(
 )
 FAMILY_BUGS: Final = Claim(
     key="family-bugs",
-    text="so is every bug sown into capture, adoption, layout, bar, work roots, records, copies, and late decisions",
+    text="so is every bug sown into capture, adoption, layout, start block, work roots, records, copies, "
+    "and late decisions",
     where=(f"{_LEFT_OUT}/test_families.py::test_a_bug_that_was_sown_is_caught",),
     counted="changes to the source",
 )
 _FAMILIES: Final = "tests/crash/families/test_cases.py"
 FAMILY_CRASHES: Final = Claim(
     key="family-crashes",
-    text="capture, adoption, layout, bar, work roots, records and copies survive a kill and a power cut at every call",
+    text="capture, adoption, layout, start block, work roots, records and copies survive a kill and a power cut "
+    "at every call",
     where=(f"{_FAMILIES}::test_every_case_survives_every_crash",),
 )
 FAMILY_CRASHES_WITHIN: Final = Claim(

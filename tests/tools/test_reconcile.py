@@ -67,7 +67,7 @@ def test_a_removal_that_was_seen_is_shown_and_then_done(removed: Rig) -> None:
     said = removed.reconcile("metadata:", "--apply")
     assert said.status == Exit.DONE, said
     assert "next: logdirctl staged ls" in said.out
-    assert said.err.count("is staged, and can be taken back until") == 2
+    assert said.err.count("is staged, and can be restored until") == 2
     assert said.err.count(GONE) == 2
     assert removed.deleting() == [f"{GONE}_0", f"{GONE}_1"]
     assert removed.live() == sorted(f"pay-{number}" for number in EVERY)
@@ -223,7 +223,7 @@ def test_beside_a_running_broker_it_is_planned_and_not_done(removed: Rig) -> Non
     ("source", "status", "found"),
     [
         ("", Exit.USAGE, "expected metadata:[DIR], request:FILE or znodes:FILE"),
-        ("cluster:", Exit.USAGE, "cluster: is not there yet"),
+        ("cluster:", Exit.USAGE, "cluster: is not supported yet"),
         ("request:", Exit.USAGE, "expected a file behind request:"),
         ("metadata:", Exit.USAGE, "a __cluster_metadata-0 in one of the log dirs"),
         ("metadata:{folder}/none", Exit.USAGE, "No such file"),

@@ -1,1 +1,1 @@
-"""What an image is worth here: whether it may be followed, and what it says of one replica."""
+"""Rules for images: whether one may be applied here, and what it means for one replica."""

@@ -1,10 +1,11 @@
-"""Whether a request document may be followed: each is let in once, in order, and only if it is meant for this node.
+"""Admission of request documents: each is applied once, in order, and only if it is addressed to this node.
 
-(controller epoch, sequence) must rise; equal or lower changes nothing. A document after a gap, or from a new controller
-that did not begin with a FULL request, is followed without what was known before, and *FULL wanted* stands until one
-comes. Without ``controller.json`` only a FULL request is taken, and only listened to: it might be an old one.
+(controller epoch, sequence) must rise; an equal or lower pair changes nothing. A document after a gap, or from a new
+controller that did not begin with a FULL request, is applied without the earlier knowledge, and *FULL wanted* is set
+until a FULL request arrives. Without ``controller.json`` only a FULL request is accepted, and no action follows from
+it: it might be an old one.
 
-Not here: what follows from it (``document``, ``reconcile``).
+Not here: the actions (``document``, ``reconcile``).
 
 Spec: design §4; KIP-516, "LeaderAndIsr", "DeleteTopics"; kafka-behaviour §4.2, §4.3, §7; attacks A3, A27, A28.
 """
@@ -26,7 +27,7 @@ from logdir.refusal_slug import Why
 
 
 class Code(IntEnum):
-    """Kafka's error codes that are answered (kafka-behaviour §7)."""
+    """Kafka error codes used in answers (kafka-behaviour §7)."""
 
     NONE = 0
     STALE_CONTROLLER_EPOCH = 11
@@ -38,23 +39,23 @@ class Code(IntEnum):
 
 
 ID_IS_GONE = frozenset((Reason.TOPIC_ID_MISMATCH, Reason.TOPIC_REMOVED))
-"""Staged because the id itself was said to be gone: who asks for it again speaks of the past (attacks A3)."""
+"""Reasons of staging that mean the id itself was removed: a later request for that id is outdated (attacks A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """It may be followed."""
+    """The document may be applied."""
 
     acts: bool
-    """Else it is only listened to."""
+    """Whether actions follow; otherwise the document only adds knowledge."""
     is_after_gap: bool
     last_applied: ControllerFile
-    """To be made durable once everything that follows from it is done; until then it may be given again."""
+    """The record to make durable after all its actions are done; until then the document may be given again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """The last one again: answered as before, and nothing is done."""
+    """The last document again: answered as before, without actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +78,15 @@ def admit(
     staged: Iterable[StagedReplica],
     is_confirmed: bool = False,
 ) -> Admission:
-    """Say whether a document may be followed.
+    """Decide whether a document may be applied.
 
     Args:
-        document: Just read.
-        node_id: Of this broker.
-        cluster_id: Of its log dirs.
-        last_applied: ``controller.json``; ``None`` if it is missing or cannot be read.
-        staged: Everything under ``deleting/`` of all log dirs.
-        is_confirmed: An operator vouches for it, where there is no ``controller.json``.
+        document: The document, just read.
+        node_id: Node id of this broker.
+        cluster_id: Cluster id of its log dirs.
+        last_applied: ``controller.json``; ``None`` if it is missing or unreadable.
+        staged: All staged replicas of all log dirs.
+        is_confirmed: Whether an operator confirms the document although ``controller.json`` is missing.
     """
     problem = _against_address(document, node_id)
     if problem is not None:
@@ -124,7 +125,11 @@ def admit(
         return Rejected(
             code=Code.STALE_CONTROLLER_EPOCH,
             problem=Problem(
-                Why.REQUEST_OVERTAKEN.value, document.path, expected, found, "it was overtaken; nothing was done"
+                Why.REQUEST_OVERTAKEN.value,
+                document.path,
+                expected,
+                found,
+                "superseded by a newer one; nothing was done",
             ),
         )
     is_after_gap = not is_full and _may_lack_one(document, last_applied)
@@ -144,10 +149,10 @@ def _mark(document: RequestDocument) -> RequestMark:
 def _may_lack_one(document: RequestDocument, last_applied: ControllerFile) -> bool:
     known = last_applied.requests
     if known is None or known.controller_epoch != document.controller_epoch:
-        return True  # a new controller begins with a FULL request (KIP-516, "DeleteTopics")
+        return True  # A new controller begins with a FULL request (KIP-516, "DeleteTopics").
     if document.sequence != known.sequence + 1:
         return True
-    # A new registration of the broker is told everything first, too.
+    # After a new registration the broker receives a FULL request first, too.
     return last_applied.broker_epoch is not None and document.broker_epoch > last_applied.broker_epoch
 
 
@@ -178,7 +183,7 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
     if not is_unsaid and document.broker_epoch < known:
         expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
     elif document.api is Api.STOP_REPLICA:
-        # It names no replicas: the broker epoch is all that says whom it is meant for.
+        # The request names no replicas: only the broker epoch shows its addressee.
         expected, fix = f"broker epoch {known}", "it may be meant for another broker; a FULL request comes first"
     else:
         return None

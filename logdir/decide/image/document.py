@@ -1,10 +1,11 @@
-"""One request document: let in or refused, folded into what is known, reconciled, and answered as the KIP asks.
+"""Processing of one request document: admitted or refused, merged into the known image, reconciled, and answered as
+KIP-516 asks.
 
-Every partition of it gets an answer; what is refused on this node, and what may lie on a disk that cannot be read, is
-answered STORAGE_ERROR (56). The plan's ``used`` is made durable when all its actions are done; a document that
-is cut off, or waits for the staging limit, can be given again.
+Every partition of the document gets an answer. A partition that is refused on this node, or may lie on an unreadable
+disk, is answered STORAGE_ERROR (56). The plan's ``last_applied`` becomes durable when all its actions are done; an
+interrupted document, or one that waits for the staging limit, can be given again.
 
-Not here: each of the three by itself (``admission``, ``desired.requests``, ``reconcile``).
+Not here: the three steps themselves (``admission``, ``logdir.cluster.requests``, ``reconcile``).
 
 Spec: design §4; KIP-516, "LeaderAndIsrResponse v5", "StopReplicaResponse v4"; kafka-behaviour §4.2, §4.3, §7.
 """
@@ -30,7 +31,7 @@ from logdir.replica_ref import ReplicaKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is answered for one partition of a request."""
+    """The answer for one partition of a request."""
 
     item: Item
     code: Code
@@ -38,18 +39,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPlan:
-    """What follows from a document."""
+    """The plan of a document."""
 
     code: Code
-    """Of the whole request."""
+    """The code of the whole request."""
     answers: tuple[Answer, ...]
-    """In the order of its partitions."""
+    """In the order of the request's partitions."""
     problem: Problem | None
     """Why the whole request is refused."""
     image: Image | None
-    """What is known after it; as before if it was refused or repeated."""
+    """The image after it; unchanged if it was refused or repeated."""
     plan: ReconcilePlan | None
-    """``None`` if nothing is to be done."""
+    """``None`` if there is nothing to do."""
 
 
 def plan_document(
@@ -61,15 +62,15 @@ def plan_document(
     node_id: int,
     cluster_id: str | None,
 ) -> DocumentPlan:
-    """Decide what follows from a request document.
+    """Decide the actions and answers of a request document.
 
     Args:
-        document: Just read.
-        known: What earlier documents said, ``None`` after a start.
-        request: What is asked; its image is not looked at.
-        facts: Of every log dir configured for the broker, in that order.
-        node_id: Of this broker.
-        cluster_id: Of its log dirs.
+        document: The document, just read.
+        known: The image from earlier documents; ``None`` after a start.
+        request: The request; its image is ignored.
+        facts: Facts of every configured log dir, in the configured order.
+        node_id: Node id of this broker.
+        cluster_id: Cluster id of its log dirs.
     """
     host_context = request.host_context
     admission = admit(
@@ -110,9 +111,9 @@ def _follow(
     image = requests.fold(known, document, receipt)
     image_before = None if admitted.is_after_gap else known
     plan = plan_reconcile(replace(request, image=image), facts)
-    # What the staging limit holds was not done: the document can be given again once that is confirmed.
+    # Actions held by the staging limit are not done: the document can be given again once they are confirmed.
     is_done = plan.refused is None and plan.braked is None
-    # What is only listened to asks nothing of a replica: no refusal of it is an answer.
+    # A document without actions asks nothing of a replica: no refusal of one is an answer.
     refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
     last_applied = replace(
         admitted.last_applied, is_full_wanted=admitted.last_applied.is_full_wanted or bool(image.conflicting)
@@ -152,7 +153,7 @@ def _answers(
 
 
 class _Places:
-    """Which ids the partitions of a document have on disk, and which of them are refused there."""
+    """Topic ids of a document's partitions on disk, and which of them are refused there."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class _Places:
                     if (replica.log_dir, replica.path) in refused:
                         self._refused.update(self._keys(replica))
             for item in one.staged:
-                # What was staged for its other id answers as it did before it went.
+                # A replica staged for its different id is answered as before its staging.
                 if is_repeated and item.marker is not None and item.marker.reason is Reason.TOPIC_ID_MISMATCH:
                     self._add(item)
 

@@ -1,4 +1,4 @@
-"""Who holds a partition beside this node, by a metadata log: no other source says which brokers answer.
+"""Which other brokers hold a partition, by a metadata log: no other source shows which brokers are online.
 
 Spec: design §3.3; attacks A46, A48.
 """
@@ -9,7 +9,7 @@ from logdir.cluster.image import Image, Partition
 
 
 def holders_elsewhere(image: Image, one: Partition) -> tuple[int, ...]:
-    """Return the other brokers that answer and have a partition in sync, on a log dir that answers."""
+    """Return the other online brokers that have a partition in sync, on an online log dir."""
     found = []
     for node in one.isr:
         broker = image.brokers.get(node)

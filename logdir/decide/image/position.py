@@ -1,8 +1,8 @@
-"""How far the cluster was followed: whether an image is behind that, and what is remembered after one was used.
+"""The last applied position: whether an image is older, and the position to record after an image was applied.
 
 ``controller.json`` may only make us refuse or hold: without it an image changes nothing until an operator confirms.
 
-Not here: requests, which are let in one by one (``admission``).
+Not here: request documents, which are admitted one by one (``admission``).
 
 Spec: design §2 law 2, §4; attacks A20, A28, A43.
 """
@@ -19,18 +19,18 @@ from logdir.ids import Uuid
 from logdir.refusal_slug import Why
 
 _GOES_ON = "logdirctl reconcile --from URI --even-if-older-metadata --apply goes on from it"
-"""The only way on: no other command writes down how far the cluster is followed."""
+"""The only command that records a new last applied position."""
 
 
 def highest(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
     """Return the record that holds for the broker.
 
     Args:
-        records: Of all its work roots; ``None`` for one that is missing or unreadable.
+        records: The records of all its work roots; ``None`` for a missing or unreadable one.
 
     Returns:
-        The highest of every mark: what one root has and another lacks was cut off by a crash. ``None`` if any is
-        ``None``, or there is none: what the lost one said may have been more.
+        The highest value of every mark, because a crash may leave a newer record in some work roots only. ``None`` if
+        any record is ``None``, or there is none: the lost one may have been higher.
     """
     found: ControllerFile | None = None
     for record in records:
@@ -51,9 +51,10 @@ def _joined(one: ControllerFile, other: ControllerFile) -> ControllerFile:
         cluster_id=one.cluster_id or other.cluster_id,
         requests=last,
         broker_epoch=max(epochs, default=None),
-        # As it was after the last one that was followed; what says less of that says nothing of it.
+        # As after the last applied document; older records do not count.
         is_full_wanted=any(record.is_full_wanted for record in (one, other) if record.requests == last),
-        # Of one log both rise together; of a measure that an operator lowered on some disks only the higher holds.
+        # In one log epoch and offset rise together; if an operator lowered the position on some disks only, the higher
+        # one counts.
         metadata=MetadataMark(epoch=max(mark.epoch for mark in marks), offset=max(mark.offset for mark in marks))
         if marks
         else None,
@@ -72,22 +73,22 @@ def _rank(mark: MetadataMark | RequestMark | None) -> tuple[int, int]:
 
 
 def mark_of(image: Image) -> MetadataMark | None:
-    """Return how far an image of the metadata log goes; ``None`` of any other, or of an empty one."""
+    """Return the position of an image of the metadata log; ``None`` for any other image, or an empty one."""
     if image.source is not Source.METADATA_LOG or image.epoch < 0:
         return None
     return MetadataMark(epoch=image.epoch, offset=image.offset)
 
 
 def against_position(image: Image, last_applied: ControllerFile | None, *, has_work_roots: bool) -> Problem | None:
-    """Return why an image is behind what was used before, ``None`` if it is not.
+    """Return the problem of an image older than the last applied position; ``None`` if it is not older.
 
     Args:
-        image: Any.
-        last_applied: The file; ``None`` if it is missing or cannot be read.
-        has_work_roots: Every log dir has the work root in which it lies.
+        image: Any image.
+        last_applied: ``controller.json``; ``None`` if it is missing or unreadable.
+        has_work_roots: Whether every log dir has the work root that contains the file.
     """
     if last_applied is None:
-        expected = "in every work root, the position up to which the cluster was followed"
+        expected = "the last applied position in every work root"
         found = "the file is missing or cannot be read in one of them"
         fix = f"compare the metadata with the cluster, then {_GOES_ON}"
         if not has_work_roots:
@@ -109,20 +110,20 @@ def against_position(image: Image, last_applied: ControllerFile | None, *, has_w
 
 
 def _is_behind(mark: MetadataMark, last_applied: MetadataMark) -> bool:
-    # Of one log, a later epoch never has a lower offset: that is a quorum restored from a backup (attacks A43).
+    # In one log a later epoch never has a lower offset, unless the quorum was restored from a backup (attacks A43).
     return mark.epoch < last_applied.epoch or mark.offset < last_applied.offset
 
 
 def after_image(
     image: Image, last_applied: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
 ) -> ControllerFile:
-    """Return what to make durable once everything that follows from an image is done.
+    """Return the record to make durable after all actions of an image are done.
 
     Args:
-        image: That was used.
-        last_applied: As it was; ``None`` if there was none.
-        is_confirmed: An operator accepts that it is behind: then it is the new measure.
-        is_broker_running: The broker of this host runs, and the registration is its own.
+        image: The applied image.
+        last_applied: The record before; ``None`` if there was none.
+        is_confirmed: Whether an operator accepts an older image, which then becomes the last applied position.
+        is_broker_running: Whether the broker of this host runs, so that the registration is its own.
     """
     known = last_applied or begin(image.cluster_id, image.node_id)
     mark = mark_of(image)
@@ -135,13 +136,13 @@ def after_image(
 
 
 def until_done(after: ControllerFile, before: ControllerFile | None) -> ControllerFile:
-    """Return what to make durable before the first action that rests on what is followed.
+    """Return the record to make durable before the first action of an image or document.
 
-    From then on nothing older is followed; a request document may itself be given again until all of it is done.
+    From then on nothing older is applied; a request document may be given again until all of it is done.
 
     Args:
-        after: What is to be made durable then (``after_image``, ``admission``).
-        before: As it was.
+        after: The record for after the last action (``after_image``, ``admission``).
+        before: The record before.
     """
     mark = after.requests
     if mark is None or (before is not None and mark == before.requests):

@@ -1,11 +1,12 @@
-"""Whether the cluster still assigns a replica here, as far as a command can know it.
+"""Whether the cluster still assigns a replica to this broker, as far as a command can know it.
 
-Two questions. What does the next start of the broker do where a live replica is staged? A log read to its end answers
-it, committed or not: whatever assigns the replica here counts. And may a staged replica be renamed back? Only what is
-*known* counts: an image that ends where the cluster is now. What it holds of an earlier moment is *not known since*.
-A topic id never comes back: its removal is known wherever it was seen, in any log on these disks or by the marker.
+This answers two questions. First: what does the next start of the broker do after a live replica is staged? For this
+every assignment in the log counts, committed or not. Second: may a staged replica be renamed back? For this only
+*known* facts count: an image of the current state of the cluster. An older image means *not known since*. A topic id is
+never reused: its removal is known wherever it was seen, in any log on these disks or in the marker.
 
-Not here: reading the source, what follows for a stage, a restore or a purge (``stage``, ``restore``, ``recheck``).
+Not here: reading the source, the decision to stage, restore or purge (``stage``, ``staged.restore``,
+``staged.purge_recheck``).
 
 Spec: design §3.3 "Staging what the cluster still assigns here", "Restore"; kafka-behaviour §10.4; attacks A1, A2, A47,
 A48.
@@ -31,36 +32,37 @@ from logdir.reasons import Reason
 _ASSIGNED: Final = frozenset((AssignmentState.WANTED, AssignmentState.NO_ID, AssignmentState.ZERO_ID))
 _NAME_ALONE: Final = "without an id it may be of an earlier topic of its name, which is assigned here"
 _ELSEWHERE: Final = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
-"""Its id may live on, but not as a replica of this broker."""
+"""Assignment states in which the id may still exist, but not on this broker."""
 _GONE: Final = frozenset((Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED))
-"""What showed, when it was staged, that its id was removed."""
+"""Evidence at the time of staging that its id was removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """What the cluster says, as far as a command could read it."""
+    """The state of the cluster, as far as a command could read it."""
 
     image: Image | None = None
-    """What is committed, of a source that may be used; ``None``: there is none."""
+    """The committed part of a usable source; ``None``: there is none."""
     latest: Image | None = None
     """The same log to its end, which may not all be committed; ``None``: it cannot be read."""
     is_current: bool = False
-    """``image`` ends where the cluster is now: nothing can have changed since."""
+    """Whether ``image`` describes the current state, so that nothing can have changed since."""
     known_offset: int | None = None
-    """Up to which offset of a metadata log something is known; ``None``: there is no log."""
+    """The offset up to which a metadata log is known; ``None``: there is no log."""
     blind: Problem | None = None
     """Why there is no ``image``."""
     lacks: str = ""
-    """What would make it current, in words; empty: nothing that is known of."""
+    """What would make the image current; empty if that is not known."""
     seen: Image | None = None
-    """What was read of this cluster, also where nothing may follow from it: a removal in it was committed."""
+    """The image as read, even if it may not be applied: a removal in it was committed."""
     beside: tuple[ClusterState, ...] = ()
-    """Of the metadata logs on the broker's own disks that were not asked: what is gone by one of them is gone, and what
-    one of them assigns here is not removed for lack of a word."""
+    """Images of the other metadata logs on the broker's disks: their removals count as removed, and their assignments
+    prevent a removal.
+    """
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """What may be used of it, the farthest first."""
+        """The usable images, the furthest first."""
         return tuple(image for image in (self.latest, self.image) if image is not None)
 
 
@@ -68,11 +70,11 @@ class Assigned(Enum):
     """Whether a staged replica is still assigned to this node."""
 
     HERE = "here"
-    """Known to be."""
+    """Known to be assigned here."""
     NOT_HERE = "not-here"
-    """Known not to be: its topic lives, and this replica of it belongs to other nodes."""
+    """Known not to be assigned here: its topic exists, and this replica of it belongs to other nodes."""
     GONE = "gone"
-    """Known not to be: its topic id was removed."""
+    """Known to be removed, with its topic id."""
     UNKNOWN = "unknown"
 
 
@@ -80,46 +82,46 @@ _NOT_ASSIGNED: Final = frozenset((Assigned.NOT_HERE, Assigned.GONE))
 
 
 class StillAssigned(NamedTuple):
-    """What is known of a staged replica."""
+    """What is known about the assignment of a staged replica."""
 
     state: Assigned
     why: str
-    """On what that rests, in words."""
+    """The reason."""
 
 
 class Sharing(Enum):
-    """What the next start of the broker does where a live replica is staged."""
+    """What the next start of the broker does after a live replica is staged."""
 
     NOT_HERE = "not-here"
     """Nothing: the replica is not assigned here."""
     IN_SYNC_ELSEWHERE = "in-sync-elsewhere"
-    """It replicates the partition again, from another broker of the ISR."""
+    """The broker replicates the partition again, from another broker of the ISR."""
     LAST = "last"
-    """It serves an empty replica: no other broker is in the ISR."""
+    """The broker serves an empty replica: no other broker is in the ISR."""
     UNKNOWN = "unknown"
 
 
 class Shared(NamedTuple):
-    """What is known of a live replica that shall be staged."""
+    """What is known about a live replica that is to be staged."""
 
     sharing: Sharing
     found: str
-    """In words, for whoever decides."""
+    """The facts, for the operator."""
     as_of_ms: int = 0
-    """Of the image that says so."""
+    """Time of the image with these facts."""
 
 
 def assignment_of(cluster: ClusterState, item: StagedReplica) -> StillAssigned:
     """Return whether a staged replica is still assigned to this node.
 
     Args:
-        cluster: What is known of it.
-        item: With its marker.
+        cluster: The state of the cluster.
+        item: The replica with its marker.
     """
     found = _assignment(cluster, item)
     if found.state in _NOT_ASSIGNED:
         return found
-    # The marker was weighed against what was asked; an older log beside it is not newer than the marker.
+    # The marker was compared with the requested source; another log on these disks is not newer than the marker.
     known = (_assignment(one, item, is_marker_asked=False) for one in cluster.beside)
     return next((one for one in known if one.state in _NOT_ASSIGNED), found)
 
@@ -144,7 +146,7 @@ def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: 
                 return StillAssigned(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
             return StillAssigned(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
         is_log = image.source is Source.METADATA_LOG
-        # A name has one id at a time, and an id never comes back.
+        # A name has one id at a time, and an id is never reused.
         is_replaced = is_log and said.says is AssignmentState.OTHER_ID and _is_newer(image, item.marker)
         if is_replaced or (cluster.is_current and is_log and said.says is not AssignmentState.NOT_COVERED):
             return _not_assigned(image, item, said)
@@ -152,7 +154,7 @@ def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: 
 
 
 def _is_removed(said: Assignment) -> bool:
-    """Whether a topic id is gone for good; a replica that only left this node may be assigned here again."""
+    """Whether a topic id is removed for good; a replica that only left this node may be assigned here again."""
     return said.says is AssignmentState.REMOVED and not said.has_left
 
 
@@ -168,7 +170,7 @@ def _not_assigned(image: Image, item: StagedReplica, said: Assignment) -> StillA
 
 
 def _by_marker(marker: ReplicaMarker) -> StillAssigned | None:
-    """Return what was known when it was staged, where that cannot have changed."""
+    """Return the assignment known at the time of staging, if it cannot have changed since."""
     evidence = marker.evidence
     if marker.reason in _ELSEWHERE:
         return StillAssigned(Assigned.NOT_HERE, f"it was staged as {marker.reason.value}")
@@ -180,9 +182,9 @@ def _by_marker(marker: ReplicaMarker) -> StillAssigned | None:
 
 
 def _is_newer(image: Image, marker: ReplicaMarker | None) -> bool:
-    """Whether an image is surely of a later moment than what a marker says of a removal.
+    """Whether an image is certainly newer than the removal in a marker.
 
-    A log of before the removal ends before its timestamp. When a dump was taken, nothing says.
+    A log from before the removal ends before its timestamp. A dump has no time.
     """
     if marker is None or not image.is_dated:
         return marker is None
@@ -215,7 +217,7 @@ def _since(cluster: ClusterState) -> str:
 
 
 def remedy(cluster: ClusterState, otherwise: str) -> str:
-    """Return what to do where something is not known: what the source asks for, else ``otherwise``."""
+    """Return the fix for an unknown assignment: the one for the source, otherwise ``otherwise``."""
     asked_for = cluster.lacks if cluster.blind is None else cluster.blind.fix
     return asked_for or otherwise
 
@@ -227,15 +229,15 @@ def _as_of(image: Image) -> str:
 
 
 def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
-    """Return what the next start of the broker does once a live replica is staged.
+    """Return what the next start of the broker does after a live replica is staged.
 
-    Its own logs are asked beside an older source, or one of which nothing says when it was taken: the newest counts,
-    and the only replica in sync is that by any of them.
+    The broker's own logs are read as well if the source is older or has no time: the newest counts, and the replica
+    counts as the only one in sync if any of them shows that.
 
     Args:
-        cluster: What is known of it.
-        replica: Live.
-        birth_ms: When its directory came to be (wall clock); ``None``: not known.
+        cluster: The state of the cluster.
+        replica: A live replica.
+        birth_ms: Creation time of its directory (wall clock); ``None``: not known.
     """
     found = _sharing(cluster, replica, birth_ms)
     unread = next((one.blind for one in cluster.beside if one.blind is not None and not one.images), None)
@@ -244,7 +246,7 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
     newer = [one for one in cluster.beside if _end_of(one) >= _end_of(cluster)]
     for one in sorted(newer, key=_end_of):
         beside = _sharing(one, replica, birth_ms)
-        # Behind its damage a newer own log may say anything.
+        # After its damaged part a newer own log may contain anything.
         is_damaged = any(image.ended is not None for image in one.images)
         if found.sharing is not Sharing.LAST and (is_damaged or beside.sharing is not Sharing.UNKNOWN):
             found = beside
@@ -252,7 +254,9 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
 
 
 def _end_of(cluster: ClusterState) -> int:
-    """Return how far a metadata log is known; of anything else nothing says when it was taken."""
+    """Return the offset up to which a metadata log is known; lower than any offset for other sources, which have no
+    time.
+    """
     return max((image.offset for image in cluster.images if image.source is Source.METADATA_LOG), default=-1)
 
 
@@ -263,7 +267,7 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
         if isinstance(said.evidence, Present) and said.partition is not None:
             shared = _assigned(image, said.partition)
             if shared.sharing is Sharing.IN_SYNC_ELSEWHERE and image.ended is not None:
-                # Behind the damage its ISR may have shrunk to this replica.
+                # After the damaged part its ISR may have shrunk to this replica.
                 return Shared(Sharing.UNKNOWN, f"{shared.found}, but {image.ended.path} cannot be read to its end")
             return shared
     if not images:
@@ -276,13 +280,14 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
         case Removed() if birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
             return Shared(Sharing.NOT_HERE, f"it had left this node {_as_of(newest)}", newest.as_of_ms)
         case Removed():
-            # It may have come back behind a tail that was lost (A1): its directory is younger than its leaving.
+            # It may have been assigned again in a lost tail (A1): its directory is younger than its removal from this
+            # node.
             found = f"it had left this node {_as_of(newest)}, which is not surely younger than the directory"
             return Shared(Sharing.UNKNOWN, found)
         case Absent() if newest.is_dated and birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
             return Shared(Sharing.NOT_HERE, f"not assigned here {_as_of(newest)}", newest.as_of_ms)
         case Absent():
-            # A log that lost its tail knows nothing of what came to be behind it (A1), nor does a dump of any time.
+            # A log that lost its tail does not contain later topics (A1); a dump has no time at all.
             found = f"not named {_as_of(newest)}, which is not surely younger than the directory"
             return Shared(Sharing.UNKNOWN, found)
         case _:
@@ -301,7 +306,7 @@ def _assigned(image: Image, one: Partition) -> Shared:
 
 
 def other_in_sync(image: Image, one: Partition) -> tuple[int, ...]:
-    """Return the other nodes in the ISR; a metadata log says, too, which of them answer, and have the log dir."""
+    """Return the other nodes in the ISR; a metadata log also shows which of them are online and have the log dir."""
     if image.source is Source.METADATA_LOG:
         return holders_elsewhere(image, one)
     return tuple(
@@ -312,19 +317,19 @@ def other_in_sync(image: Image, one: Partition) -> tuple[int, ...]:
 
 
 def is_kept_for_last(marker: ReplicaMarker) -> bool:
-    """Whether a replica was staged as the only in-sync one, or with nothing known: it never gets a deadline.
+    """Whether a replica was staged as the only in-sync one, or without any knowledge: it never gets a deadline.
 
-    Its marker says so by its evidence: *present* (``--even-if-last``) or *unknown* (``--even-if-unknown``).
+    The evidence in its marker shows that: *present* (``--even-if-last``) or *unknown* (``--even-if-unknown``).
     """
     return marker.reason is Reason.OPERATOR and isinstance(marker.evidence, Present | Unknown)
 
 
 def evidence_of(shared: Shared, otherwise: Evidence) -> Evidence:
-    """Return what the marker of a staged replica says of it.
+    """Return the evidence for the marker of a replica that is staged.
 
     Args:
-        shared: What was known of it when it was staged.
-        otherwise: Where it is not assigned here.
+        shared: The facts at the time of staging.
+        otherwise: The evidence if the replica is not assigned here.
     """
     match shared.sharing:
         case Sharing.LAST:

@@ -1,10 +1,10 @@
-"""Whether an image may speak about the disks of this broker at all.
+"""Trust rules: whether an image may be applied to the disks of this broker at all.
 
-Refused: another cluster's, one that nowhere names this node, one older than ``reconcile.max.metadata.age`` beside a
-running broker. Holding everything: one behind what was used before, or without a memory of that. If the node runs
-elsewhere, nothing is changed.
+Refused: an image of another cluster, one that does not contain this node, one older than ``reconcile.max.metadata.age``
+beside a running broker. Everything is held with an image older than the last applied position, or without such a
+position. If the node runs on another host, nothing is changed.
 
-Not here: what it says of one replica (``desired.claim``).
+Not here: the assignment of one replica (``logdir.cluster.assignment``).
 
 Spec: design §4; attacks A20, A29, A43.
 """
@@ -26,25 +26,25 @@ from logdir.refusal_slug import Why
 SETTING = "reconcile.max.metadata.age"
 DEFAULT_MAX_AGE_MS = 10 * 60 * 1000
 YOUNGER_BY_MS = 10 * 60 * 1000
-"""How much newer than a directory what is committed must be, so that clocks that differ do not matter (A1)."""
+"""How much newer than a directory an image must be, to allow for clocks that differ (A1)."""
 ANY_AGE_MS = 2**63
-"""For who asks what an image says, however old it is."""
+"""For commands that accept an image of any age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostContext:
-    """What is known of this host beside its disks."""
+    """Facts of this host apart from its disks."""
 
     last_applied: ControllerFile | None
-    """``controller.json``; ``None`` if it is missing or cannot be read."""
+    """``controller.json``; ``None`` if it is missing or unreadable."""
     is_broker_running: bool
     max_age_ms: int = DEFAULT_MAX_AGE_MS
     is_own_log: bool = False
-    """The image was read from the metadata log that this host's own broker writes."""
+    """Whether the image is from the metadata log that this host's broker writes."""
     is_position_confirmed: bool = False
-    """An operator accepts an image that is behind, or of which nothing is remembered."""
+    """Whether an operator accepts an image older than the last applied position, or without such a position."""
     has_work_roots: bool = True
-    """Every log dir has the work root in which ``controller.json`` lies."""
+    """Whether every log dir has the work root that contains ``controller.json``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,32 +53,32 @@ class ImageRejection:
 
     problem: Problem
     holds_purges: bool
-    """Nothing may be purged either."""
+    """Whether purges are held as well."""
 
 
 def check_image(
     image: Image, facts: Sequence[LogDirFacts], host_context: HostContext, now_ms: int
 ) -> ImageRejection | None:
-    """Return why nothing may follow from an image, ``None`` if it may be used.
+    """Return why an image may not be applied; ``None`` if it may.
 
     Args:
-        image: Any.
-        facts: Of every log dir configured for the broker.
-        host_context: Of this host.
-        now_ms: This moment (wall clock).
+        image: Any image.
+        facts: Facts of every configured log dir.
+        host_context: Facts of this host.
+        now_ms: Current wall clock time, milliseconds.
     """
     problem = _against_cluster(image, facts) or _against_node(image) or _against_age(image, host_context, now_ms)
     if problem is not None:
         return ImageRejection(problem=problem, holds_purges=False)
     problem = _against_twin(image, host_context)
-    # Requests were let in one by one against the same file (``admission``).
+    # Request documents were compared with the same file one by one (``admission``).
     if problem is None and not host_context.is_position_confirmed and image.source is not Source.REQUESTS:
         problem = against_position(image, host_context.last_applied, has_work_roots=host_context.has_work_roots)
     return None if problem is None else ImageRejection(problem=problem, holds_purges=True)
 
 
 def is_of_cluster(image: Image, facts: Sequence[LogDirFacts]) -> bool:
-    """Whether nothing shows that an image is of another cluster than the log dirs."""
+    """Whether there is no sign that an image is of another cluster than the log dirs."""
     return image.cluster_id is None or _clusters(facts) in ([], [image.cluster_id])
 
 
@@ -88,7 +88,7 @@ def _clusters(facts: Sequence[LogDirFacts]) -> list[str]:
 
 def _against_cluster(image: Image, facts: Sequence[LogDirFacts]) -> Problem | None:
     if image.cluster_id is None:
-        # Requests carry no cluster id; whoever hands them in vouches for it.
+        # Requests carry no cluster id; the operator is responsible for it.
         if image.source in (Source.REQUESTS, Source.ZNODES):
             return None
         beside = f"{image.origin.rpartition('/')[0]}/{META_PROPERTIES}"
@@ -114,7 +114,7 @@ def _against_cluster(image: Image, facts: Sequence[LogDirFacts]) -> Problem | No
 
 def _against_node(image: Image) -> Problem | None:
     if image.source is Source.REQUESTS or image.names_node():
-        return None  # each request names the node in every partition, or was refused whole (A27)
+        return None  # Each request names the node in every partition, or was refused as a whole (A27).
     expected = f"an image that names node {image.node_id}"
     return Problem(
         Why.NODE_NOT_IN_SOURCE.value,
@@ -126,7 +126,7 @@ def _against_node(image: Image) -> Problem | None:
 
 
 def _against_age(image: Image, host_context: HostContext, now_ms: int) -> Problem | None:
-    # While the broker is stopped its own log ages; then only removals that were seen count (attacks A29).
+    # While the broker is stopped its own log ages; then only removals in the log count (attacks A29).
     if image.source is Source.REQUESTS or not host_context.is_broker_running:
         return None
     age_ms = now_ms - image.as_of_ms
@@ -163,5 +163,5 @@ def _is_ours(registered: Broker, image: Image, host_context: HostContext) -> boo
     last = None if host_context.last_applied is None else host_context.last_applied.incarnation_id
     if last is not None:
         return last == str(Uuid(registered.incarnation))
-    # Nobody else writes our own log: its last registration is our last broker's.
+    # Only our broker writes its own log: the last registration in it is our broker's.
     return image.source is Source.METADATA_LOG and host_context.is_own_log

@@ -1,1 +1,1 @@
-"""The change between the topic-name and the topic-id layout: what must be true, and what is next."""
+"""The change between topic-name and topic-id layout: its preconditions and its steps."""

@@ -1,6 +1,6 @@
-"""The words of a change of layout: what was seen of a broker's log dirs, and what is to be done to them.
+"""Value types of a layout change: the view of a broker's log dirs, and the actions on them.
 
-Not here: which follows from which (``relayout``), doing it (``service.layout_phases``).
+Not here: deciding the actions (``relayout``), carrying them out (``service.batch.layout_phases``).
 
 Spec: design §3.1, §4 (``decide``), §8.
 """
@@ -17,13 +17,13 @@ from logdir.replica_ref import ReplicaRef, TopicIdPartition
 
 
 class Replica(NamedTuple):
-    """A live replica as it was seen."""
+    """A live replica in the view of a log dir."""
 
     path: str
     """Relative to its log dir; with a slash in the topic-id layout."""
     ref: ReplicaRef
     trouble: str = ""
-    """Why it may not be touched; empty if it may."""
+    """Why it may not be changed; empty if it may."""
 
     @property
     def is_under_id(self) -> bool:
@@ -32,20 +32,20 @@ class Replica(NamedTuple):
 
 
 class LayoutView(NamedTuple):
-    """One log dir as it was seen."""
+    """The view of one log dir."""
 
     log_dir: str
     cluster_id: str | None
     node_id: int | None
-    """The true one, also while it is blocked."""
+    """The original node id, also of a blocked log dir."""
     file: LayoutFile | None
-    """``layout.json``."""
+    """The content of ``layout.json``."""
     replicas: tuple[Replica, ...]
-    """But for ``__cluster_metadata-0``."""
+    """All live replicas except ``__cluster_metadata-0``."""
     futures: tuple[tuple[str, int], ...] = ()
-    """Topic and partition of every ``-future``."""
+    """Topic and partition of every ``-future`` directory."""
     inside: tuple[str, ...] = ()
-    """Directories of a work root that lies inside the log dir: a stock broker stops over them."""
+    """Directories of a work root inside the log dir, which stop a stock broker."""
 
     @property
     def is_under_ids(self) -> bool:
@@ -55,11 +55,11 @@ class LayoutView(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToIds:
-    """A replica of the topic-name layout to take to the topic-id layout."""
+    """A replica to move from the topic-name layout to the topic-id layout."""
 
     ref: TopicIdPartition
     has_own_id: bool = True
-    """Its ``partition.metadata`` says it; else that file may be missing."""
+    """Whether its ``partition.metadata`` holds the id; otherwise that file may be missing."""
 
     @property
     def path(self) -> str:
@@ -73,18 +73,18 @@ class ToIds:
 
     @property
     def prefix(self) -> str:
-        """The directory it goes into."""
+        """The prefix directory of its new path."""
         return self.place.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToNames:
-    """A replica to take back; or one under its name already, for which this may have been cut off."""
+    """A replica to move back to its topic name, or one already there whose move may have been interrupted."""
 
     ref: ReplicaRef
     """Its name is known; without an id it lies under its name, whatever its id."""
     path: str
-    """Where it lies, relative to the log dir, in either layout."""
+    """Its current path, relative to the log dir, in either layout."""
 
     @property
     def place(self) -> str:
@@ -93,7 +93,7 @@ class ToNames:
 
     @property
     def prefix(self) -> str:
-        """The directory it lies in; empty for the log dir itself."""
+        """The prefix directory of its current path; empty for the log dir itself."""
         return self.path.rpartition("/")[0]
 
 
@@ -103,29 +103,29 @@ class SetLayoutState(NamedTuple):
     log_dir: str
     state: LayoutState
     for_broker: str | None = None
-    """Of ``finalize``."""
+    """Only for ``finalize``."""
 
 
 class SetStartBlock(NamedTuple):
-    """Keep every broker out, by every log dir."""
+    """Set the start block in every log dir."""
 
 
 class MoveToTopicIds(NamedTuple):
-    """Take these to the topic-id layout."""
+    """Move these replicas to the topic-id layout."""
 
     log_dir: str
     items: tuple[ToIds, ...]
 
 
 class MoveToTopicNames(NamedTuple):
-    """Take these back to the topic-name layout, and the prefix directories away."""
+    """Move these replicas back to the topic-name layout, and remove the prefix directories."""
 
     log_dir: str
     items: tuple[ToNames, ...]
 
 
 class LiftStartBlock(NamedTuple):
-    """Let brokers in again, by every log dir."""
+    """Lift the start block in every log dir."""
 
 
 class RemoveLayoutFile(NamedTuple):
@@ -139,22 +139,22 @@ Action = SetLayoutState | SetStartBlock | MoveToTopicIds | MoveToTopicNames | Li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do, in order."""
+    """The actions of a layout change, in order."""
 
     phases: tuple[tuple[Action, ...], ...] = ()
-    """One is begun only when all before it went well; within one, log dirs do not wait for each other."""
+    """A phase begins only when all earlier ones succeeded; within a phase log dirs do not wait for each other."""
     plan_sha256: str = ""
-    """What ``layout.json`` is bound to."""
+    """SHA-256 of the plan to which ``layout.json`` is bound."""
     refused: tuple[RefusedError, ...] = ()
-    """Steps and replicas refused by name; the rest goes on."""
+    """Steps and replicas that are refused; the others continue."""
     done: int = 0
-    """Steps that were done already."""
+    """Number of steps that were done before."""
     is_blocked: bool = False
-    """Whether what is refused keeps the verb from its end."""
+    """Whether a refusal keeps the verb from finishing."""
     is_plan_stale: bool = False
-    """A live replica lies under its name and no step names it: another plan is needed."""
+    """Whether a live replica under its topic name is in no step, so that a new plan is needed."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """All of them, in order."""
+        """All actions, in order."""
         return tuple(action for phase in self.phases for action in phase)

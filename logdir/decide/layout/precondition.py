@@ -1,6 +1,6 @@
-"""What must be true of a broker's log dirs before a verb of the layout change does anything.
+"""Preconditions of the layout verbs on a broker's log dirs.
 
-Not here: what the verb does then (``relayout``).
+Not here: the actions of a verb (``relayout``).
 
 Spec: design §3.1, §7.7, §8; attacks A21, A51.
 """
@@ -16,7 +16,7 @@ from logdir.formats.own.plan_document import PlanDocument
 from logdir.refusal_slug import Why
 
 RELEASES = "2.8 to 4.3"
-"""Of Kafka; none of them reads topic-id directories (design §8)."""
+"""Kafka releases; none of them reads topic-id directories (design §8)."""
 
 
 def files_of(broker: Sequence[LayoutView]) -> dict[str, LayoutFile]:
@@ -25,7 +25,7 @@ def files_of(broker: Sequence[LayoutView]) -> dict[str, LayoutFile]:
 
 
 def require_one_broker(broker: Sequence[LayoutView]) -> None:
-    """Return if all log dirs are of one broker. Raises ``RefusedError``."""
+    """Return if all log dirs belong to one broker. Raises ``RefusedError``."""
     for seen in broker:
         file, first = seen.file, broker[0]
         if (seen.cluster_id, seen.node_id) != (first.cluster_id, first.node_id):
@@ -51,21 +51,21 @@ def _broker(of: LayoutView | LayoutFile) -> str:
 
 
 def require_known(broker: Sequence[LayoutView], *, confirmed: bool) -> None:
-    """Hold if replicas lie under ids and nothing says why (A21)."""
+    """Refuse if there are topic-id directories without a ``layout.json`` that explains them (A21)."""
     for seen in broker:
         if seen.file is None and seen.is_under_ids and not confirmed:
             code = Why.LAYOUT_FILE_MISSING.value
             raise RefusedError(
                 f"{seen.log_dir}/layout.json",
                 why=Why.LAYOUT_FILE_MISSING,
-                expected="the file, since replicas of this log dir lie under topic ids",
+                expected="layout.json, because this log dir has topic-id directories",
                 found="no such file",
-                fix=f"see logdirctl layout status; if the replicas are this broker's, say --even-if-found {code}",
+                fix=f"see logdirctl layout status; if the replicas are this broker's, add --even-if-found {code}",
             )
 
 
 def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
-    """Return if a plan is that of this broker. Raises ``RefusedError``."""
+    """Return if a plan is for this broker. Raises ``RefusedError``."""
     header, first = plan.header, broker[0]
     for what, wanted, found in (
         ("cluster id", header.cluster_id, first.cluster_id),
@@ -83,16 +83,16 @@ def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
 
 
 def require_states(broker: Sequence[LayoutView], allowed: set[LayoutState], sha256: str | None, first: str) -> str:
-    """Return the plan that every log dir is bound to.
+    """Return the SHA-256 of the plan to which every log dir is bound.
 
     Args:
         broker: All its log dirs.
-        allowed: How far each must be.
-        sha256: The plan they must be bound to; ``None``: any, but one.
-        first: The verb that brings them there.
+        allowed: The allowed layout states.
+        sha256: The plan to which they must be bound; ``None``: any single plan.
+        first: The verb that leads to an allowed state.
 
     Raises:
-        RefusedError: one is elsewhere, or bound to another plan.
+        RefusedError: a log dir is in another state, or bound to another plan.
     """
     for seen in broker:
         file = seen.file

@@ -1,9 +1,11 @@
-"""What a change of layout does next, from a plan and what is there: pure, so ``--apply``'s absence prints the same.
+"""The next actions of a layout change, from a plan and the views of all log dirs: pure, so a dry run prints the same
+actions.
 
-Names decide where a replica is; ``layout.json`` only refuses. Every verb may be asked again at any time: what is done
-already is no action any more. A decision is a row of phases; one is begun only when all before it went well everywhere.
+Directory names decide where a replica is; ``layout.json`` only refuses. Verbs are idempotent: finished steps are no
+actions any more. A decision is a list of phases; each begins only when all earlier ones succeeded in every log dir.
 
-Not here: looking and doing (``service.layout_phases``), what happens inside one directory (``disk.relayout``).
+Not here: reading and carrying out (``service.batch.layout_phases``), the steps inside one directory
+(``disk.replica.relayout``).
 
 Spec: design §3.1, §7.7, §8; attacks A13, A21, A35, A42, A44.
 """
@@ -65,7 +67,7 @@ def _decision(
 
 
 class _Everywhere:
-    """All log dirs of a broker together: who lives twice, who has a ``-future``."""
+    """Index over all log dirs of a broker: replicas that exist twice, and ``-future`` directories."""
 
     def __init__(self, broker: Sequence[LayoutView]) -> None:
         self.futures = {future for seen in broker for future in seen.futures}
@@ -79,7 +81,7 @@ class _Everywhere:
                     self._places[replica.ref.topic_id, replica.ref.partition].append(f"{seen.log_dir}/{replica.path}")
 
     def refusal(self, log_dir: str, replica: Replica, topic_id: TopicId | None) -> RefusedError | None:
-        """Return why a replica may not be touched, ``None`` if it may."""
+        """Return why a replica may not be changed; ``None`` if it may."""
         path = f"{log_dir}/{replica.path}"
         if replica.trouble:
             return RefusedError(
@@ -113,20 +115,20 @@ class _Everywhere:
 
 
 def check(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decision:
-    """Return what ``apply`` would do; the same as that."""
+    """Return the decision of ``apply``, without carrying it out."""
     return apply(plan, broker, confirmed=confirmed)
 
 
 def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decision:
-    """Decide how a plan is brought about, or goes on.
+    """Decide the actions that carry out a plan, or continue it.
 
     Args:
-        plan: Of this broker.
+        plan: A plan of this broker.
         broker: All its log dirs.
-        confirmed: The operator's word that replicas under ids without ``layout.json`` belong to this plan.
+        confirmed: Whether the operator states that topic-id directories without ``layout.json`` belong to this plan.
 
     Raises:
-        RefusedError: nothing of it may be done.
+        RefusedError: no part of the plan may be done.
 
     Spec: design §7.7: steps whose directory changed since are refused, the rest goes on.
     """
@@ -174,7 +176,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
 
 
 def _without_step(plan: PlanDocument, broker: Sequence[LayoutView]) -> list[RefusedError]:
-    """Return the refusals of live replicas that lie under their names and that no step names."""
+    """Return the refusals of live replicas under topic names that no step of the plan contains."""
     steps = {(step.log_dir, step.name) for step in plan.steps}
     return [
         RefusedError(
@@ -241,17 +243,17 @@ def _refusal(step: Step, replica: Replica | None, everywhere: _Everywhere) -> Re
 
 
 def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
-    """Decide whether all of a plan came about.
+    """Decide whether a plan was carried out completely.
 
     Args:
-        plan: Of this broker.
+        plan: A plan of this broker.
         broker: All its log dirs.
 
     Returns:
-        What to write, if ``refused`` is empty; else what is not as it must be, and nothing to write.
+        The state to write, if ``refused`` is empty; otherwise the deviations, and nothing to write.
 
     Raises:
-        RefusedError: it is not applied, or to another plan.
+        RefusedError: no plan is applied, or another one.
     """
     require_one_broker(broker)
     require_plan(plan, broker)
@@ -302,10 +304,10 @@ def finalize(broker: Sequence[LayoutView], for_broker: str) -> Decision:
 
     Args:
         broker: All its log dirs.
-        for_broker: The broker that reads topic-id directories, in the operator's words.
+        for_broker: The broker that reads topic-id directories, as the operator named it.
 
     Raises:
-        RefusedError: nothing names it.
+        RefusedError: the text names no broker.
         RefusedError: a log dir is not verified.
 
     Spec: design §8; attacks A21, A51.
@@ -328,18 +330,18 @@ def finalize(broker: Sequence[LayoutView], for_broker: str) -> Decision:
 
 
 def rollback(broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decision:
-    """Decide how everything is taken back to names, wherever a change of layout stands.
+    """Decide how to move all replicas back to topic names, from any state of a layout change.
 
     Args:
         broker: All its log dirs.
-        confirmed: The operator's word that replicas under ids without ``layout.json`` are to go back.
+        confirmed: Whether the operator states that topic-id directories without ``layout.json`` are to be moved back.
 
     Returns:
-        What to do. While anything is refused by name the start block stays.
+        The actions. The start block stays while any replica is refused.
 
     Raises:
-        RefusedError: nothing says why replicas lie under ids.
-        RefusedError: the log dirs are of two brokers.
+        RefusedError: there are topic-id directories without a ``layout.json``.
+        RefusedError: the log dirs belong to two brokers.
 
     Spec: design §8: from every state, *final* included.
     """
@@ -347,10 +349,10 @@ def rollback(broker: Sequence[LayoutView], *, confirmed: bool = False) -> Decisi
     files = files_of(broker)
     require_known(broker, confirmed=confirmed)
     end: tuple[list[Action], list[Action]] = ([LiftStartBlock()], [RemoveLayoutFile(seen.log_dir) for seen in broker])
-    # The start block is the last thing between a stock broker and a directory over which it stops.
+    # Only the start block keeps a stock broker from a directory at which it would stop.
     inside = [_inside(seen) for seen in broker if seen.inside]
     if not files and not any(seen.is_under_ids for seen in broker):
-        # Nothing was begun; what is left of a beginning that was cut off goes.
+        # No replica was moved; remove the leftovers of an interrupted beginning.
         return _decision(() if inside else end, "", inside, is_blocked=bool(inside))
     sha256 = next((file.plan_sha256 for file in files.values()), "")
     begin = [

@@ -1,1 +1,1 @@
-"""What becomes of staged replicas: restored, purged, kept, listed."""
+"""Decisions about staged replicas: restore, purge, hold, list."""

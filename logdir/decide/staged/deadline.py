@@ -1,14 +1,15 @@
-"""When something staged may be purged: never early, late only by time that nobody can vouch for.
+"""Deadlines of staged replicas: never early; late only by time that no trusted clock covers.
 
-The delay is a minimum, counted from durable staging. Within one boot only boot time counts. Of a boot that came after,
-all its boot time counts, as far as it was seen. The gap between two boots is credited once, by the wall clock, if at
-both its ends that was steady: synchronised, and in step with boot time for five minutes. It is not credited in the
-first 15 minutes of uptime, when a clock may still be what a dead battery left. Nothing is held for time alone.
+The delay is a minimum, counted from durable staging. Within one boot only boot time counts. Of a later boot all its
+boot time counts, as far as a heartbeat recorded it. The gap between two boots is credited once, by the wall clock, if
+the clock was steady at both ends of the gap: synchronised, and in step with boot time for five minutes. No gap is
+credited in the first 15 minutes of uptime, when the clock may still be wrong because of a dead battery. Unknown time
+alone never holds a replica for ever.
 
-A boot id that comes again, or boot time that runs backwards (a machine put back to an older image, a container host
-that has one id for ever), counts only what exceeds all that was counted under that id before.
+If a boot id repeats, or boot time runs backwards (a machine restored from an older image, a container host with one id
+for ever), only the time beyond everything counted earlier under that id counts.
 
-Not here: the clocks (``clock``), waking up (``scheduler``), what else speaks against a purge.
+Not here: the clocks (``clock``), waking up (``scheduler``), other reasons against a purge.
 
 Spec: design §3.3; attacks A24; KIP-516, ``delete.topic.delay.ms``.
 """
@@ -26,7 +27,7 @@ from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 DEFAULT_DELAY_MS = 4 * 60 * 60 * 1000
 SETTING = "delete.topic.delay.ms"
 LOOKS_LIKE_SECONDS = range(1, 24 * 60 * 60)
-"""The KIP's own text says "14400 (4 hours)": most likely seconds were meant."""
+"""KIP-516 itself writes "14400 (4 hours)": such a value was most likely meant in seconds."""
 UPTIME_BEFORE_CREDIT_MS = 15 * 60 * 1000
 STEADY_MS = 5 * 60 * 1000
 CLOCK_ERROR_MS = 2 * 16 * 1000
@@ -39,7 +40,7 @@ class DelayPolicy:
 
     default_ms: int = DEFAULT_DELAY_MS
     patterns: tuple[tuple[str, int], ...] = ()
-    """Topic glob and delay; of several that match the longest delay counts, for it is a minimum."""
+    """Topic glob and delay; if several match, the longest delay counts, because the delay is a minimum."""
 
     def delay_ms(self, topic: str) -> int:
         """Return the delay of a topic in milliseconds."""
@@ -48,23 +49,23 @@ class DelayPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """It may be purged."""
+    """The replica may be purged."""
 
     elapsed_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotYet:
-    """Its time has not come."""
+    """The deadline has not passed."""
 
     remaining_ms: int
     at_earliest_wall_ms: int
-    """For people: the wall clock may be wrong, and a reboot may make it later."""
+    """For people: the wall clock may be wrong, and a reboot may delay it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """No time makes it due."""
+    """The replica has no deadline; time alone never makes it due."""
 
     why: str
 
@@ -73,11 +74,11 @@ Verdict = Due | NotYet | Held
 
 
 def check_delay(delay_ms: int, setting: str = SETTING) -> Problem | None:
-    """Return the question that a delay draws, ``None`` if it draws none.
+    """Return the warning about a suspicious delay; ``None`` if there is none.
 
     Args:
-        delay_ms: What the operator set.
-        setting: Where.
+        delay_ms: The value that the operator set.
+        setting: The name of the setting.
     """
     if delay_ms < 0:
         return Problem("config-error", setting, "0 or more milliseconds", str(delay_ms))
@@ -94,27 +95,27 @@ def check_delay(delay_ms: int, setting: str = SETTING) -> Problem | None:
 
 
 def check_policy(policy: DelayPolicy) -> tuple[Problem, ...]:
-    """Return what the delays of a policy draw, in the order they stand."""
+    """Return the warnings about the delays of a policy, in their order."""
     found = [check_delay(policy.default_ms)]
     found += [check_delay(delay, f"{SETTING} of {glob}") for glob, delay in policy.patterns]
     return tuple(problem for problem in found if problem is not None)
 
 
 def begin(now: Instant) -> Heartbeat:
-    """Return the first heartbeat of a work root, or of one that lost it."""
+    """Return the first heartbeat of a work root, or of one that lost its heartbeat."""
     boot = Boot(boot_id=now.boot_id, seen_ms=now.boottime_ms, credited_ms=0)
     return Heartbeat(boots=(boot,), wall_ms=max(0, now.wall_ms), steady=_steady(None, now), gap_from_ms=None)
 
 
 def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
-    """Fold a heartbeat forward to an instant.
+    """Advance a heartbeat to an instant.
 
-    To be written before anything is staged in a boot: what is staged in a boot that no heartbeat names counts from the
-    present boot only.
+    The caller writes it before anything is staged in a boot: a replica staged in a boot without a heartbeat only counts
+    time of the current boot.
 
     Args:
-        heartbeat: As it was read.
-        now: Later than it, or of another boot.
+        heartbeat: The heartbeat as read.
+        now: A later instant, or one of another boot.
     """
     *before, last = heartbeat.boots
     wall_ms = max(0, now.wall_ms)
@@ -156,21 +157,21 @@ def _is_steady(steady: Steady | None, boottime_ms: int) -> bool:
 
 
 def elapsed_ms(boot_id: str, boottime_ms: int, heartbeat: Heartbeat, now: Instant) -> int:
-    """Return how long ago something was, counting only what nobody can doubt.
+    """Return the time since an earlier instant, counting only time that is certain.
 
     Args:
-        boot_id: When it was.
-        boottime_ms: When in that boot.
-        heartbeat: Of the disk it lies on.
-        now: This moment.
+        boot_id: Boot id of the earlier instant.
+        boottime_ms: Boot time of the earlier instant.
+        heartbeat: Heartbeat of its disk.
+        now: The current instant.
 
     Returns:
-        Milliseconds; below 0 if that moment was later than this boot has come.
+        Milliseconds; below 0 if the earlier instant lies after ``now`` in the same boot.
     """
     boots = beat(heartbeat, now).boots
     at = next((number for number in reversed(range(len(boots))) if boots[number].boot_id == boot_id), None)
     if at is None:
-        # Of a boot before the list, or of one between that was never seen: only the present one is surely after it.
+        # A boot before the list, or one without a heartbeat: only the current boot is certainly later.
         return _counted(boots)[-1]
     if at == len(boots) - 1:
         return now.boottime_ms - boottime_ms
@@ -180,7 +181,7 @@ def elapsed_ms(boot_id: str, boottime_ms: int, heartbeat: Heartbeat, now: Instan
 
 
 def _counted(boots: tuple[Boot, ...]) -> list[int]:
-    """Return what each boot counts: all its time, less what was counted under the same id before."""
+    """Return the time that each boot counts: all its time, minus time counted earlier under the same id."""
     highest: dict[str, int] = {}
     counted = []
     for boot in boots:
@@ -191,15 +192,15 @@ def _counted(boots: tuple[Boot, ...]) -> list[int]:
 
 
 def due(marker: ReplicaMarker, heartbeat: Heartbeat | None, now: Instant) -> Verdict:
-    """Say whether something staged may be purged.
+    """Decide whether a staged replica may be purged.
 
     Args:
         marker: Its marker, just read.
-        heartbeat: Of its work root; ``None`` if that is missing or cannot be read.
-        now: This moment.
+        heartbeat: Heartbeat of its work root; ``None`` if it is missing or unreadable.
+        now: The current instant.
     """
     if marker.intent is Intent.INCOMING:
-        return Held(why="it is on its way in, not out")
+        return Held(why="it is an incoming replica, not a staged one")
     if marker.delay_ms is None:
         return Held(why="it has no deadline; an operator decides")
     if heartbeat is None:

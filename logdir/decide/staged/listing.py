@@ -1,6 +1,7 @@
-"""What a listing says of a staged replica: whether it is assigned here, why it is kept, and which one can be restored.
+"""Texts for the listing of a staged replica: whether it is still assigned here, why it is kept, and whether it can be
+restored.
 
-Not here: when it is due (``deadline``), what keeps it from being purged (``purge_recheck``), printing.
+Not here: the deadline (``deadline``), the reasons against a purge (``purge_recheck``), printing.
 
 Spec: design §2 law 8, §3.3, §6.
 """
@@ -31,13 +32,13 @@ def selector_of(item: StagedReplica) -> str:
 
 
 def why_listed(item: StagedReplica, assignment: StillAssigned, refusal: Refusal | None, cluster: ClusterState) -> str:
-    """Return whether a staged replica is still assigned here, and why it is not purged, in words and nothing twice.
+    """Return whether a staged replica is still assigned here, and why it is not purged, without repetition.
 
     Args:
         item: The replica.
-        assignment: Of ``assignment_of``.
-        refusal: Why it may not be purged (``second_look.against_purge``).
-        cluster: What ``assignment`` rests on.
+        assignment: From ``assignment_of``.
+        refusal: Why it may not be purged (``purge_recheck.against_purge``).
+        cluster: The cluster state behind ``assignment``.
     """
     is_here = assignment.state is Assigned.HERE
     if refusal is None:
@@ -53,17 +54,17 @@ def why_listed(item: StagedReplica, assignment: StillAssigned, refusal: Refusal 
 def with_words(
     refusal: Refusal | None, look: PurgeRecheck, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> tuple[Refusal | None, str]:
-    """Return what keeps one from being purged that time alone does not make due, with all that lifts it together.
+    """Return the refusal of a purge that is not about time, with all overrides that lift it together.
 
     Args:
-        refusal: Of ``second_look.against_purge``: what that alone says; ``None`` where it says nothing.
-        look: What is known now.
+        refusal: From ``purge_recheck.against_purge``; ``None`` if it has none.
+        look: The current knowledge.
         item: The replica.
-        marker: Of it, just read.
-        known: What lies on every log dir.
+        marker: Its marker, just read.
+        known: Index of the replicas of every log dir.
 
     Returns:
-        The refusal, and what lifts the deadline where there is no refusal, empty where no override does.
+        The refusal; and, if there is none, the overrides that lift the deadline (empty if no override does).
     """
     if marker.delay_ms is None:
         flags = "--even-if-early --include-held"
@@ -76,7 +77,7 @@ def with_words(
         return refusal, ""
     if refusal is None:
         return None, f"{words}, if it is to go for good"
-    # Of the others the words are whole: of one that is still assigned they are those of its assignment alone.
+    # Other refusals already name all overrides; that of an assigned replica names those of its assignment only.
     if refusal.why is Why.STILL_ASSIGNED:
         return replace(refusal, problem=refusal.problem._replace(fix=f"{words}, if it is to go for good")), ""
     return refusal, ""
@@ -85,7 +86,7 @@ def with_words(
 def early_words(
     refusal: Refusal | None, look: PurgeRecheck, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> str:
-    """Return what more must be said before a deadline of what is refused for its assignment, too; else nothing.
+    """Return the additional overrides for a purge before the deadline; empty if there are none.
 
     Args: as ``with_words``.
     """
@@ -96,7 +97,7 @@ def early_words(
 
 
 def reason_of(item: StagedReplica, refusal: Refusal) -> str:
-    """Return why a staged replica is not purged, in words; a file that is not its own is named."""
+    """Return why a staged replica is not purged; another file that is the cause is named."""
     problem = refusal.problem
     is_own = problem.path in (item.place, f"{refusal.log_dir}/{refusal.path}")
     return problem.reason() if is_own else f"{problem.path}: {problem.reason()}"
@@ -105,12 +106,12 @@ def reason_of(item: StagedReplica, refusal: Refusal) -> str:
 def first_restorable(
     items: Iterable[StagedReplica], cluster: ClusterState, facts: Sequence[LogDirFacts]
 ) -> StagedReplica | None:
-    """Return the first staged replica that a restore by ``selector_of`` takes back without an override.
+    """Return the first staged replica that a restore by ``selector_of`` can restore without an override.
 
     Args:
-        items: What is listed.
-        cluster: What the cluster says.
-        facts: Of every log dir, with those that may not be changed.
+        items: The listed replicas.
+        cluster: The cluster state.
+        facts: Facts of every log dir, including those that may not be changed.
     """
     staged = [item for one in facts for item in one.staged if item.kind in (Kind.STAGED, Kind.PURGING)]
     for item in items:
@@ -119,7 +120,7 @@ def first_restorable(
         try:
             found = select(parse(selector_of(item)), staged)
         except ConfigError:
-            continue  # its name means two things
+            continue  # Its selector is ambiguous.
         selected = tuple((one.log_dir, one.name) for one in found)
         plan = plan_restore(RestoreRequest(selected=selected, cluster=cluster), facts)
         if plan.actions and not plan.refusals:

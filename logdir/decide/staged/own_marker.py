@@ -1,6 +1,6 @@
-"""Whether the marker of a staged replica speaks for the directory it lies in, on this host and log dir.
+"""Check that the marker of a staged replica belongs to its directory, log dir and host.
 
-Not here: what may become of the replica (``restore``, ``adopt_here``), reading the marker (``observe.replicas``).
+Not here: decisions about the replica (``restore``, ``adopt_here``), reading the marker (``observe.replicas``).
 
 Spec: design §3.3; attacks A25.
 """
@@ -16,7 +16,8 @@ from logdir.refusal_slug import Why
 
 
 def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker) -> Refusal | None:
-    """Return the refusal of a staged replica whose marker is not its own, else ``None``.
+    """Return the refusal of a staged replica whose marker belongs to another directory, log dir or host; otherwise
+    ``None``.
 
     Args:
         one: Its log dir.
@@ -29,7 +30,7 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
         ("node", marker.node_id, one.node_id),
         ("directory id", marker.directory_id, one.directory_id),
     ):
-        # A log dir of before 3.7 had no directory id; it may be given one, it never loses or changes it.
+        # A log dir of Kafka before 3.7 has no directory id; it may get one later, but never loses or changes it.
         is_new = word == "directory id" and said is None
         if said != true and not is_new:
             return refuse(*where, Why.FOREIGN_MARKER, f"a marker of {word} {true}", f"{word} {said}", ANOTHERS_DISK)

@@ -1,14 +1,14 @@
-"""What staged replicas may be removed for good: those whose time has come, and what an operator says.
+"""Purge decisions: staged replicas that may be removed for good, because they are due or an operator names them.
 
-Purge is irrevocable. Before its deadline only what an operator staged may go, and only if the operator says so once
-more; what has no deadline waits for an operator, who must name that too. What was staged as the only in-sync replica,
-or with nothing known, waits for a word of its own (``--even-if-last``).
+A purge is irrevocable. Before its deadline only a replica that an operator staged may be purged, and only with an
+override. A replica without a deadline is purged only if the operator includes held ones. A replica staged as the only
+in-sync one, or without knowledge of its assignment, needs an override of its own (``--even-if-last``).
 
-What goes together is claimed together, and from its claim on it cannot be restored: so only as much is claimed at a
+Replicas purged together are claimed together, and a claimed replica cannot be restored; so only as much is claimed at a
 time as is removed in about a second.
 
-Not here: when a deadline has passed (``deadline``), what the cluster says by then (``purge_recheck``), doing it
-(``disk.purge``).
+Not here: when a deadline has passed (``deadline``), the current cluster metadata (``purge_recheck``), carrying it out
+(``disk.replica.purge``).
 
 Spec: design §2 law 1, §3.3 "Purge"; attacks A18, A24, A25, A48.
 """
@@ -39,67 +39,69 @@ MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 1024, 16 << 30, 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRequest:
-    """What is asked."""
+    """A request to purge staged replicas."""
 
     now: Instant
     heartbeats: Mapping[str, Heartbeat | None]
-    """By log dir; ``None`` where it is missing or cannot be read."""
+    """By log dir; ``None`` if missing or unreadable."""
     is_early: bool = False
-    """The operator does not want to wait for the deadline of what an operator staged."""
+    """Whether to purge operator-staged replicas before their deadline."""
     includes_held: bool = False
-    """With ``is_early``: nor for one that never comes."""
+    """With ``is_early``: whether to purge replicas without a deadline."""
     quarantined: Mapping[str, Problem] = field(default_factory=dict)
-    """By log dir: why nothing of it may be changed; of a disk that was away nobody knows what was restored since."""
+    """Why a log dir may not be changed, by log dir; on a stale disk, for example, replicas may have been restored
+    since.
+    """
     look: PurgeRecheck = field(default_factory=lambda: PurgeRecheck(image=None, last_applied=None))
-    """What the cluster says now; without it what was staged because it said so stays."""
+    """The current cluster metadata; without it, replicas staged because of the metadata stay."""
     facts: Sequence[LogDirFacts] = ()
-    """Of every log dir: where a copy may live."""
+    """Facts of every log dir, to find live copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """Remove one; what ``disk.purge`` is given."""
+    """An action: purge one replica; the input of ``disk.replica.purge``."""
 
     log_dir: str
     name: str
-    """Under ``deleting/``."""
+    """Its name under ``deleting/``."""
     marker: ReplicaMarker | None
-    """``None``: it was claimed before, and is only finished."""
+    """``None``: it was claimed before, and its removal is only finished."""
     why: str
     loses: str
-    """What is gone for good, in words."""
+    """What is irrevocably lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """What follows; each item is in one of them once."""
+    """The plan; each item is in exactly one of actions and refusals."""
 
     actions: tuple[Purge, ...]
     refusals: tuple[Refusal, ...]
     waits: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Of what is not due yet, by log dir and name: the wall clock at its deadline, for people."""
+    """Deadlines of replicas that are not due yet, by log dir and name: wall clock, for people."""
 
     @property
     def next_due_ms(self) -> int | None:
-        """Return when the next one is due (wall clock), ``None`` if no other has a deadline to come."""
+        """Return when the next replica is due (wall clock); ``None`` if no other replica has a deadline."""
         return min(self.waits.values(), default=None)
 
 
 class PurgeCost(NamedTuple):
-    """What a removal frees."""
+    """Space and files that a removal frees."""
 
     partitions: int
     size_bytes: int
-    """Of files that nobody else holds."""
+    """Bytes in files that have no other name and are not open."""
     files: int
 
     def plus(self, more: PurgeCost) -> PurgeCost:
-        """Return both together."""
+        """Return the sum of both."""
         return PurgeCost(*(one + other for one, other in zip(self, more, strict=True)))
 
 
 class ClaimLimit(NamedTuple):
-    """How much may be claimed at a time, in each of three ways."""
+    """How much may be claimed at a time: partitions, bytes and files."""
 
     partitions: int
     size_bytes: int
@@ -107,11 +109,11 @@ class ClaimLimit(NamedTuple):
 
 
 def claim_limit_of(bytes_per_second: int, files_per_second: int) -> ClaimLimit:
-    """Return what is removed in about a second.
+    """Return the limit that corresponds to about a second of removal.
 
     Args:
-        bytes_per_second: 0: as fast as it goes.
-        files_per_second: Likewise.
+        bytes_per_second: 0: no rate limit.
+        files_per_second: 0: no rate limit.
     """
     return ClaimLimit(
         MOST_PARTITIONS,
@@ -121,23 +123,23 @@ def claim_limit_of(bytes_per_second: int, files_per_second: int) -> ClaimLimit:
 
 
 def fits(room: ClaimLimit, taken: PurgeCost, more: PurgeCost) -> bool:
-    """Whether one more may be claimed: the first always may, or a big one would never go.
+    """Whether one more replica may be claimed; the first always may, so that a big one is purged at all.
 
     Args:
-        room: For everything that waits for its removal.
-        taken: What waits already.
-        more: The one that is next.
+        room: The limit for all claimed replicas.
+        taken: Cost of the replicas claimed so far.
+        more: Cost of the next replica.
     """
     both = taken.plus(more)
     return not taken.partitions or all(load <= most for load, most in zip(both, room, strict=True))
 
 
 def plan_purge(request: PurgeRequest, items: Sequence[StagedReplica]) -> PurgePlan:
-    """Decide what to remove.
+    """Decide which replicas to purge.
 
     Args:
-        request: What is asked.
-        items: What was selected, with its markers just read.
+        request: The request.
+        items: The selected replicas, with markers just read.
     """
     known = ReplicaIndex(request.facts)
     decided = [_at_place(item, _decide(request, item, known)) for item in items]
@@ -173,7 +175,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
         return refuse(*where, Why.INCOMING, "something staged", "a copy on its way in")
 
     def purge(why: str) -> Purge | Refusal:
-        # "Look again before the last step": its time alone is not enough.
+        # Law 1, "look again before the last step": a passed deadline alone is not enough.
         if (blind := request.look.blind) is not None:
             why += f"; the cluster is not asked: {blind.path}: {blind.mismatch()}"
         return against_purge(request.look, item, known) or Purge(
@@ -201,7 +203,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
                 return purge("before its time: an operator says so")
             if marker.delay_ms is not None:
                 return refuse(
-                    *where, Why.DEADLINE_UNKNOWN, "a deadline that has passed", why, "logdirctl init writes it anew"
+                    *where, Why.DEADLINE_UNKNOWN, "a deadline that has passed", why, "logdirctl init recreates it"
                 )
             words = _words(request, item, known, "--even-if-early --include-held")
             gate = against_purge(request.look, item, known) if words is None else None
@@ -214,13 +216,13 @@ def _words(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex, flag
 
 
 def overrides_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, flags: str) -> str | None:
-    """Return the overrides that lift a refusal together, ``None`` where none do.
+    """Return the overrides that together lift a refusal; ``None`` if there are none.
 
     Args:
-        look: What is known now.
-        item: What is named.
-        known: What lies on every log dir.
-        flags: Those that lift what its deadline says.
+        look: The current knowledge.
+        item: The named replica.
+        known: Index of the replicas of every log dir.
+        flags: The overrides that lift its deadline.
     """
     named = replace(look, is_named=True)
     if against_purge(named, item, known) is None:
@@ -230,7 +232,7 @@ def overrides_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, 
 
 
 def may_go_early(marker: ReplicaMarker) -> bool:
-    """Whether an operator stage it, so that an operator may purge it before its time."""
+    """Whether an operator staged it, so that an operator may purge it before its deadline."""
     return marker.reason is Reason.OPERATOR and _proof(marker) in (Proof.OPERATOR, Proof.IN_SYNC_ELSEWHERE)
 
 

@@ -1,13 +1,15 @@
-"""The look before a purge: what was staged because the cluster said so is asked about once more.
+"""Recheck before a purge: compare a staged replica once more with the current cluster metadata.
 
-What is wanted again is never purged, nor what other nodes were to hold and, by now, none that answers does. What was
-staged by the metadata log, or the live cluster, needs evidence newer than its staging: the same log read twice is one
-look. What a FULL request left out waits while another one is wanted.
+A replica that is assigned here again is never purged, nor one assigned to other nodes if none of them holds it and is
+online. A replica staged because of the metadata log or the live cluster needs evidence newer than its staging: reading
+the same log twice counts as one check. A replica that a FULL request left out waits while another FULL request is
+wanted.
 
-What an operator staged although the cluster assigns it here goes only once a live replica of it is in the ISR here, and
-another broker was when it was staged; or is in the ISR of another broker, and the operator says so; or once metadata
-that is newer than its staging shows that it is not assigned here any more. Silence lets nothing of it go. What the
-broker's own log says to its end, committed or not, counts for a replica, never against it.
+A replica that an operator staged although the cluster assigns it here is purged in one of three cases only: a live
+replica of it is in the ISR here, and another broker was in the ISR when it was staged; a replica on another broker is
+in the ISR, and the operator overrides; metadata newer than its staging shows that it is not assigned here any more.
+Missing information never allows its purge. Uncommitted entries at the end of the broker's own log count for keeping a
+replica, never against it.
 
 Not here: when a deadline has passed (``purge``, ``deadline``).
 
@@ -38,39 +40,39 @@ from logdir.text import quoted
 
 MINUTE_MS = 60 * 1000
 _LOOKED_UP = frozenset((Proof.METADATA_LOG, Proof.LIVE_CLUSTER))
-"""Proofs that can be looked up again."""
+"""Proofs that the cluster metadata can confirm again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRecheck:
-    """What is known when a deadline has passed."""
+    """What is known about the cluster when a deadline has passed."""
 
     image: Image | None
-    """One that may be used (``trust.check_image``); ``None``: there is none."""
+    """A usable image (``trust.check_image``); ``None``: there is none."""
     aged: Image | None = None
-    """One that is only too old to prove anything: what it wants is not removed all the same."""
+    """An image that is only too old to prove anything; replicas assigned by it are still kept."""
     latest: tuple[Image, ...] = ()
-    """Logs to their end, the broker's own among them, which may not all be committed: they can only keep a replica."""
+    """Logs to their end, including the broker's own; they may not all be committed, and can only keep a replica."""
     last_applied: ControllerFile | None
     held: Problem | None = None
-    """Why all purges are held, of ``trust.check_image``."""
+    """Why all purges are held, from ``trust.check_image``."""
     blind: Problem | None = None
-    """Why there is no image where there should be one: nothing is purged but what the operator names."""
+    """Why there is no image although one is expected: only replicas that the operator names are purged."""
     is_named: bool = False
-    """The operator names what goes now (``--even-if-early``, ``--even-if-last``), also where there is no image."""
+    """Whether the operator names the replicas (``--even-if-early``, ``--even-if-last``), so that no image is needed."""
     is_even_if_assigned: bool = False
-    """The operator purges also what is still assigned here, if a live replica of it is in the ISR of another broker."""
+    """Whether to purge a replica that is still assigned here if another broker's replica is in the ISR."""
     is_even_if_last: bool = False
-    """The operator purges also what was staged as the only in-sync replica, or with nothing known."""
+    """Whether to purge a replica staged as the only in-sync one, or without knowledge of its assignment."""
 
 
 def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) -> Refusal | None:
-    """Return why something staged may not be purged although its time has come, ``None`` if it may.
+    """Return why a staged replica may not be purged although its deadline has passed; ``None`` if it may.
 
     Args:
-        look: What is known now.
-        item: With its marker just read; one without is held anyway.
-        known: What lies on every log dir configured for the broker.
+        look: The current knowledge.
+        item: The replica with its marker just read; one without a marker is held anyway.
+        known: Index of the replicas of every configured log dir.
     """
     where = item.log_dir, f"deleting/{item.name}"
     marker = item.marker
@@ -108,7 +110,7 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
 
 
 def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
-    """Return the own logs that go on behind what is known to be committed."""
+    """Return the own logs that continue after the committed part of the images."""
     known = max((image.offset for image in images if image.source is Source.METADATA_LOG), default=-1)
     return [image for image in latest if image.offset > known]
 
@@ -116,7 +118,7 @@ def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
 def _against_deliberate(
     look: PurgeRecheck, images: Sequence[Image], item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal | None:
-    """Return why what an operator staged may not be purged, ``None`` if it may."""
+    """Return why a replica that an operator staged may not be purged; ``None`` if it may."""
     every = [*images, *_beyond(images, look.latest)]
     for image in every:
         if is_wanted(image, item) is not None:
@@ -138,12 +140,12 @@ def _shows_not_here(image: Image, item: StagedReplica, marker: ReplicaMarker) ->
     """Whether an image shows that what was assigned here when it was staged no longer is."""
     said = assignment_in(image, item.ref)
     if said.says is AssignmentState.REMOVED and not said.has_left:
-        return True  # a topic id never comes back
+        return True  # A topic id is never reused.
     return said.says is not AssignmentState.NOT_COVERED and _is_news(image, marker)
 
 
 def _is_news(image: Image, marker: ReplicaMarker) -> bool:
-    """Whether an image is surely of after the staging: what was known then held this very copy."""
+    """Whether an image is certainly newer than the staging: an older one may list this very replica as in sync."""
     began_ms = max(marker.staged_at_ms, marker.evidence.as_of_ms if isinstance(marker.evidence, Removed) else 0)
     return image.is_dated and image.as_of_ms - began_ms > YOUNGER_BY_MS
 
@@ -156,7 +158,7 @@ def _was_assigned(marker: ReplicaMarker) -> bool:
 def _against_blind(
     look: PurgeRecheck, blind: Problem, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal:
-    """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
+    """Return the refusal of a purge without cluster metadata, with the override that lifts it, if any."""
     where = item.log_dir, f"deleting/{item.name}"
     if _was_assigned(marker):
         return _against_silence(*where)
@@ -194,7 +196,7 @@ def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: Repli
 def _against_assigned(
     look: PurgeRecheck, image: Image, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal | None:
-    """Return why what is still assigned here may not be purged, ``None`` if it may."""
+    """Return why a replica that is still assigned here may not be purged; ``None`` if it may."""
     where = item.log_dir, f"deleting/{item.name}"
     one = assignment_in(image, item.ref).partition
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
@@ -210,11 +212,11 @@ def _against_assigned(
     fix = "start the broker until its replica is in the ISR, and ask again with newer metadata"
     if elsewhere:
         found += f", in the ISR of node {', '.join(map(str, elsewhere))}"
-        fix += ", or say --even-if-assigned" if _was_assigned(marker) else ""
+        fix += ", or add --even-if-assigned" if _was_assigned(marker) else ""
         if not _was_assigned(marker):
-            fix = "it goes once you say --even-if-assigned"
+            fix = "add --even-if-assigned to purge it"
     elif not _was_assigned(marker):
-        fix = "logdirctl staged restore takes it back; it goes once another broker is in the ISR"
+        fix = "logdirctl staged restore restores it; it is purged once another broker is in the ISR"
     return refuse(*where, Why.STILL_ASSIGNED, expected, found, fix)
 
 
@@ -223,7 +225,7 @@ def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:
 
 
 def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
-    """Refuse what is assigned elsewhere, if nobody who answers holds it there any more."""
+    """Refuse a replica assigned to other nodes if none of them holds it and is online."""
     if image.source is not Source.METADATA_LOG:
         return None  # no other source says who answers
     one = assignment_in(image, item.ref).partition

@@ -1,13 +1,13 @@
-"""What to take back: its kind first, then either an action or what speaks against it.
+"""Restore decisions: the kind of restore of each staged replica, then an action or a refusal.
 
-Rename: the id is known to be still assigned here, the directory is renamed back. Adopt: the id is gone, the files can
-be adopted by a re-created topic. Export: they are copied to a place outside. Only a rename is an action of this module.
-What is not known to be assigned is renamed only if the operator says so, and what is known to be gone never.
+Rename: the id is known to be still assigned here; the directory is renamed back. Adopt: the id is removed; a re-created
+topic can adopt the files. Export: the files are copied to a place outside. Only a rename is an action of this module. A
+replica whose assignment is not known is renamed only with an override, one whose id is known to be removed never.
 
-Every configured log dir is looked at: a broker stops over a replica that is there twice, and a ``-future`` would be
-promoted over the one taken back.
+Every configured log dir is scanned: a broker stops at a replica that exists twice, and would promote a ``-future``
+directory over the restored one.
 
-Not here: doing it (``disk.staging``), adopting and exporting.
+Not here: carrying it out (``disk.replica.staging``), adopting and exporting.
 
 Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.4, §10.5, §10.6; attacks A13, A15, A16, A25, A36, A43, A47.
 """
@@ -46,7 +46,7 @@ from logdir.replica_ref import ReplicaRef
 
 
 class RestoreKind(Enum):
-    """The ways back of something staged."""
+    """The ways to restore a staged replica."""
 
     RENAME = "rename"
     ADOPT = "adopt"
@@ -64,47 +64,47 @@ _SAYS = {
 A_BROKER_DOES = (
     "a broker of 3.7 or later renames it -stray at its start, one of 3.6 or earlier erases it within about a minute"
 )
-"""What becomes of a directory that is renamed back while its topic id is gone (kafka-behaviour §10.4)."""
+"""What a broker does to a renamed directory whose topic id is removed (kafka-behaviour §10.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """What is asked."""
+    """A request to restore staged replicas."""
 
     selected: tuple[tuple[str, str], ...]
     """Log dir as configured, and name under ``deleting/``."""
     cluster: ClusterState
-    """What the cluster says of them."""
+    """The cluster state about them."""
     is_choice: bool = False
-    """The operator has seen that there are several copies, and chose these."""
+    """Whether the operator chose these among several copies."""
     is_even_if_unknown: bool = False
-    """The operator renames back also what is not known to be assigned here; never what is known to be gone."""
+    """Whether to rename a replica whose assignment is not known; never one whose id is known to be removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """Take one replica back; what ``disk.staging`` is given."""
+    """An action: restore one replica; the input of ``disk.replica.staging``."""
 
     log_dir: str
     name: str
-    """Under ``deleting/``."""
+    """Its name under ``deleting/``."""
     marker: ReplicaMarker
     path: str
-    """Where it shall live, relative to the log dir."""
+    """Its future live path, relative to the log dir."""
     drop_last_indexes: bool
     kind: RestoreKind
     says: str
-    """Its kind and on what that rests, in words; to be said before anything is done."""
+    """Its restore kind and the evidence, shown before any change."""
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """Return the entries that are put back."""
+        """Return the checkpoint entries to put back."""
         return self.marker.checkpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What follows from a request; each selected item is in one of them once."""
+    """The plan; each selected item is in exactly one of actions and refusals."""
 
     actions: tuple[Restore, ...]
     """In the order of the log dirs, then of names."""
@@ -112,7 +112,7 @@ class RestorePlan:
 
 
 def restore_kind_of(assigned: Assigned) -> RestoreKind:
-    """Return the best that can become of a staged replica; a rename is no promise where nothing is known."""
+    """Return the best possible restore kind of a staged replica; without knowledge a rename is no promise."""
     match assigned:
         case Assigned.HERE | Assigned.UNKNOWN:
             return RestoreKind.RENAME
@@ -123,11 +123,11 @@ def restore_kind_of(assigned: Assigned) -> RestoreKind:
 
 
 def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> RestorePlan:
-    """Decide what to take back.
+    """Decide which replicas to restore.
 
     Args:
-        request: What is asked.
-        facts: Of every log dir configured for the broker, in that order, seen under all locks.
+        request: The request.
+        facts: Facts of every configured log dir, in the configured order, scanned under all locks.
     """
     known = ReplicaIndex(facts)
     actions: list[Restore] = []
@@ -157,7 +157,7 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
 
 
 def _where(log_dir: str, name: str) -> tuple[str, str]:
-    """Return a staged replica by its log dir and its path relative to its work root."""
+    """Return log dir, and path relative to its work root, of a staged replica."""
     return log_dir, f"deleting/{name}"
 
 
@@ -167,7 +167,7 @@ def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusa
 
 
 def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> RestorePlan:
-    """Refuse all of several that would become one name or one id and partition."""
+    """Refuse all actions that would give the same name, or the same id and partition."""
     claims: dict[tuple[str | TopicId, int], list[Restore]] = {}
     for action in actions:
         for key in _claimed(action.marker):
@@ -250,11 +250,11 @@ def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker
 
 
 def live_path(marker: ReplicaMarker) -> str | None:
-    """Return where something staged lives when taken back, relative to its log dir.
+    """Return the future live path of a staged replica, relative to its log dir.
 
     Returns:
-        ``None`` if the path in its marker is not one of its topic, id and partition, or nothing says its topic whole:
-        of a name that Kafka may have cut to fit, what is left of it is not the topic.
+        ``None`` if the path in its marker does not fit its topic, id and partition, or its whole topic name is not
+        known: a name that Kafka may have cut is not the topic.
     """
     prefix, slash, name = marker.path.rpartition("/")
     if slash:
@@ -267,7 +267,7 @@ def live_path(marker: ReplicaMarker) -> str | None:
     if _may_be_cut(marker):
         return None
     try:
-        # Where Kafka cut the name, the topic was told by somebody: of it Kafka makes this name.
+        # If Kafka cut the name, the marker has the whole topic, from which Kafka derives this name.
         if name_for(marker.topic, parts.partition, parts.form, parts.unique) != name:
             return None
         return name_for(marker.topic, marker.partition, DirForm.CURRENT)
@@ -276,7 +276,7 @@ def live_path(marker: ReplicaMarker) -> str | None:
 
 
 def _may_be_cut(marker: ReplicaMarker) -> bool:
-    """Whether its topic may be what Kafka left of the name when it cut that to fit, and nothing says the rest."""
+    """Whether its topic may only be the part of the name that Kafka left when it cut the name."""
     parts = parse_partition_dir(marker.path)
     return parts is not None and parts.is_truncated and marker.topic == parts.topic
 
@@ -298,7 +298,11 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
         by_id = "" if marker.topic_id is None else f" or {marker.topic_id}_{marker.partition}"
         expected = f"no live {marker.topic}-{marker.partition}{by_id} on any disk"
         return refuse(
-            *where, Why.LIVE_REPLICA_EXISTS, expected, found, "a broker stops over two; set the live one aside first"
+            *where,
+            Why.LIVE_REPLICA_EXISTS,
+            expected,
+            found,
+            "a broker does not start with two replicas of a partition; stage the live one first",
         )
     futures = known.replicas(identity, Kind.FUTURE)
     if futures:
@@ -307,7 +311,7 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
     coming = known.staged(identity, Kind.INCOMING)
     if coming:
         found = " and ".join(one.place for one in coming)
-        return refuse(*where, Why.INCOMING, "no copy of it on its way in", found, "finish or undo that move")
+        return refuse(*where, Why.INCOMING, "no incoming copy of it", found, "finish or undo that move")
     return None
 
 

@@ -1,9 +1,10 @@
-"""What was staged and is wanted again: it is never purged, and taking it back is proposed.
+"""Staged replicas that are assigned here again: they are never purged, and a restore is proposed.
 
-A source of a move, a loser of two copies, or what a broker had deleted after a move, is wanted all along: there a live
-copy on a disk of this broker is enough. Of another id, or in a directory that cannot be read, it is none.
+The source of a move, the loser of two copies, or a replica that a broker deleted after a move is assigned here all the
+time: for these a live copy on a disk of this broker is enough. A replica with another id, or an unreadable directory,
+is no such copy.
 
-Not here: whether it can be taken back (``restore``), the look before a purge (``purge_recheck``).
+Not here: whether it can be restored (``restore``), the recheck before a purge (``purge_recheck``).
 
 Spec: design §4; attacks A43.
 """
@@ -36,13 +37,13 @@ def is_wanted(image: Image, item: StagedReplica) -> Evidence | None:
 def hold_what_is_wanted(
     image: Image, facts: Sequence[LogDirFacts], usable: Collection[LogDirFacts], refusals: list[Refusal]
 ) -> tuple[HoldStaged, ...]:
-    """Return what must lose its deadline.
+    """Return the staged replicas that must lose their deadline.
 
     Args:
-        image: Any that may be used.
-        facts: Of every log dir.
-        usable: Those in which something may be done.
-        refusals: What is wanted and has no deadline to lose is added to them.
+        image: Any usable image.
+        facts: Facts of every log dir.
+        usable: Log dirs that may be changed.
+        refusals: Gets the replicas that are assigned here and have no deadline to lose.
     """
     wanted = [
         (item, evidence)
@@ -76,7 +77,7 @@ def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[ReplicaKey]) -
 
 
 def has_live_copy(item: StagedReplica, namesakes: Iterable[Replica]) -> bool:
-    """Whether one of the live replicas of its name or id is a copy of what was staged, by all that can be told."""
+    """Whether one of the live replicas of its name or id is a copy of the staged replica, as far as can be seen."""
     return any(
         UNTOUCHED.isdisjoint(replica.problems)
         and (None in (replica.ref.topic_id, item.ref.topic_id) or replica.ref.topic_id == item.ref.topic_id)
@@ -100,9 +101,9 @@ def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica
     if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None
     if isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE:
-        return None  # it was assigned here when it was staged; its purge asks for a live replica in the ISR
+        return None  # It was assigned here when it was staged; its purge requires a live replica in the ISR.
     if not namesakes:
-        proposes = "logdirctl staged restore takes it back while its broker is stopped"
+        proposes = "logdirctl staged restore restores it while its broker is stopped"
     else:
         twin = namesakes[0]
         proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"

@@ -1,1 +1,1 @@
-"""The calls that look at and change a disk, and what the kernel says about them."""
+"""System calls that read and change a disk, and the meaning of their errors."""

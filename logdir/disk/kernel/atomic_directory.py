@@ -1,10 +1,11 @@
-"""The writer of directories outside all log dirs: one appears under its name with everything in it durable, or not.
+"""Atomic creation of directories outside all log dirs: a directory appears under its final name complete and durable,
+or not at all.
 
-It is filled beside its final name, as ``.{name}.{random}.partial``, which a failure removes and a kill leaves. What is
-copied into it is digested on the way, synced, read back past the page cache and compared.
+The directory is filled beside its final name, as ``.{name}.{random}.partial``. A failure removes that directory; a kill
+leaves it. Each copied file is hashed while it is copied, synced, read back past the page cache and compared.
 
-Not here: log dirs and work roots (``io`` is the one module that changes those); it refuses to write into one, however
-the path spells it.
+Not here: log dirs and work roots (only ``host`` changes those). This module refuses to write into one, however the path
+spells it.
 
 Spec: style §5.5; design §2 laws 8, 10; reliability §4.2 "new file".
 """
@@ -33,7 +34,7 @@ _ZEROS = bytes(_CHUNK)
 
 @contextmanager
 def _about(path: str) -> Iterator[None]:
-    """Name the copy, whatever call of it failed: most name nothing, or what is gone again."""
+    """Add the path of the copy to any ``OSError`` of the body, which usually names no path or a removed one."""
     try:
         yield
     except OSError as error:
@@ -41,7 +42,7 @@ def _about(path: str) -> Iterator[None]:
 
 
 class NewDirectory:
-    """A directory that is being filled."""
+    """A directory that is being filled under a temporary name."""
 
     def __init__(self, directory: HostDirectory, destination: str) -> None:
         self._directory = directory
@@ -49,11 +50,11 @@ class NewDirectory:
         """Its final name, without any link."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Make a file, durably.
+        """Create a file, durably.
 
         Raises:
-            DiskError: it did not read back.
-            OSError: it could not be made.
+            DiskError: the file did not read back as written.
+            OSError: the file could not be created.
         """
         with _about(f"{self.destination}/{name}"), self._new(name) as descriptor:
             view = memoryview(data)
@@ -67,13 +68,13 @@ class NewDirectory:
 
         Args:
             source: Its descriptor, read from its start.
-            name: Of the copy.
+            name: The name of the copy.
 
         Returns:
-            How many bytes it has, and their SHA-256 in hexadecimal.
+            The size of the copy in bytes, and its SHA-256 in hexadecimal.
 
         Raises:
-            DiskError: it did not read back.
+            DiskError: the copy did not read back as written.
             OSError: a call failed.
         """
         digest = hashlib.sha256()
@@ -82,7 +83,7 @@ class NewDirectory:
         with self._new(name) as descriptor:
             while part := os.pread(source, _CHUNK, size):
                 digest.update(part)
-                # An index of the last segment is 10 MiB of them.
+                # A preallocated index of the last segment is 10 MiB of zeros.
                 if part != _ZEROS[: len(part)]:
                     with _about(path):
                         _write_at(descriptor, part, size)
@@ -108,7 +109,7 @@ class NewDirectory:
         digest = hashlib.sha256()
         found = 0
         try:
-            # It is clean since its sync, so this drops it from memory and the disk has to say what it holds.
+            # The pages are clean since the sync, so this drops them from memory and the read below comes from the disk.
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             while part := os.pread(descriptor, _CHUNK, found):
                 digest.update(part)
@@ -133,28 +134,29 @@ def _write_at(descriptor: int, part: bytes, at: int) -> None:
 
 
 def require_place(destination: str, places: tuple[KeptFree, ...]) -> None:
-    """Return if ``new_directory`` would begin; reads only.
+    """Return if ``new_directory`` would accept this destination; only reads.
 
     Raises:
-        RefusedError: as that.
+        RefusedError: as ``new_directory``.
     """
     _place(destination, places)
 
 
 @contextmanager
 def new_directory(destination: str, places: tuple[KeptFree, ...]) -> Iterator[NewDirectory]:
-    """Make a directory that has its name only when the body is done.
+    """Create a directory that gets its final name only when the body has ended without an error.
 
     Args:
         destination: Absolute path; must not exist, its parent must.
-        places: Log dirs and work roots, into which nothing may be put; none of them is looked at.
+        places: Log dirs and work roots, in which the destination must not lie; this function does not access them.
 
     Yields:
         The directory, to be filled with files.
 
     Raises:
-        RefusedError: the name is taken, by the end too, has no parent, or lies in one of the places.
-        OSError: a call failed, in the body or after it; what was made is gone again.
+        RefusedError: the destination exists (at the start or at the end), has no parent directory, or lies in one of
+            the places.
+        OSError: a call failed, in the body or after it; the unfinished directory was removed.
     """
     parent_path, name = _place(destination, places)
     partial = f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(4)}{PARTIAL}"
@@ -189,7 +191,7 @@ def _place(destination: str, places: tuple[KeptFree, ...]) -> tuple[str, str]:
         raise RefusedError(destination, why=Why.OUTPUT_INVALID, expected="an absolute path", found="a relative path")
     if os.path.lexists(path):
         raise _taken(destination)
-    # Links above it are the operator's; what counts is where they lead.
+    # Links above it are the operator's choice; the resolved path counts.
     parent = os.path.realpath(above)
     try:
         Path(parent).stat()

@@ -1,10 +1,10 @@
-"""The calls by which a disk is looked at and changed, as protocols: ``io`` does them for real, a model in tests.
+"""Protocols of all calls that read or change a disk: ``host`` makes them for real, tests have a model disk.
 
-A ``Directory`` is an open directory. Everything is named relative to one, by a single path component; nothing is
-followed, nothing crosses a device or mount. There are no other calls: an operation that needs more than these is not
-an operation of this project.
+A ``Directory`` is an open directory. Each call names an entry relative to one, by a single path component. No call
+follows a link or crosses a device or mount. There are no other calls: an operation may use only these.
 
-Every method raises ``OSError`` with the kernel's errno and has then changed nothing, unless it says otherwise.
+A method that fails raises ``OSError`` with the kernel's errno and has changed nothing, unless its docstring says
+otherwise.
 
 Spec: design §2 laws 2, 9, 10; reliability §4.2, §5.
 """
@@ -18,7 +18,7 @@ from logdir.observe.classify import Type
 
 
 class Owner(NamedTuple):
-    """To whom a file or directory belongs, and who may do what with it."""
+    """Owner, group and permissions of a file or directory."""
 
     uid: int
     gid: int
@@ -26,12 +26,12 @@ class Owner(NamedTuple):
     """Permission bits only."""
 
     def for_file(self) -> Owner:
-        """Return the owner of a file in a directory of this owner: nobody may execute it."""
+        """Return the owner for a file in a directory of this owner: the same, without the execute permissions."""
         return self._replace(mode=self.mode & 0o666)
 
 
 class Stat(NamedTuple):
-    """What ``lstat`` says of an entry."""
+    """The result of ``lstat`` for an entry."""
 
     type: Type
     device: int
@@ -44,7 +44,7 @@ class Stat(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Which directory a path leads to now: two are the same only if all three are equal."""
+    """The identity of an open directory: two directories are the same only if device, inode and mount are equal."""
 
     device: int
     inode: int
@@ -52,13 +52,13 @@ class Identity(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What a file system has left for a process without privileges."""
+    """Free space of a file system, for a process without privileges."""
 
     free_bytes: int
     free_inodes: int
     total_bytes: int
     total_inodes: int = 0
-    """0: it counts none, and makes them as they are needed (btrfs)."""
+    """The number of inodes; 0 if the file system creates them on demand and counts none (btrfs)."""
 
 
 class Directory(Protocol):
@@ -66,7 +66,7 @@ class Directory(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it was opened: for messages, never for a call."""
+        """The path it was opened with: for messages, never for a call."""
 
     def __enter__(self) -> Self: ...
 
@@ -84,19 +84,19 @@ class Directory(Protocol):
         """Return the names of all entries, sorted; bytes that are not UTF-8 as surrogate escapes."""
 
     def types(self) -> dict[str, Type]:
-        """Return what every entry is, by its name, sorted; a link is not followed. Costs little more than the names."""
+        """Return the type of every entry, by name, sorted; links are not followed. Costs little more than ``names``."""
 
     def stat(self, name: str) -> Stat:
-        """Return what an entry is; a link is not followed."""
+        """Return the status of an entry; a link is not followed."""
 
     def own_stat(self) -> Stat:
-        """Return what this directory is."""
+        """Return the status of this directory."""
 
     def identity(self) -> Identity:
-        """Return which directory this is."""
+        """Return the identity of this directory."""
 
     def space(self) -> Space:
-        """Return what is left on its file system."""
+        """Return the free space of its file system."""
 
     def require_changeable(self) -> None:
         """Return if this process may make and remove entries here.
@@ -109,48 +109,48 @@ class Directory(Protocol):
         """Return the content of a regular file, at most ``limit`` + 1 bytes of it.
 
         Raises:
-            OSError: ``ELOOP`` for a link, ``EINVAL`` for anything else that is no regular file.
+            OSError: ``ELOOP`` for a link, ``EINVAL`` for any other entry that is not a regular file.
         """
 
     def open(self, name: str) -> Directory:
         """Open a directory in this one.
 
         Raises:
-            OSError: ``ELOOP`` or ``ENOTDIR`` for what is no directory, ``EXDEV`` for one on another device or mount.
+            OSError: ``ELOOP`` or ``ENOTDIR`` if the entry is no directory, ``EXDEV`` if it lies on another device or
+                mount.
         """
 
     # Changing.
 
     def make(self, name: str, owner: Owner) -> None:
-        """Make a directory. Fails with ``EEXIST``; a failure after that leaves an empty directory."""
+        """Create a directory. Fails with ``EEXIST``; a later failure leaves an empty directory."""
 
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
-        """Make a new file with this content, whole and given away before it has its name.
+        """Create a file with this content; it has its content and owner before it gets its name.
 
-        Fails with ``EEXIST``. A failure leaves nothing; on a file system that makes no file without a name, a part of a
-        file.
+        Fails with ``EEXIST``. A failure leaves nothing, or an incomplete file on a file system without ``O_TMPFILE``.
         """
 
     def rename(self, name: str, to: Directory, new_name: str) -> None:
-        """Rename an entry, also into another directory of the same disk. Never replaces: ``EEXIST``."""
+        """Rename an entry, possibly into another directory of the same disk. Never replaces an entry: ``EEXIST``."""
 
     def replace(self, name: str, new_name: str) -> None:
-        """Rename a file within this directory over another, which is gone then."""
+        """Rename a file within this directory over another file, which is removed by that."""
 
     def link(self, name: str, to: Directory, new_name: str) -> None:
-        """Give a regular file a second name. Never replaces: ``EEXIST``."""
+        """Create a hard link to a regular file. Never replaces an entry: ``EEXIST``."""
 
     def unlink(self, name: str) -> None:
-        """Remove a name that is no directory's."""
+        """Remove an entry that is no directory."""
 
     def remove(self, name: str) -> None:
         """Remove an empty directory."""
 
     def truncate(self, name: str, size_bytes: int) -> None:
-        """Make a regular file shorter."""
+        """Shorten a regular file."""
 
     def adopt(self, name: str, owner: Owner) -> None:
-        """Give an entry, not followed, an owner and a mode."""
+        """Set owner and mode of an entry; a link is not followed."""
 
     # Making durable.
 
@@ -165,11 +165,11 @@ class Directory(Protocol):
 
 
 class Disk(Protocol):
-    """How the first directory of a path is opened; everything after is relative to it."""
+    """Access to the first directory of a path; every later call is relative to an open directory."""
 
     def open_top(self, path: str) -> Directory:
         """Open a directory by its absolute path; its last component may not be a link.
 
         Raises:
-            OSError: it is not there, or no directory.
+            OSError: the path does not exist, or is no directory.
         """

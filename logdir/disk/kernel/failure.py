@@ -1,7 +1,8 @@
-"""What an error of the kernel means for an operation: undone, again after the reserve is given up, or no more writing.
+"""Meaning of kernel errors for an operation: the step is undone, repeated after the reserve is released, or writing
+ends.
 
-A failed sync is never repeated: the kernel has then marked the pages clean, and a second call would say yes to data
-that is gone. The disk is READ_ONLY from there on; the others go on.
+A failed sync is never repeated: the kernel has then marked the pages clean, and a second sync would report success
+although the data is lost. The disk is READ_ONLY from there on; work on the other disks continues.
 
 Spec: design §3.4, law 6; reliability §4.3; attacks A10.
 """
@@ -51,44 +52,44 @@ _WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def is_sick(error: OSError) -> bool:
-    """Whether nothing more may be written to the disk."""
+    """Whether the error means that nothing more may be written to the disk."""
     return error.errno in _SICK
 
 
 def is_full(error: OSError) -> bool:
-    """Whether room would help."""
+    """Whether the error means that the disk is out of space or inodes."""
     return error.errno in _FULL
 
 
 def is_denied(error: OSError) -> bool:
-    """Whether a right is missing, and the disk answered."""
+    """Whether the error means a missing permission; the disk itself answered."""
     return error.errno in (errno.EACCES, errno.EPERM)
 
 
 def no_permission(path: str, error: OSError, expected: str = "the right to open it") -> NoPermissionError:
-    """Return the error of what we have no right to.
+    """Return the error of a path for which this process lacks a permission.
 
     Args:
-        path: What it is.
-        error: For which ``is_denied``.
-        expected: What is asked for.
+        path: The path.
+        error: An error for which ``is_denied`` is true.
+        expected: The permission that is needed.
     """
     fix = "run as the owner of the log dirs"
     return NoPermissionError(path, expected=expected, found=error.strerror or error, fix=fix)
 
 
 def is_read_only(error: OSError) -> bool:
-    """Whether the disk is mounted so that it takes no changes."""
+    """Whether the error means a file system that is mounted read-only."""
     return error.errno == errno.EROFS
 
 
 def mounted_read_only(path: str, error: OSError, fix: str = "") -> ReadOnlyDiskError:
-    """Return the error of a disk that can be read, and takes no changes.
+    """Return the error of a disk that is mounted read-only.
 
     Args:
-        path: Of the log dir, or what was to be changed.
-        error: For which ``is_read_only``.
-        fix: What else to do.
+        path: The log dir, or the entry that was to be changed.
+        error: An error for which ``is_read_only`` is true.
+        fix: A more specific fix for the message.
     """
     look = "look at the kernel's log, and mount it for writing again"
     return ReadOnlyDiskError(
@@ -101,10 +102,10 @@ def mounted_read_only(path: str, error: OSError, fix: str = "") -> ReadOnlyDiskE
 
 @contextmanager
 def syncing(directory: Directory) -> Iterator[None]:
-    """Turn any error of a sync into the end of writing.
+    """Turn any error of a sync in the body into ``ReadOnlyDiskError``: writing to the disk ends.
 
     Raises:
-        ReadOnlyDiskError: a sync inside failed.
+        ReadOnlyDiskError: a sync in the body failed.
     """
     try:
         yield
@@ -113,24 +114,24 @@ def syncing(directory: Directory) -> Iterator[None]:
 
 
 def full_disk(path: str, error: OSError, fix: str = _MAKE_ROOM) -> DiskFullError:
-    """Return the error of what finds no room, with nothing left to give up.
+    """Return the error of a write to a full disk whose reserve is already used.
 
     Args:
-        path: What was to be written.
-        error: For which ``is_full``.
-        fix: What to do, where it is not as it was.
+        path: The entry that was to be written.
+        error: An error for which ``is_full`` is true.
+        fix: The fix for the message, if the entry is not unchanged.
     """
     return DiskFullError(path, expected="room on its disk for this", found=error.strerror or error, fix=fix)
 
 
 @contextmanager
 def recording(directory: Directory, name: str) -> Iterator[None]:
-    """As ``calling``, around the writing of a file of ours; a full disk is called one.
+    """Translate errors of writing one of our own files, as ``calling`` does, and a full disk as well.
 
     Raises:
-        DiskFullError: there is no room for it; it is as it was.
+        DiskFullError: the disk is full; the file is unchanged.
         ReadOnlyDiskError: the disk is sick.
-        OSError: any other.
+        OSError: any other error.
     """
     try:
         with calling(directory):
@@ -143,11 +144,11 @@ def recording(directory: Directory, name: str) -> Iterator[None]:
 
 @contextmanager
 def calling(directory: Directory) -> Iterator[None]:
-    """Turn an error that tells of a sick disk into the end of writing; others pass.
+    """Turn an error that means a sick disk into ``ReadOnlyDiskError``; other errors pass unchanged.
 
     Raises:
         ReadOnlyDiskError: the disk is sick.
-        OSError: any other.
+        OSError: any other error.
     """
     try:
         yield
@@ -158,7 +159,7 @@ def calling(directory: Directory) -> Iterator[None]:
 
 
 def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDiskError:
-    """Return the error that ends writing to a disk."""
+    """Return the ``ReadOnlyDiskError`` that ends all writing to a disk."""
     return ReadOnlyDiskError(
         directory.path,
         expected=expected,
@@ -168,16 +169,16 @@ def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDi
 
 
 def with_reserve(work: Directory, call: Callable[[], _T]) -> _T:
-    """Make a call; on a full disk give up what is kept for that, an inode or the reserve, and make it once more.
+    """Make a call; if the disk is full, release a spare inode or the reserve and make the call once more.
 
-    Where both are short, it is made once more after each.
+    If both inodes and bytes are short, the call is repeated once after each release.
 
     Args:
         work: The work root that holds the reserve and the spare inodes.
-        call: Changes nothing when it fails.
+        call: The call; it must change nothing when it fails.
 
     Raises:
-        OSError: as the call, with nothing left to give up.
+        OSError: the last error of the call, once neither a spare inode nor the reserve is left.
     """
     kept: Iterator[Callable[[Directory], bool]] | None = None
     while True:
@@ -192,8 +193,8 @@ def with_reserve(work: Directory, call: Callable[[], _T]) -> _T:
 
 
 def _kept(work: Directory, error: OSError) -> Iterator[Callable[[Directory], bool]]:
-    """Yield what may help, in the order in which it is to be given up."""
-    # Only where it is inodes that are short: what is short of bytes would eat them all.
+    """Yield the functions that release space for this error, in the order in which to try them."""
+    # Only if inodes are short: a disk short of bytes would use up all spare inodes.
     if error.errno == errno.EDQUOT or not _has_inodes(work):
         yield give_up_inode
     yield give_up_reserve
@@ -207,7 +208,7 @@ def _has_inodes(work: Directory) -> bool:
 
 
 def give_up_inode(work: Directory) -> bool:
-    """Remove one of the files that are kept for their inodes; return whether there was one."""
+    """Remove one spare inode file; return whether there was one."""
     try:
         with work.open(SPARE) as directory:
             found = spares(directory)
@@ -221,7 +222,9 @@ def give_up_inode(work: Directory) -> bool:
 
 
 def _await_inode(work: Directory) -> None:
-    """Wait until a removed file's inode is free: XFS sees to that a moment later, and being asked hastens it."""
+    """Wait until the inode of a removed file is free: XFS frees it a moment later, and sooner when asked for free
+    space.
+    """
     for wait_ms in _WAITS_MS:
         if work.space().free_inodes:
             return
@@ -229,10 +232,10 @@ def _await_inode(work: Directory) -> None:
 
 
 def spares(directory: Directory) -> tuple[str, ...]:
-    """Return the names of the files that are kept for their inodes: empty, with no other name, called by a number.
+    """Return the names of the spare inode files: empty files with one link whose names are numbers.
 
     Raises:
-        OSError: it cannot be listed.
+        OSError: the directory cannot be listed.
     """
     numbered = [(name, directory.stat(name)) for name in directory.names() if name.isdecimal()]
     return tuple(n for n, found in numbered if (found.type, found.links, found.size_bytes) == (Type.FILE, 1, 0))
@@ -250,14 +253,14 @@ def give_up_reserve(work: Directory) -> bool:
 
 
 def trouble(path: str, error: LogDirError | OSError) -> Problem:
-    """Return why a recovery leaves something as it was.
+    """Return the problem that makes recovery leave an entry unchanged.
 
     Args:
-        path: Absolute; of an error of ours its own path counts.
-        error: What came of looking at it.
+        path: Absolute path of the entry; an error of ours carries its own path, which is used instead.
+        error: The error met while reading the entry.
 
     Raises:
-        ReadOnlyDiskError, OSError: the same: the disk is sick.
+        ReadOnlyDiskError, OSError: the same error, if it means that the disk is sick.
     """
     if isinstance(error, LogDirError) and not isinstance(error, ReadOnlyDiskError):
         found = error.problem()
@@ -270,13 +273,13 @@ def trouble(path: str, error: LogDirError | OSError) -> Problem:
 
 
 def as_disk_error(path: str, error: OSError) -> DiskError:
-    """Return an error of the kernel as one of ours."""
+    """Convert an ``OSError`` to a ``DiskError``."""
     found = error.strerror or str(error)
     if (something_else := not_a_file(error)) is not None:
         return something_else
     at = error.filename
     if isinstance(at, str) and at.startswith("/") and not f"{at}/".startswith(f"{path}/"):
-        path = at  # of another disk, or of one of several
+        path = at  # The error may be about another disk, or about one of several.
     if is_denied(error):
         return no_permission(path, error, "the right to do it")
     if is_full(error):
@@ -287,11 +290,11 @@ def as_disk_error(path: str, error: OSError) -> DiskError:
 
 
 def disk_error(top: Directory, log_dir: str, error: OSError) -> DiskError:
-    """Return an error of the kernel that ends the work on a disk as one of ours.
+    """Convert an ``OSError`` that ends the work on a disk to an error of this package.
 
     Args:
         top: The log dir, open.
         log_dir: Its path as configured.
-        error: What a call said.
+        error: The error of the call.
     """
     return read_only(top, error, "a call that succeeds") if is_sick(error) else as_disk_error(log_dir, error)

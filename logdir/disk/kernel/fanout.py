@@ -1,8 +1,8 @@
-"""One call for each of several items, a few at a time, where the kernel takes longer than we do.
+"""Thread fan-out: one blocking system call per item, a few items at a time.
 
-Every thread has ended when this returns, however it returns: nobody works on a directory that its opener has closed.
+All threads have ended when ``for_each`` returns or raises, so no thread uses a directory that its opener has closed.
 
-Not here: what may be done side by side (the operations); all of them are called from one thread only.
+Not here: which calls may run in parallel (the operations decide). ``for_each`` itself is called from one thread only.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _HANDLERS_RUN_S: Final = 0.1
 
 
 def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> None:
-    """Call for every item, begun in their order.
+    """Make one call per item, started in the order of the items.
 
     Args:
-        items: What for.
-        call: Bears being called from several threads, if there are to be several.
-        at_once: How many calls may be under way; 1: no thread is made.
+        items: The items.
+        call: The call; must be thread-safe if ``at_once`` is above 1.
+        at_once: How many calls may run at a time; 1: no thread is started.
 
     Raises:
-        BaseException: the first that a call raised; what was not begun by then is not begun.
+        BaseException: the first exception of a call; items not started by then are not started.
     """
-    left = iter(tuple(items))  # a tuple's hands each item to one thread only
+    left = iter(tuple(items))  # A tuple's iterator gives each item to one thread only.
     errors: list[BaseException] = []
 
     def work() -> None:
@@ -46,7 +46,7 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
             threads.append(Thread(target=work, name=f"side by side {number}"))
             threads[-1].start()
     except RuntimeError:
-        pass  # no more of them may be made: with fewer, then
+        pass  # No more threads may be started: go on with fewer.
     except KeyboardInterrupt as error:
         errors.append(error)
     work()
@@ -60,7 +60,7 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
 def _join(thread: Thread, errors: list[BaseException]) -> None:
     while thread.is_alive():
         try:
-            # Without a limit no handler of a signal runs until the end where signals restart calls, as in a worker.
+            # Without a timeout no signal handler would run until the end where signals restart calls, as in a worker.
             thread.join(_HANDLERS_RUN_S)
         except KeyboardInterrupt as error:
             errors.append(error)

@@ -1,6 +1,6 @@
-"""On which file systems we change anything, by name: an allow list.
+"""Allow list of the file systems on which this program changes anything, by name.
 
-What a rename, a lock or a sync keeps was measured on these; on others a promise of ours may not hold.
+What a rename, a lock or a sync guarantees was measured on these file systems; on others our promises may not hold.
 
 Not here: which file system holds a path (``observe.mounts``).
 
@@ -19,26 +19,26 @@ SUPPORTED = ("ext4", "xfs", "btrfs", "tmpfs")
 
 
 def fs_type_at(path: str) -> str | None:
-    """Return the type of the file system that holds an absolute path of this host, ``None`` if none says so."""
+    """Return the type of the file system that holds an absolute path of this host; ``None`` if it is not known."""
     return mounts.fs_type_of(mounts.read_mounts(), os.fsencode(os.path.realpath(path)))
 
 
 def require_supported_fs(path: str, fs_type: str | None, *, unsupported_fs: bool = False) -> None:
-    """Return if we may change what lies on this file system.
+    """Return if this program may change data on this file system.
 
     Args:
-        path: A log dir, for the error.
-        fs_type: As ``fs_type_at`` says.
-        unsupported_fs: The operator's word that it may be any.
+        path: The log dir, for the error.
+        fs_type: The type, as ``fs_type_at`` returns it.
+        unsupported_fs: Whether the operator allows any file system.
 
     Raises:
-        RefusedError: it is not on the list.
+        RefusedError: the file system is not on the list.
     """
     if fs_type not in SUPPORTED and not unsupported_fs:
         raise RefusedError(
             path,
             why=Why.UNSUPPORTED_FILE_SYSTEM,
             expected=f"one of the file systems {', '.join(SUPPORTED)}",
-            found=fs_type or "one that is not named",
+            found=fs_type or "a file system of unknown type",
             fix="it is read-only to us; --even-on-unsupported-fs changes that at your own risk",
         )

@@ -1,10 +1,10 @@
-"""The calls of ``calls`` for real: the one module that changes anything under a log dir or work root.
+"""Real system calls for the protocols of ``calls``: the one module that changes anything under a log dir or work root.
 
-Everything is relative to an open descriptor and names one path component; links are refused, not followed; a directory
-is entered only on the device and mount of the one it lies in. ``renameat2`` always carries ``RENAME_NOREPLACE``; one
-call replaces a small file. A file gets its name last: whole, and given to whom it belongs.
+Every call is relative to an open descriptor and names one path component. Links are refused, not followed. A directory
+is opened only if it is on the device and mount of its parent. ``renameat2`` always carries ``RENAME_NOREPLACE``; only
+``replace`` replaces a file. A file has its content and owner before it gets its name.
 
-Not here: what to call and in which order (the operations beside this module), locks (``locks``).
+Not here: which calls an operation makes, and their order (the operations beside this module), locks (``locks``).
 
 Spec: design §2 laws 9 and 10, §3.3; reliability §4.2, §5 and appendix; renameat2(2), statx(2), syncfs(2).
 """
@@ -27,13 +27,13 @@ from logdir.observe.classify import Type
 from logdir.observe.walk import list_types
 
 _NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR})
-"""What a file system says that makes no file without a name; ``EISDIR`` a kernel that does not know the flag."""
+"""Errors of a file system without ``O_TMPFILE``; ``EISDIR`` comes from a kernel that does not know the flag."""
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Call(NamedTuple):
-    """One call that changes a disk or makes it durable, as told to an observer before it is made."""
+    """One call that changes a disk or makes it durable, as passed to an observer before the call."""
 
     name: str
     path: str
@@ -44,7 +44,7 @@ Observer = Callable[[Call], None]
 
 
 def _nobody(call: Call) -> None:
-    """Tell nobody."""
+    """Observer that does nothing."""
 
 
 def _component(name: str) -> str:
@@ -66,7 +66,7 @@ class HostDirectory:
 
     @property
     def path(self) -> str:
-        """Where it was opened."""
+        """The path it was opened with."""
         return self._path
 
     @property
@@ -93,14 +93,14 @@ class HostDirectory:
 
     def _tell(self, call: str, name: str, to: str = "") -> None:
         _component(name)
-        # Nearly always nobody listens, and a purge makes a million calls.
+        # Nearly always there is no observer, and a purge makes a million calls.
         if self._disk.observer is not _nobody:
             self._disk.observer(Call(call, self._at(name), to))
 
     # Looking.
 
     def _open(self) -> int:
-        if self._fd < 0:  # which a listing takes for the working directory
+        if self._fd < 0:  # ``listdir`` takes -1 for the working directory.
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
         return self._fd
 
@@ -109,26 +109,26 @@ class HostDirectory:
         return sorted(os.listdir(self._open()))
 
     def types(self) -> dict[str, Type]:
-        """Return what every entry is, by its name, sorted; a link is not followed."""
+        """Return the type of every entry, by name, sorted; links are not followed."""
         return dict(sorted(list_types(self._open()).items()))
 
     @whole_path
     def stat(self, name: str) -> Stat:
-        """Return what an entry is; a link is not followed."""
+        """Return the status of an entry; a link is not followed."""
         return stat_of(os.stat(_component(name), dir_fd=self._fd, follow_symlinks=False))
 
     def own_stat(self) -> Stat:
-        """Return what this directory is."""
+        """Return the status of this directory."""
         return stat_of(os.fstat(self._fd))
 
     def identity(self) -> Identity:
-        """Return which directory this is."""
+        """Return the identity of this directory."""
         if self._identity is None:
             self._identity = libc.identity(self._fd, self._path)
         return self._identity
 
     def space(self) -> Space:
-        """Return what is left on its file system."""
+        """Return the free space of its file system."""
         found = os.fstatvfs(self._fd)
         return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize, found.f_files)
 
@@ -179,7 +179,7 @@ class HostDirectory:
 
     @whole_path
     def make(self, name: str, owner: Owner) -> None:
-        """Make a directory that belongs to ``owner``."""
+        """Create a directory that belongs to ``owner``."""
         self._tell("mkdir", name)
         os.mkdir(name, owner.mode & 0o700, dir_fd=self._fd)
         self._give(name, owner)
@@ -193,7 +193,7 @@ class HostDirectory:
 
     @whole_path
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
-        """Make a new file with this content that belongs to ``owner``."""
+        """Create a file with this content that belongs to ``owner``."""
         self._tell("write", name)
         descriptor, is_named = self._new_file(name, owner, os.O_WRONLY)
         try:
@@ -209,17 +209,17 @@ class HostDirectory:
             os.close(descriptor)
 
     def _new_file(self, name: str, owner: Owner, access: int) -> tuple[int, bool]:
-        """Open a new file; return its descriptor and whether it has its name already.
+        """Open a new file; return its descriptor and whether it already has its name.
 
-        It has none, so that nobody meets it before it is given away (attacks A9), but on file systems that make no
-        file without a name: none of those we change unasked.
+        The file has no name (``O_TMPFILE``), so no process sees it before it has its owner (attacks A9). Only file
+        systems without ``O_TMPFILE`` give it a name at once; the allow list contains none of these.
         """
         flags = access | os.O_CLOEXEC
         try:
             return os.open(".", flags | os.O_TMPFILE, owner.mode & 0o600, dir_fd=self._fd), False
         except OSError as error:
             if error.errno not in _NO_UNNAMED:
-                # ext4 calls it a matter of rights that the directory is removed.
+                # ext4 reports a removed directory as a missing permission.
                 is_gone = error.errno == errno.EPERM and os.fstat(self._fd).st_nlink == 0
                 number = errno.ENOENT if is_gone else error.errno or errno.EIO
                 raise OSError(number, os.strerror(number), name) from None
@@ -228,27 +228,27 @@ class HostDirectory:
 
     @whole_path
     def rename(self, name: str, to: Directory, new_name: str) -> None:
-        """Rename an entry, never over another."""
+        """Rename an entry; never replaces another entry."""
         target = _host(to)
         self._tell("rename", name, target._at(new_name))
         libc.rename_new(self._fd, _component(name), target._fd, _component(new_name), self._at(name))
 
     @whole_path
     def replace(self, name: str, new_name: str) -> None:
-        """Rename a file within this directory over another."""
+        """Rename a file within this directory over another file."""
         self._tell("replace", name, self._at(new_name))
         os.rename(_component(name), _component(new_name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     @whole_path
     def link(self, name: str, to: Directory, new_name: str) -> None:
-        """Give a regular file a second name."""
+        """Create a hard link to a regular file."""
         target = _host(to)
         self._tell("link", name, target._at(new_name))
         os.link(name, new_name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
 
     @whole_path
     def unlink(self, name: str) -> None:
-        """Remove a name that is no directory's."""
+        """Remove an entry that is no directory."""
         self._tell("unlink", name)
         os.unlink(name, dir_fd=self._fd)
 
@@ -259,7 +259,7 @@ class HostDirectory:
         os.rmdir(name, dir_fd=self._fd)
 
     def truncate(self, name: str, size_bytes: int) -> None:
-        """Make a regular file shorter."""
+        """Shorten a regular file."""
         self._tell("truncate", name)
         descriptor = self._open_file(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -271,7 +271,7 @@ class HostDirectory:
 
     @whole_path
     def adopt(self, name: str, owner: Owner) -> None:
-        """Give an entry, not followed, an owner and a mode."""
+        """Set owner and mode of an entry; a link is not followed."""
         self._tell("chown", name)
         descriptor = os.open(_component(name), _OPEN_FILE, dir_fd=self._fd)
         try:
@@ -279,14 +279,14 @@ class HostDirectory:
         finally:
             os.close(descriptor)
 
-    # Locks: no part of ``Directory``, for a model of a disk has none.
+    # Locks: not part of ``Directory``, because the model disk of the tests has no locks.
 
     @whole_path
     def open_lock(self, name: str, owner: Owner | None = None) -> int:
-        """Open a regular file for locking; make it, empty, for ``owner`` where it is missing and one is given.
+        """Open a regular file for locking; if it is missing and ``owner`` is given, create it empty.
 
         Returns:
-            A new descriptor, for reading and writing, that does not survive ``exec``; the caller closes it.
+            A new descriptor for reading and writing that is closed on ``exec``; the caller closes it.
         """
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         while True:
@@ -299,7 +299,7 @@ class HostDirectory:
             try:
                 descriptor, is_named = self._new_file(name, owner, os.O_RDWR)
             except FileExistsError:
-                continue  # a broker came first: it is its file
+                continue  # A broker created the file first; it owns it.
             try:
                 _give(descriptor, owner)
                 if not is_named:
@@ -316,8 +316,8 @@ class HostDirectory:
 
     @contextmanager
     def _syncing(self) -> Iterator[None]:
-        """Keep in mind that a sync failed, whatever becomes of the error."""
-        # Asked before: a file system that is gone may not even say which it was.
+        """Record a failed sync of the body for the whole process, and raise the error again."""
+        # Read before the sync: a file system that has shut down may not answer later.
         device = self.identity().device
         try:
             yield
@@ -342,7 +342,7 @@ class HostDirectory:
         with self._syncing():
             self._disk.observer(Call("fsync-dir", self._path))
             os.fsync(self._fd)
-            # An XFS that has shut down says yes to that, of entries it has lost; to this it says no.
+            # An XFS that has shut down reports success for ``fsync`` although it lost entries; this call fails there.
             os.fstat(self._fd)
 
     def sync_disk(self) -> None:
@@ -375,14 +375,14 @@ class HostDisk:
     """The file systems of this host."""
 
     def __init__(self, observer: Observer = _nobody) -> None:
-        """Make one.
+        """Create a disk without recorded failures.
 
         Args:
-            observer: Told every call that changes something or makes it durable, before it is made.
+            observer: Called before every call that changes something or makes it durable.
         """
         self.observer = observer
         self.failed: dict[int, str] = {}
-        """Devices on which a sync failed, and what was said of the first: nothing may be written there any more."""
+        """Devices on which a sync failed, with the first error message: nothing may be written to them any more."""
 
     def open_top(self, path: str) -> HostDirectory:
         """Open a directory by its absolute path; its last component may not be a link."""

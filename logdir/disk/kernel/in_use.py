@@ -1,8 +1,8 @@
-"""Whether somebody has a file open or mapped: asked of the kernel, which counts, not of ``/proc``, which may be hidden.
+"""Detection of files that a process has open or mapped, by ``F_SETLEASE``; ``/proc`` may be hidden.
 
-A write lease is granted only to the one descriptor a file has on this host. It is given back at once. Where it cannot
-be asked for (no right, another kind of file system) the file counts as in use: it is then unlinked whole instead of
-being truncated in steps, which harms nobody who reads it.
+The kernel grants a write lease only if the file has no other open descriptor on this host. The lease is released at
+once. If no lease can be requested (missing permission, other file system), the file counts as in use: it is then
+unlinked whole instead of being truncated in steps, which harms no reader.
 
 Spec: design §3.3 "Purge"; attacks A17; fcntl(2), F_SETLEASE.
 """
@@ -18,7 +18,7 @@ from logdir.disk.kernel.host import HostDirectory
 
 
 def in_use(directory: Directory, name: str) -> bool:
-    """Whether a regular file is open or mapped anywhere on this host, or that cannot be told."""
+    """Whether a regular file is open or mapped anywhere on this host; true if that is not known."""
     if not isinstance(directory, HostDirectory):
         return True
     try:
@@ -26,7 +26,8 @@ def in_use(directory: Directory, name: str) -> bool:
     except OSError:
         return True
     try:
-        # Who opens it in this instant makes the kernel send a signal; that of its own choice would end this process.
+        # A process that opens the file at this instant makes the kernel send a signal; the default one would end this
+        # process.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)

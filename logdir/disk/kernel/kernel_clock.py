@@ -1,9 +1,10 @@
-"""Whether the kernel calls the wall clock right, and one moment as all clocks tell it. Changes nothing.
+"""Clock readings: whether the kernel calls the wall clock synchronised, and one instant on all clocks. Changes nothing.
 
-``adjtimex`` speaks of ``CLOCK_REALTIME``, which no namespace shifts. It is asked for nothing (``modes`` 0) and so needs
-no right. Whoever sets the clock by hand makes the kernel say *unsynchronised* until something keeps it again.
+``adjtimex`` reports on ``CLOCK_REALTIME``, which no namespace shifts. It is called with ``modes`` 0, which needs no
+permission. After the clock is set by hand the kernel reports *unsynchronised* until a time service synchronises it
+again.
 
-Not here: the clocks themselves (``clock``), what rests on them (``decide.deadline``).
+Not here: the clocks themselves (``clock``), the deadlines that depend on them (``decide.staged.deadline``).
 
 Spec: design §3.3; attacks A24; adjtimex(2).
 """
@@ -19,11 +20,11 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _TIME_ERROR = 5
 _STA_UNSYNC = 0x40
 _REST = 512
-"""More than what follows ``status`` on any architecture."""
+"""Buffer for the fields after ``status``; larger than they are on any architecture."""
 
 
 class _Timex(ctypes.Structure):
-    """``struct timex`` up to what is read of it."""
+    """``struct timex`` up to the last field that is read."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),
@@ -37,27 +38,27 @@ class _Timex(ctypes.Structure):
 
 
 def is_synchronised() -> bool:
-    """Whether the kernel calls the wall clock synchronised; not if it may not be asked."""
+    """Whether the kernel calls the wall clock synchronised; false if ``adjtimex`` is not permitted."""
     timex = _Timex()
     state: int = _LIBC.adjtimex(ctypes.byref(timex))
     return says_synchronised(state, timex.status)
 
 
 def says_synchronised(state: int, status: int) -> bool:
-    """Whether an answer of ``adjtimex`` says so.
+    """Whether a result of ``adjtimex`` means that the clock is synchronised.
 
     Args:
-        state: What it returned; below 0 it may not be asked.
-        status: The field of that name.
+        state: Its return value; below 0 the call failed.
+        status: The field ``status`` of ``struct timex``.
     """
     return state >= 0 and state != _TIME_ERROR and not status & _STA_UNSYNC
 
 
 def read_instant() -> Instant:
-    """Return this moment.
+    """Return the current instant on all clocks.
 
     Raises:
-        OSError: the kernel does not tell which boot this is.
+        OSError: the kernel does not report its boot id.
     """
     return Instant(
         boot_id=clock.boot_id(),

@@ -1,4 +1,4 @@
-"""What a process asks of the kernel about itself.
+"""Settings of this process in the kernel.
 
 Spec: prctl(2), PR_SET_PDEATHSIG.
 """
@@ -14,10 +14,10 @@ _PDEATHSIG = 1
 
 
 def end_with_starter(starter: int) -> None:
-    """Let the kernel kill this process when the one that started it ends.
+    """Make the kernel kill this process when the process that started it ends.
 
     Args:
-        starter: Its process id: it may have ended already.
+        starter: Process id of the starter, which may have ended already.
     """
     _LIBC.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != starter:

@@ -1,6 +1,6 @@
-"""What the kernel says of an entry, in our words.
+"""Conversion of ``os.stat`` results to the types of ``calls``.
 
-Not here: asking it (``io``).
+Not here: the call of ``stat`` itself (``host``).
 
 Spec: ``logdir.disk.kernel.calls``; stat(2).
 """
@@ -17,7 +17,7 @@ PERMISSIONS = 0o7777
 
 
 def type_of(mode: int) -> Type:
-    """Return what a mode says an entry is."""
+    """Return the entry type that a mode stands for."""
     if st.S_ISDIR(mode):
         return Type.DIRECTORY
     if st.S_ISREG(mode):
@@ -26,7 +26,7 @@ def type_of(mode: int) -> Type:
 
 
 def stat_of(found: os.stat_result) -> Stat:
-    """Return an answer of ``stat``."""
+    """Convert a result of ``os.stat``."""
     return Stat(
         type_of(found.st_mode),
         found.st_dev,

@@ -1,4 +1,4 @@
-"""The system calls that Python's ``os`` does not have.
+"""System calls that Python's ``os`` module lacks, by ``ctypes``.
 
 Only ``host`` uses them to change a disk. Errors are ``OSError`` with the path that the caller gives.
 
@@ -33,32 +33,32 @@ def identity(descriptor: int, path: str) -> Identity:
         raise _failed(path)
     mask, inode, major, minor, mount_id = _STATX.unpack_from(buffer)
     if not mask & _STATX_MNT_ID:
-        # Kernels before 5.8 do not say; /proc does.
+        # Kernels before 5.8 do not report the mount id; /proc does.
         with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:
             mount_id = next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
     return Identity(os.makedev(major, minor), inode, mount_id)
 
 
 def rename_new(parent: int, name: str, to: int, new_name: str, path: str) -> None:
-    """Rename an entry, never over another.
+    """Rename an entry; never replaces another entry.
 
     Args:
-        parent: The directory it lies in, open.
+        parent: Descriptor of the directory that holds it.
         name: Its name.
-        to: The directory it goes to, open.
-        new_name: Its name there.
-        path: Of the entry, for the error.
+        to: Descriptor of the target directory.
+        new_name: Its new name there.
+        path: Path of the entry, for the error.
     """
     if _LIBC.renameat2(parent, os.fsencode(name), to, os.fsencode(new_name), _NOREPLACE) != 0:
         raise _failed(path)
 
 
 def link_unnamed(descriptor: int, parent: int, name: str) -> None:
-    """Give an open file without a name one in an open directory, never over another."""
+    """Give a file without a name a name in an open directory; never replaces an entry."""
     link, goal = f"/proc/self/fd/{descriptor}".encode("ascii"), os.fsencode(name)
     if _LIBC.linkat(_AT_FDCWD, link, parent, goal, _SYMLINK_FOLLOW) == 0:
         return
-    # Without /proc, the descriptor itself will do for root, since Linux 6.10 for everybody.
+    # Without /proc, linking the descriptor itself works for root, and since Linux 6.10 for every user.
     is_missing = ctypes.get_errno() == errno.ENOENT
     if not is_missing or _LIBC.linkat(descriptor, b"", parent, goal, _EMPTY_PATH) != 0:
         raise _failed(name)

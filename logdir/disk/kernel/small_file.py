@@ -1,10 +1,10 @@
-"""A small file replaced whole or not at all, what it was kept beside it.
+"""Atomic, durable replacement of a small file; the old content stays under the name with ``.old``.
 
-The new bytes are written under the name with ``.tmp`` (as Kafka does, so that a leftover is nobody's riddle), synced,
-read back and compared; the old ones get a second name with ``.old``; one rename is the commit. At every instant the
-name leads to all of the old bytes or all of the new.
+The new bytes are written under the name with ``.tmp`` (Kafka's suffix, so that people recognise a leftover), synced,
+read back and compared. The old bytes get a second name with ``.old``. One rename is the commit. At every instant the
+name leads to all of the old bytes or all of the new ones.
 
-Not here: what stands in the file (``formats``).
+Not here: the content of the files (``formats``).
 
 Spec: design §2 law 9; reliability §4.2 "new file"; attacks A9, A10.
 """
@@ -23,10 +23,10 @@ MAX_BYTES = 16 << 20
 
 
 def read_file(directory: Directory, name: str) -> bytes | None:
-    """Return a small file, ``None`` if there is none.
+    """Return the content of a small file; ``None`` if it does not exist.
 
     Raises:
-        RefusedError: it is larger than anything Kafka or we keep.
+        RefusedError: it is larger than any file of Kafka or logdird.
         OSError: it cannot be read.
     """
     try:
@@ -54,21 +54,21 @@ def replace_file(
     work: Directory,
     keep: bool = True,
 ) -> None:
-    """Give a file new content, durably.
+    """Replace the content of a file, or create it, durably.
 
     Args:
-        directory: Where it lies.
+        directory: The directory that holds it.
         name: Its name.
-        data: What it shall hold; the same as ``before`` changes nothing.
-        before: What it held when that was decided; ``None`` if it was not there.
-        owner: Of a file that is new; one that is there keeps its own.
-        work: Holds the reserve.
+        data: The new content; if it equals ``before``, nothing is changed.
+        before: Its content when the change was decided; ``None`` if it did not exist.
+        owner: Owner of a new file; an existing file keeps its own.
+        work: The work root, which holds the reserve.
         keep: Whether the old bytes stay under the name with ``.old``.
 
     Raises:
-        RefusedError: it holds something else by now, or what was written does not read back.
+        RefusedError: the file changed since it was decided, or the new content did not read back.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
-        OSError: another error; the file is as it was.
+        OSError: any other error; the file is unchanged.
     """
     if data == before:
         return
@@ -105,11 +105,11 @@ def replace_file(
 
 
 def remove_file(directory: Directory, name: str) -> None:
-    """Remove a file if it is there, durably.
+    """Remove a file if it exists, durably.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or the disk is sick.
-        OSError: another error; the file is as it was.
+        OSError: any other error; the file is unchanged.
     """
     with calling(directory):
         if _clear(directory, name):

@@ -1,6 +1,6 @@
-"""Names in a directory: whether one is taken, and the first that is not.
+"""Allocation of unique names under ``deleting/`` and ``incoming/``.
 
-Not here: what a name says (``names``), renaming (``replica_dir.rename``).
+Not here: the grammar of names (``names``), renaming (``replica_dir.rename``).
 
 Spec: design §3.3 "a name already taken under ``deleting/``".
 """
@@ -15,26 +15,26 @@ from logdir.names import MAX_NAME, WorkDir, render_work_dir
 from logdir.refusal_slug import Why
 
 MARKS = frozenset(("", "purging", "ready"))
-"""All that a name under ``deleting/`` or ``incoming/`` may end in."""
-TOO_LONG = "a topic with so long a name needs a topic id to be called by"
+"""All suffixes of a name under ``deleting/`` or ``incoming/``."""
+TOO_LONG = "a topic with such a long name can only be staged by its topic id"
 _COUNTERS = 10_000
 
 
 def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None], marks: frozenset[str] = MARKS) -> str:
-    """Take the first name that is free, in all its marks.
+    """Claim the first free name, counting up a suffix.
 
     Args:
-        directory: ``deleting/`` or ``incoming/``.
-        parts: Of the name; counted up from 1.
-        claim: Makes or renames something to the name it is given, or raises ``FileExistsError``.
-        marks: Those under which the name must be free too.
+        directory: The open directory, ``deleting/`` or ``incoming/``.
+        parts: The parts of the name; its counter starts at 1.
+        claim: Creates the given name or renames something to it, or raises ``FileExistsError``.
+        marks: Suffixes with which the name must be free as well.
 
     Returns:
-        The name.
+        The claimed name.
 
     Raises:
-        RefusedError: what is free is too long a name, in one of its marks.
-        RefusedError: thousands are taken.
+        RefusedError: the free name is too long with one of the suffixes.
+        RefusedError: thousands of names are taken.
         OSError: as ``claim``.
     """
     others = marks - {parts.mark}
@@ -67,10 +67,10 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
 
 
 def is_there(directory: Directory, name: str) -> bool:
-    """Whether a name is taken.
+    """Whether a name exists in a directory.
 
     Raises:
-        OSError: nobody can say.
+        OSError: the directory cannot be read.
     """
     try:
         directory.stat(name)

@@ -1,4 +1,4 @@
-"""Errors of the kernel that name the whole path: a call relative to a descriptor knows one component of it only.
+"""Errors with the whole path: an ``OSError`` of a call relative to a descriptor names only one path component.
 
 Not here: what an error means (``failure``), the calls (``host``).
 """
@@ -30,7 +30,7 @@ _OTHER_KINDS = {
 def whole_path(
     call: Callable[Concatenate[_D, str, _P], _T],
 ) -> Callable[Concatenate[_D, str, _P], _T]:
-    """Let an ``OSError`` of a call name the whole path of the entry it is about."""
+    """Decorate a call so that its ``OSError`` names the whole path of the entry."""
 
     @functools.wraps(call)
     def named(directory: _D, name: str, /, *arguments: _P.args, **more: _P.kwargs) -> _T:
@@ -45,7 +45,7 @@ def whole_path(
 
 
 def not_a_file(error: OSError) -> RefusedError | None:
-    """Return what is wrong if something else lies where a file was to be read; ``None`` for any other error."""
+    """Return the error if an entry that is no regular file was to be read as one; ``None`` for any other error."""
     if error.errno not in _OTHER_KINDS or not isinstance(error.filename, str):
         return None
     if error.errno == errno.EINVAL and error.strerror != NO_REGULAR_FILE:
@@ -54,7 +54,7 @@ def not_a_file(error: OSError) -> RefusedError | None:
 
 
 def a_directory(path: str) -> RefusedError:
-    """Return what is wrong if a directory lies where a file is to be."""
+    """Return the error for a directory that has the name of a file."""
     return _refused(errno.EISDIR, path)
 
 

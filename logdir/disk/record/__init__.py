@@ -1,1 +1,1 @@
-"""Our small files in a work root or log dir, and Kafka's checkpoints: read, and made durable."""
+"""Our small files in a work root or log dir, and Kafka's checkpoint files: reading them, and writing them durably."""

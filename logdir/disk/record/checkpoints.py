@@ -1,6 +1,7 @@
-"""Entries of a log dir's four offset checkpoints put back or taken away, each file rewritten whole.
+"""Reading and changing one partition's entries in a log dir's four offset checkpoint files; each file is rewritten
+whole.
 
-Not here: the form of the files (``formats.offset_checkpoint``), what an offset means.
+Not here: the file format (``formats.kafka.offset_checkpoint``), the meaning of an offset.
 
 Spec: design §2 law 9, §3.3; kafka-behaviour §2.12, §10.5; attacks A30, A39.
 """
@@ -15,15 +16,15 @@ from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
 from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
 
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
-"""Of ``Checkpoints``, in the order of ``NAMES``."""
+"""Fields of ``Checkpoints``, in the order of ``NAMES``."""
 
 
 def read_entries(open_dir: OpenLogDir, partition: TopicPartition) -> Checkpoints:
-    """Return what a log dir's checkpoint files say of a partition.
+    """Return a partition's entries in a log dir's checkpoint files.
 
     Raises:
-        FormatError: a file is not in its form.
-        OSError: it cannot be read.
+        FormatError: a file is malformed.
+        OSError: a file cannot be read.
     """
     found = {}
     for field, name in zip(_FIELDS, NAMES, strict=True):
@@ -34,14 +35,14 @@ def read_entries(open_dir: OpenLogDir, partition: TopicPartition) -> Checkpoints
 
 
 def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:
-    """Put the entries a marker holds back into the files; one that says the same already is not written.
+    """Write the entries of a marker back into the files; a file that already has its entry is not written.
 
-    Without its log-start entry a broker would undo DeleteRecords (kafka-behaviour §10.5).
+    Without the log-start entry a broker would undo DeleteRecords (kafka-behaviour §10.5).
 
     Raises:
-        FormatError: a file is not in its form.
+        FormatError: a file is malformed.
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; each file holds all of its old or all of its new entries.
+        OSError: any other error; each file holds all of its old or all of its new entries.
     """
     partition = TopicPartition(marker.topic, marker.partition)
     for field, name in zip(_FIELDS, NAMES, strict=True):
@@ -51,24 +52,24 @@ def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:
 
 
 def drop_entries(open_dir: OpenLogDir, partition: TopicPartition) -> None:
-    """Take the entries of a partition out of the files.
+    """Remove the entries of a partition from the files.
 
     Raises:
-        FormatError: a file is not in its form.
+        FormatError: a file is malformed.
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; each file holds all of its old or all of its new entries.
+        OSError: any other error; each file holds all of its old or all of its new entries.
     """
     for name in NAMES:
         _change(open_dir, name, partition, None)
 
 
 def set_entries(open_dir: OpenLogDir, partition: TopicPartition, checkpoints: Checkpoints) -> None:
-    """Give a partition exactly these entries; where there is none, the file holds none afterwards.
+    """Set a partition's entries to exactly these; a missing value removes the entry from its file.
 
     Raises:
-        FormatError: a file is not in its form.
+        FormatError: a file is malformed.
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; each file holds all of its old or all of its new entries.
+        OSError: any other error; each file holds all of its old or all of its new entries.
     """
     for field, name in zip(_FIELDS, NAMES, strict=True):
         _change(open_dir, name, partition, getattr(checkpoints, field))
@@ -84,7 +85,7 @@ def _change(open_dir: OpenLogDir, name: str, partition: TopicPartition, offset: 
         try:
             data = offset_checkpoint.render(wanted)
         except ValueError as error:
-            # Kafka reads it, we would not write it: then it is not rewritten.
+            # Kafka accepts this file, but we would not write it in this form: do not rewrite it.
             raise MalformedFileError(
                 f"{open_dir.log_dir}/{name}", expected="entries Kafka writes", found=str(error)
             ) from error

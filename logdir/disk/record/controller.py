@@ -1,9 +1,10 @@
-"""``controller.json`` in every work root: how far the cluster was followed, read before and made durable after.
+"""``controller.json`` in every work root: the last applied cluster metadata, read before a change and made durable with
+it.
 
-One root that cannot be written stops what rests on it; those written by then say more than was done, which only makes
-us refuse what is older.
+If one work root cannot be written, the change that depends on the record stops. The work roots written by then record
+more than was applied; that only makes us refuse older metadata.
 
-Not here: what is older than what (``decide.position``), the file's form (``formats.controller_file``).
+Not here: comparing positions (``decide.image.position``), the file format (``formats.own.controller_file``).
 
 Spec: design §2 laws 1, 2, §4; attacks A3, A20, A28, A43.
 """
@@ -22,17 +23,17 @@ from logdir.refusal_slug import Why
 
 
 def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[ControllerFile | None, ...]:
-    """Return what each work root says, for ``decide.position.highest``.
+    """Return the record of each work root, for ``decide.image.position.highest``.
 
     Args:
         open_dirs: All log dirs of the broker.
 
     Returns:
-        One record per site, in their order; ``None`` where the file is missing, cannot be read as one, or speaks of
-        another cluster or node.
+        One record per log dir, in their order; ``None`` if the file is missing, unreadable, or of another cluster or
+        node.
 
     Raises:
-        UnsupportedVersionError: a newer release wrote one.
+        UnsupportedVersionError: a newer release wrote a file.
     """
     return tuple(_read(open_dir) for open_dir in open_dirs)
 
@@ -50,23 +51,23 @@ def _read(open_dir: OpenLogDir) -> ControllerFile | None:
 
 
 def write_record(open_dirs: Sequence[OpenLogDir], record: ControllerFile) -> None:
-    """Make a record durable in every work root; where it stands already nothing is written.
+    """Write a record durably in every work root; a work root that already holds it is not written.
 
     Args:
         open_dirs: All log dirs of the broker that may be changed; their owner locks are held.
-        record: Of ``decide``.
+        record: The record, from ``decide``.
 
     Raises:
-        RefusedError: something else has the file's name, or what was written does not read back.
+        RefusedError: another kind of entry has the file's name, or the file did not read back.
         ReadOnlyDiskError: a sync failed, or a disk is sick.
-        DiskFullError: a disk has no room for it.
-        OSError: another error. In all cases nothing may be done now that rests on it.
+        DiskFullError: a disk is full.
+        OSError: any other error. After any error, a change that depends on the record must not be made.
     """
     data = controller_file.render(record)
     for open_dir in open_dirs:
         with recording(open_dir.work, FILE_NAME):
             before = read_file(open_dir.work, FILE_NAME)
-            # The old bytes would only say less.
+            # The old record is of no use: it is only older.
             replace_file(
                 open_dir.work,
                 FILE_NAME,
@@ -79,13 +80,13 @@ def write_record(open_dirs: Sequence[OpenLogDir], record: ControllerFile) -> Non
 
 
 def begin(open_dir: OpenLogDir) -> None:
-    """Write the first record into a work root that was just made, and only into such a one.
+    """Write the first record into a new work root, and only into a new one.
 
     Raises:
-        RefusedError: there is one: nothing that was followed may be forgotten.
+        RefusedError: there is a record already: the last applied position may never be forgotten.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
-        DiskFullError: the disk has no room for it.
-        OSError: another error.
+        DiskFullError: the disk is full.
+        OSError: any other error.
     """
     with recording(open_dir.work, FILE_NAME):
         if read_file(open_dir.work, FILE_NAME) is not None:

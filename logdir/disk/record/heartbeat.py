@@ -1,9 +1,9 @@
-"""``heartbeat.json`` in a work root: read, folded forward to this moment, written durably.
+"""``heartbeat.json`` in a work root: read, advanced to the current instant, written durably.
 
-A file that is missing or cannot be read is not begun again in passing: until ``logdirctl init`` does that, nothing on
-its disk is purged. One of a newer version is refused by name.
+A missing or unreadable file is not recreated on the way: nothing on its disk is purged until ``logdirctl init``
+recreates it. A file of a newer version is refused by name.
 
-Not here: what counts (``decide.deadline``), the file's form (``formats.heartbeat_file``).
+Not here: which time counts (``decide.staged.deadline``), the file format (``formats.own.heartbeat_file``).
 
 Spec: design §2 law 2, §3.3; attacks A24, A25.
 """
@@ -21,11 +21,11 @@ from logdir.formats.own.heartbeat_file import FILE_NAME, Heartbeat
 
 
 def read(open_dir: OpenLogDir) -> Heartbeat | None:
-    """Return what a work root says; ``None`` if it is missing or malformed.
+    """Return the heartbeat of a work root; ``None`` if the file is missing or malformed.
 
     Raises:
-        UnsupportedVersionError: a newer release wrote it.
-        OSError: it cannot be read.
+        UnsupportedVersionError: a newer release wrote the file.
+        OSError: the file cannot be read.
     """
     data = read_file(open_dir.work, FILE_NAME)
     if data is None:
@@ -37,17 +37,18 @@ def read(open_dir: OpenLogDir) -> Heartbeat | None:
 
 
 def beat(open_dir: OpenLogDir, now: Instant) -> Heartbeat | None:
-    """Fold the heartbeat of a work root forward, durably; its owner lock is held.
+    """Advance the heartbeat of a work root, durably; its owner lock is held.
 
     Returns:
-        As it is now; ``None`` if it is missing or malformed: then nothing was written, and everything is held.
+        The new heartbeat; ``None`` if the file is missing or malformed: then nothing is written, and all staged data is
+        held.
 
     Raises:
-        UnsupportedVersionError: a newer release wrote it.
-        RefusedError: something else has the file's name, or what was written does not read back.
+        UnsupportedVersionError: a newer release wrote the file.
+        RefusedError: another kind of entry has the file's name, or the file did not read back.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
-        DiskFullError: the disk has no room for it.
-        OSError: another error; it is as it was.
+        DiskFullError: the disk is full.
+        OSError: any other error; the file is unchanged.
     """
     with recording(open_dir.work, FILE_NAME):
         known = read(open_dir)
@@ -55,21 +56,21 @@ def beat(open_dir: OpenLogDir, now: Instant) -> Heartbeat | None:
 
 
 def begin(open_dir: OpenLogDir, now: Instant) -> Heartbeat:
-    """Write the first heartbeat of a work root, or of one that lost it: what was counted before counts no more.
+    """Write the first heartbeat of a work root, or of one that lost its heartbeat; time counted before is lost.
 
     Args:
         open_dir: The log dir; its owner lock is held.
-        now: This moment.
+        now: The current instant.
 
     Returns:
-        As it is now; one that is there and whole is folded forward.
+        The new heartbeat; an existing valid one is advanced.
 
     Raises:
-        UnsupportedVersionError: a newer release wrote it.
+        UnsupportedVersionError: a newer release wrote the file.
         RefusedError: as ``beat``.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
-        DiskFullError: the disk has no room for it.
-        OSError: another error; it is as it was.
+        DiskFullError: the disk is full.
+        OSError: any other error; the file is unchanged.
     """
     return beat(open_dir, now) or _write(open_dir, deadline.begin(now))
 

@@ -1,8 +1,8 @@
-"""One log dir's part in a change of layout: its ``layout.json``, its empty prefix directories, its last sync.
+"""One log dir's steps in a layout change: its ``layout.json``, its empty prefix directories, its last sync.
 
 The caller holds every lock of the broker.
 
-Not here: moving replicas (``relayout``), what comes first over all log dirs (``logdir.service.batch.layout_phases``).
+Not here: moving replicas (``relayout``), the order of steps over all log dirs (``logdir.service.batch.layout_phases``).
 
 Spec: design §2 law 6, §3.1; attacks A21.
 """
@@ -25,7 +25,7 @@ from logdir.refusal_slug import Why
 
 @contextmanager
 def map_os_errors(one: LogDirTop) -> Iterator[None]:
-    """Turn an error of the kernel into an error of ours that names the log dir.
+    """Turn an ``OSError`` of the body into an error that names the log dir.
 
     Raises:
         ReadOnlyDiskError: the disk is sick.
@@ -44,25 +44,25 @@ def map_os_errors(one: LogDirTop) -> Iterator[None]:
 
 
 def write_state(open_dir: OpenLogDir, state: LayoutState, plan_sha256: str, for_broker: str | None = None) -> None:
-    """Write ``layout.json``; durable when it returns.
+    """Write ``layout.json`` durably.
 
     Args:
         open_dir: The log dir.
-        state: How far it is.
-        plan_sha256: Of the plan document's footer.
-        for_broker: The broker that reads topic-id directories, in the operator's words.
+        state: The state of the layout change.
+        plan_sha256: SHA-256 in the footer of the plan document.
+        for_broker: The broker that reads topic-id directories, as the operator named it.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick.
-        LogDirError: as ``look_layout.identity``, or as ``replace_file``.
+        LogDirError: as ``layout_view.identity``, or as ``replace_file``.
         OSError: another call failed.
     """
     before = read_file(open_dir.top, FILE_NAME)
     cluster_id, node_id = identity(open_dir)
     data = layout_file.render(LayoutFile(state, plan_sha256, cluster_id, node_id, for_broker))
     if state is LayoutState.APPLIED:
-        # The moves of a process that was killed are durable, too, before the file says applied. That the sync of the
-        # log dir below carries these renames is measured (reliability §4.1), not promised.
+        # The renames of a killed process must be durable, too, before the file says applied. It is measured
+        # (reliability §4.1), not promised, that the sync of the log dir below covers these renames.
         with syncing(open_dir.top):
             open_dir.top.sync_disk()
     replace_file(
@@ -71,16 +71,16 @@ def write_state(open_dir: OpenLogDir, state: LayoutState, plan_sha256: str, for_
 
 
 def remove_state(open_dir: OpenLogDir) -> None:
-    """Remove ``layout.json``, and what an interruption left of a new one. Raises ``OSError``, ``ReadOnlyDiskError``."""
+    """Remove ``layout.json`` and its temporary file. Raises ``OSError``, ``ReadOnlyDiskError``."""
     for name in (FILE_NAME + TEMPORARY, FILE_NAME):
         remove_file(open_dir.top, name)
 
 
 def require_no_prefixes(open_dir: OpenLogDir) -> None:
-    """Remove the empty prefix directories, and make all that was done to the disk durable.
+    """Remove the empty prefix directories, and make all changes of the disk durable.
 
     Raises:
-        RefusedError: a prefix directory holds something: no stock broker starts beside it.
+        RefusedError: a prefix directory is not empty: no stock broker starts beside it.
         ReadOnlyDiskError: a sync failed or the disk is sick.
         OSError: the log dir cannot be listed.
     """
@@ -95,6 +95,6 @@ def require_no_prefixes(open_dir: OpenLogDir) -> None:
 
 
 def sync(open_dir: OpenLogDir) -> None:
-    """Make the entries of the log dir durable, also those that a killed process made. Raises ``ReadOnlyDiskError``."""
+    """Make the entries of the log dir durable, including changes of a killed process. Raises ``ReadOnlyDiskError``."""
     with syncing(open_dir.top):
         open_dir.top.sync()

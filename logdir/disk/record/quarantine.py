@@ -1,9 +1,11 @@
-"""Disks that failed a sync in this boot: said in every other work root, and asked of all of them before any change.
+"""Quarantine records: a disk that failed a sync in this boot is recorded in all other work roots, and checked before
+any change.
 
-Who comes after is another process and knows nothing of the failure; the kernel says it to one caller, once. A broker
-with one disk has nowhere to say it.
+The kernel reports a failed sync only once, to one process; later processes learn of it only from these records. A
+broker with one disk has no other work root to record it in.
 
-Not here: noticing it (``io``), the file's form (``formats.suspect_file``), what follows (the callers).
+Not here: detecting the failure (``host``), the file format (``formats.own.quarantine_file``), the consequences (the
+callers).
 
 Spec: design §2 laws 2, 6, §3.4; reliability §4.3.
 """
@@ -23,15 +25,15 @@ from logdir.formats.own.quarantine_file import FILE_NAME, QuarantinedDisk, Quara
 
 
 def read_quarantine(open_dirs: Sequence[OpenLogDir], boot_id: str) -> Mapping[str, QuarantinedDisk]:
-    """Return which of these log dirs failed a sync in this boot, by path.
+    """Return the log dirs that failed a sync in this boot, by path.
 
     Args:
         open_dirs: All log dirs of a broker that answer.
-        boot_id: Of this boot.
+        boot_id: Id of the current boot.
 
     Raises:
-        FormatError: a file is not in its form, or of a newer release: nobody can say then whom it means.
-        OSError: one cannot be read.
+        FormatError: a file is malformed, or of a newer release, so the failed disk is not known.
+        OSError: a file cannot be read.
     """
     found: dict[str, QuarantinedDisk] = {}
     for teller in open_dirs:
@@ -54,16 +56,16 @@ def _read(open_dir: OpenLogDir) -> QuarantineFile | None:
 def write_quarantine(
     open_dirs: Sequence[OpenLogDir], failed: Mapping[int, str], now: Instant, *, quarantined: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Say in every work root on a healthy disk which disks failed a sync; durable there. Never raises.
+    """Record failed disks durably in the work roots of all healthy disks. Never raises.
 
     Args:
         open_dirs: All log dirs of a broker that answer; their owner locks are held.
-        failed: Device to what was said: ``HostDisk.failed``.
-        now: This moment.
-        quarantined: Log dirs of which nothing may be changed for another reason.
+        failed: Device to error message: ``HostDisk.failed``.
+        now: The current instant.
+        quarantined: Log dirs that may not be changed for another reason.
 
     Returns:
-        The log dirs on those devices.
+        The log dirs on the failed devices.
     """
     sick = {open_dir.log_dir: what for open_dir in open_dirs if (what := _failed(open_dir, failed)) is not None}
     disks = tuple(
@@ -73,7 +75,7 @@ def write_quarantine(
     )
     for open_dir in open_dirs:
         if disks and open_dir.log_dir not in sick and open_dir.log_dir not in quarantined:
-            # One that cannot be told keeps the others from nothing; that is said by its own next change.
+            # Best effort: a work root that cannot be written fails at its own next change.
             with suppress(LogDirError, OSError), recording(open_dir.work, FILE_NAME):
                 _tell(open_dir, QuarantineFile(now.boot_id, disks))
     return tuple(sick)

@@ -1,8 +1,9 @@
 """``staging-limit.json`` in every work root: read before a decision, made durable before the staging it counts.
 
-One root that cannot be written stops the staging; those written by then say too much, which only holds.
+If one work root cannot be written, the staging stops. The work roots written by then count too much, which only makes
+us hold more.
 
-Not here: how much is too much (``decide.staging_limit``), the file's form (``formats.own.staging_limit_file``).
+Not here: the limit itself (``decide.staging_limit``), the file format (``formats.own.staging_limit_file``).
 
 Spec: design §2 laws 1, 2, §3.3; attacks A38.
 """
@@ -21,13 +22,13 @@ from logdir.refusal_slug import Why
 
 
 def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[tuple[Count, ...] | None, ...]:
-    """Return what each work root says, for ``decide.staging_limit.highest``.
+    """Return the record of each work root, for ``decide.staging_limit.highest``.
 
     Args:
         open_dirs: All log dirs of the broker.
 
     Returns:
-        One record per site, in their order; ``None`` where the file is missing or cannot be read as one.
+        One record per log dir, in their order; ``None`` if the file is missing or unreadable.
     """
     return tuple(_read(open_dir) for open_dir in open_dirs)
 
@@ -41,23 +42,23 @@ def _read(open_dir: OpenLogDir) -> tuple[Count, ...] | None:
 
 
 def write_record(open_dirs: Sequence[OpenLogDir], record: tuple[Count, ...]) -> None:
-    """Make a record durable in every work root; where it stands already nothing is written.
+    """Write a record durably in every work root; a work root that already holds it is not written.
 
     Args:
         open_dirs: All log dirs of the broker whose owner locks are held.
-        record: Of ``decide.staging_limit.judge``.
+        record: The record, from ``decide.staging_limit.judge``.
 
     Raises:
-        RefusedError: something else has the file's name, or what was written does not read back.
+        RefusedError: another kind of entry has the file's name, or the file did not read back.
         ReadOnlyDiskError: a sync failed, or a disk is sick.
-        DiskFullError: a disk has no room for it.
-        OSError: another error. In all cases nothing may be staged now.
+        DiskFullError: a disk is full.
+        OSError: any other error. After any error, nothing may be staged.
     """
     data = staging_limit_file.render(record)
     for open_dir in open_dirs:
         with recording(open_dir.work, FILE_NAME):
             before = read_file(open_dir.work, FILE_NAME)
-            # The old bytes are of no use to anybody: a record only ever counts for a day.
+            # The old record is of no use: a record counts for one day only.
             replace_file(
                 open_dir.work,
                 FILE_NAME,
@@ -70,13 +71,13 @@ def write_record(open_dirs: Sequence[OpenLogDir], record: tuple[Count, ...]) -> 
 
 
 def begin(open_dir: OpenLogDir) -> None:
-    """Write an empty record into a work root that was just made, and only into such a one.
+    """Write an empty record into a new work root, and only into a new one.
 
     Raises:
-        RefusedError: there is one: nothing counted may be forgotten.
+        RefusedError: there is a record already: counted staging may never be forgotten.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
-        DiskFullError: the disk has no room for it.
-        OSError: another error.
+        DiskFullError: the disk is full.
+        OSError: any other error.
     """
     with recording(open_dir.work, FILE_NAME):
         if read_file(open_dir.work, FILE_NAME) is not None:

@@ -1,10 +1,10 @@
-"""The start block: a node id no broker has, in every log dir of a broker or in none.
+"""The start block: an invalid node id in every log dir of a broker, or in none, so that no broker starts.
 
-Order: the true bytes into ``start-block.json`` and a text for people, durable in every log dir; only then the first
-``meta.properties`` changes. Lifting it is the exact reverse: the same bytes, with the same time of change, back in
-every log dir; only then the first ``start-block.json`` goes. So a log dir that is blocked always holds what is true,
-and wherever either is cut off, both can be done again. A broker whose log dirs disagree stops, too: a partial start
-block keeps it out as a whole one does.
+Setting it writes the original bytes into ``start-block.json`` and a text for people, durable in every log dir; only
+then it changes the first ``meta.properties``. Lifting it is the exact reverse: the original bytes, with their
+modification time, return in every log dir; only then the first ``start-block.json`` is removed. So a blocked log dir
+always holds the original bytes, and after an interruption both operations can be repeated. A broker whose log dirs have
+different node ids does not start either: a partial start block keeps it out as a whole one does.
 
 Not here: when a broker must be kept out (``decide.layout.relayout``), the blocked file (``start_block_file``).
 
@@ -31,7 +31,7 @@ from logdir.refusal_slug import Why
 
 TEXT_NAME = "logdird-start-block.txt"
 _NEW = FILE_NAME + TEMPORARY
-"""Where a ``meta.properties`` is written before it gets its name: ``meta.properties.tmp`` may be Kafka's."""
+"""Temporary name of a new ``meta.properties``: Kafka itself may use ``meta.properties.tmp``."""
 
 
 _TEXT = """\
@@ -49,32 +49,34 @@ and take it back with `logdirctl layout rollback`, which lifts the start block.
 
 
 class StartBlockState(Enum):
-    """What the log dirs of a broker say together."""
+    """The common state of all log dirs of a broker."""
 
     SET = "set"
     PARTIAL = "partial"
-    """Setting or lifting it was cut off: either can be done again."""
+    """Setting or lifting was interrupted: either can be repeated."""
     NONE = "none"
 
 
 class _Found(NamedTuple):
-    """One log dir as it is."""
+    """The state of one log dir."""
 
     data: bytes
-    """``meta.properties``."""
+    """The bytes of ``meta.properties``."""
     is_blocked: bool
     file: StartBlockFile | None
-    """``None`` if there is no ``start-block.json``, or a part of one over a ``meta.properties`` that is true."""
+    """The content of ``start-block.json``; ``None`` if it is missing, or incomplete beside an unblocked
+    ``meta.properties``.
+    """
     has_file: bool
 
 
 def true_properties(top: Directory) -> bytes | None:
-    """Return the ``meta.properties`` of a log dir as it is without a start block; ``None`` if there is none.
+    """Return the original ``meta.properties`` of a log dir, without the start block; ``None`` if it has none.
 
     Raises:
-        FormatError: it, or the ``start-block.json`` it needs, is malformed.
-        StateError: it is blocked, and what is true is lost.
-        OSError: it cannot be read.
+        FormatError: ``meta.properties``, or the ``start-block.json`` that it needs, is malformed.
+        StateError: the log dir is blocked, and its original bytes are lost.
+        OSError: a file cannot be read.
     """
     if read_file(top, META_PROPERTIES) is None and read_file(top, FILE_NAME) is None:
         return None
@@ -83,15 +85,15 @@ def true_properties(top: Directory) -> bytes | None:
 
 
 def state(tops: Iterable[LogDirTop]) -> StartBlockState:
-    """Return what the log dirs of a broker say together.
+    """Return the common state of the log dirs of a broker.
 
     Args:
-        tops: All of them; each is only read.
+        tops: All log dirs of the broker; each is only read.
 
     Raises:
         FormatError: a ``meta.properties``, or the ``start-block.json`` of a blocked log dir, is malformed.
         NotFormattedError: a log dir has no ``meta.properties``.
-        StateError: a log dir is blocked, and what is true is lost or was changed.
+        StateError: a log dir is blocked, and its original bytes are lost or changed.
         OSError: a file cannot be read.
     """
     found = [_look(one.top) for one in tops]
@@ -101,14 +103,14 @@ def state(tops: Iterable[LogDirTop]) -> StartBlockState:
 
 
 def set_block(open_dirs: Sequence[OpenLogDir]) -> None:
-    """Keep every broker out; durable when it returns. Every lock of the broker is held. Repeatable.
+    """Set the start block, durably. Every lock of the broker is held. Repeatable.
 
     Args:
         open_dirs: All log dirs of the broker.
 
     Raises:
-        ReadOnlyDiskError: a disk takes no changes. The other log dirs are as they were before.
-        LogDirError: as ``state``, or it cannot be done; then it is done in none.
+        ReadOnlyDiskError: a disk is read-only. The other log dirs are unchanged.
+        LogDirError: as ``state``, or the block cannot be set; then no log dir is blocked.
     """
     found = _look_all(open_dirs)
     changes = [_change(open_dir, each) for open_dir, each in zip(open_dirs, found, strict=True)]
@@ -117,7 +119,8 @@ def set_block(open_dirs: Sequence[OpenLogDir]) -> None:
         for open_dir, each, change in zip(open_dirs, found, changes, strict=True):
             with _map_os_errors(open_dir):
                 if change is None:
-                    # Whoever blocked it may have been killed before it was durable; its text may not have stayed.
+                    # The process that blocked it may have been killed before the block was durable; its text may be
+                    # lost.
                     if each.file is not None:
                         _explain(open_dir, each.file)
                     with syncing(open_dir.top):
@@ -130,7 +133,8 @@ def set_block(open_dirs: Sequence[OpenLogDir]) -> None:
                 with _map_os_errors(open_dir):
                     _put(open_dir, change.changed, None, before=change.file.original)
     except LogDirError as error:
-        # None rather than some. A disk that is sick is left alone: there nothing is written any more.
+        # No log dir stays blocked rather than some of them. A sick disk is left alone: nothing is written there any
+        # more.
         for open_dir in touched:
             if not (isinstance(error, ReadOnlyDiskError) and error.path == open_dir.top.path):
                 with suppress(LogDirError):
@@ -139,7 +143,7 @@ def set_block(open_dirs: Sequence[OpenLogDir]) -> None:
 
 
 def lift_block(open_dirs: Sequence[OpenLogDir]) -> None:
-    """Take the start block away: bytes and time of change are as they were, durable when it returns. Repeatable.
+    """Lift the start block, durably: bytes and modification times are the original ones. Repeatable.
 
     Every lock of the broker is held.
 
@@ -147,8 +151,8 @@ def lift_block(open_dirs: Sequence[OpenLogDir]) -> None:
         open_dirs: All log dirs of the broker.
 
     Raises:
-        ReadOnlyDiskError: a disk takes no changes. A partial start block may be left, which keeps brokers out too.
-        LogDirError: as ``state``, before anything was changed; or a call failed, as above.
+        ReadOnlyDiskError: a disk is read-only. A partial start block may remain, which keeps brokers out, too.
+        LogDirError: as ``state``, before any change; or a call failed, with the same result.
     """
     _lift(open_dirs)
 
@@ -157,7 +161,7 @@ class _Change(NamedTuple):
     changed: bytes
     file: StartBlockFile
     has_file: bytes | None
-    """The bytes of a ``start-block.json`` that is there already."""
+    """The bytes of an existing ``start-block.json``."""
 
 
 def _change(open_dir: OpenLogDir, found: _Found) -> _Change | None:
@@ -179,7 +183,7 @@ def _look(top: Directory) -> _Found:
     path = f"{top.path}/{META_PROPERTIES}"
     data, kept = read_file(top, META_PROPERTIES), read_file(top, FILE_NAME)
     if kept is not None and not (data or b"").strip():
-        # A new one would have another directory id, and what is true would go with start-block.json.
+        # A new meta.properties would have another directory id, and the original would be lost with start-block.json.
         raise StateError(
             path,
             expected=f"the meta.properties that was blocked, since {FILE_NAME} is there",
@@ -193,7 +197,7 @@ def _look(top: Directory) -> _Found:
         )
     is_blocked = start_block_file.is_blocked(data, path)
     if not is_blocked:
-        # Whatever it says, what is true stands in meta.properties itself.
+        # Its content does not matter: meta.properties itself holds the original bytes.
         return _Found(data, False, None, kept is not None)
     if kept is None:
         raise StateError(
@@ -215,7 +219,7 @@ def _look(top: Directory) -> _Found:
 
 @contextmanager
 def _map_os_errors(open_dir: OpenLogDir) -> Iterator[None]:
-    """Say what an error of the kernel means here."""
+    """Translate an ``OSError`` of the body."""
     try:
         with calling(open_dir.top):
             yield
@@ -238,7 +242,7 @@ def _keep(open_dir: OpenLogDir, change: _Change) -> None:
 
 
 def _explain(open_dir: OpenLogDir, file: StartBlockFile) -> None:
-    """Write the text for people, unless it is there; whoever called syncs its directory."""
+    """Write the text for people if it is missing; the caller syncs the directory."""
     text = _TEXT.format(false=start_block_file.FALSE_NODE_ID, true=file.node_id).encode("ascii")
 
     def write() -> None:
@@ -256,7 +260,7 @@ def _explain(open_dir: OpenLogDir, file: StartBlockFile) -> None:
 
 
 def _put(open_dir: OpenLogDir, data: bytes, mtime_ns: int | None, *, before: bytes) -> None:
-    """Give ``meta.properties`` other bytes: written beside it, read back and compared, then renamed over it."""
+    """Replace the bytes of ``meta.properties``: write a temporary file, read it back, compare, rename."""
     top, path = open_dir.top, f"{open_dir.log_dir}/{META_PROPERTIES}"
     if read_file(top, META_PROPERTIES) != before:
         raise RefusedError(
@@ -305,7 +309,7 @@ def _lift(open_dirs: Sequence[OpenLogDir]) -> None:
         with _map_os_errors(open_dir):
             _remove(open_dir.top, TEXT_NAME)
             _remove(open_dir.top, _NEW)
-            # What a process that was killed had put back must be durable before start-block.json goes, too.
+            # The bytes restored by a killed process must be durable as well before start-block.json is removed.
             with syncing(open_dir.top):
                 open_dir.top.sync()
             remove_file(open_dir.top, FILE_NAME)

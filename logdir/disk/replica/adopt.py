@@ -1,18 +1,21 @@
-"""Files that were staged, taken over by a topic made anew: the way back for what a broker had really deleted.
+"""Adoption: files staged by a real topic deletion become the log of a re-created topic's replica.
 
-The broker is stopped and every lock of it held. Beside the rescued directory, which is not changed, a new one is made
-under ``incoming/`` of hard links: without the index files of the last segment, with the *new* id. It becomes
-``{new id}_{partition}.ready``, durable. Then the replica that the broker had made anew is staged with reason
-*duplicate*, the checkpoint entries become those of the rescued log, and the new directory is renamed to the live name.
+The broker is stopped and every lock of it is held. A new directory under ``incoming/`` gets hard links to the rescued
+files, without the index files of the last segment, and the *new* topic id. The rescued directory itself is not changed.
+The new directory is renamed to ``{new id}_{partition}.ready``, durably. Then the replica that the broker had created is
+staged with reason *duplicate*, the checkpoint entries of the rescued log are written, and the new directory is renamed
+to the live name.
 
-Names tell how far an interruption let it come (``recover_adoptions``, before ``recover``): no ``.ready``, or one beside
-a live replica: not adopted, and the links go; one without a live replica: the rest is done; none and a live replica of
-the rescued files: adopted. An error is undone the same way back.
+After an interruption the names show how far it came (``recover_adoptions``, before ``recover``). No ``.ready``, or one
+beside a live replica: not adopted, and the links are removed. A ``.ready`` without a live replica: the rest is done. No
+``.ready``, and a live replica of the rescued files: adopted. An error is undone by the same rules.
 
-The rescued directory is consumed at the end (claimed, then removed: its files live on under the live name), or kept.
-What is kept shares its files with the live log: it outlives their removal, not what a broker truncates in place.
+At the end the rescued directory is consumed (claimed, then removed: its files live on under the live name), or kept. A
+kept directory shares its files with the live log: it outlives their removal, but a broker that truncates a file in
+place changes both.
 
-Not here: whether and where it may be done (``decide.adopt``), tiered logs, the topic-id layout (no broker opens it).
+Not here: whether and where a replica may be adopted (``decide.adopt``), tiered logs, the topic-id layout (no broker
+opens it).
 
 Spec: design §3.3 "Restore" class (b); kafka-behaviour §10.5, §10.6; attacks A8, A13, A16, A36.
 """
@@ -53,7 +56,7 @@ from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
 MADE = (METADATA_FILE,)
-"""What is no link in a directory that shall be live."""
+"""Files in an adopted directory that are not links."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +66,15 @@ class AdoptItem:
     name: str
     """Under ``deleting/`` of the log dir where they become live."""
     marker: ReplicaMarker
-    """As it was when this was decided."""
+    """The marker on which the adoption was decided."""
     topic: str
-    """The topic made anew; it may have another name."""
+    """The re-created topic; its name may differ from the old one."""
     topic_id: TopicId
     """Its new id."""
     present: OpenLogDir
-    """The log dir in which the broker made its replica."""
+    """The log dir in which the broker created its replica."""
     present_marker: ReplicaMarker
-    """With which that one is staged: reason *duplicate*. Its checkpoint entries are filled in here."""
+    """The marker for staging that replica: reason *duplicate*. ``adopt`` fills in its checkpoint entries."""
     keep: bool = False
     """Whether the rescued directory stays staged, its files shared with the live log."""
 
@@ -87,18 +90,19 @@ class AdoptItem:
 
 
 def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]) -> Outcome:
-    """Make rescued files the log of a replica that a topic made anew has here.
+    """Make rescued files the log of a re-created topic's replica on this broker.
 
     Args:
-        open_dir: The log dir in which they are staged, and where they become live.
-        item: Which files, and whose they become.
+        open_dir: The log dir in which the files are staged, and where they become live.
+        item: The rescued files and the replica they become.
         open_dirs: Every log dir of the broker, this one among them; its broker is stopped and every lock held.
 
     Returns:
-        Its outcome; done, ``place`` is the live name. Undone, the new topic is as it was, and what was rescued too.
+        Its outcome. Done: ``place`` is the live name. Undone: the re-created replica and the rescued files are
+        unchanged.
 
     Raises:
-        ReadOnlyDiskError: a sync failed, a disk is sick, or the way back was blocked; ``recover_adoptions`` goes on.
+        ReadOnlyDiskError: a sync failed, a disk is sick, or undoing failed; ``recover_adoptions`` finishes it.
     """
     place = f"deleting/{item.name}"
     try:
@@ -114,7 +118,7 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
 
 
 def _is_adopted(open_dir: OpenLogDir, item: AdoptItem) -> bool:
-    """Whether an earlier adoption of this came to its end, but for the rescued directory."""
+    """Whether an earlier adoption is complete, except for the rescued directory."""
     with open_dir.deleting.open(item.name) as rescued:
         wanted = {name: rescued.stat(name).inode for name in rescued.names() if name.endswith(".log")}
     if not is_there(open_dir.top, item.path):
@@ -186,7 +190,7 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
             raise RefusedError(
                 directory.path, why=Why.CHANGED, expected=f"id {item.topic_id}", found=found_id, fix="plan again"
             )
-    # A file that is not in its form must be found before anything is renamed.
+    # A malformed checkpoint file must be found before anything is renamed.
     for other in {one.log_dir: one for one in (open_dir, item.present)}.values():
         read_entries(other, item.key)
 
@@ -213,7 +217,7 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
 
 
 def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
-    """Return the name, under ``incoming/``, of a directory that holds what shall be live."""
+    """Return the name, under ``incoming/``, of a new directory with the content of the future live replica."""
     parts = WorkDir(item.topic_id, None, item.marker.partition, 1, "")
     with open_dir.deleting.open(item.name) as rescued:
         found = require_marker(open_dir, rescued)
@@ -227,7 +231,8 @@ def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
                 fix="plan again",
             )
         names = require_plain(rescued)
-        # Never cleanly closed by the broker that will open it: it would trust zeros (kafka-behaviour §10.6).
+        # The broker that opens it never closed it cleanly, and would trust indexes full of zeros (kafka-behaviour
+        # §10.6).
         left_out = {FILE_NAME, NEW_MARKER, METADATA_FILE, METADATA_FILE + TEMPORARY, *last_indexes(names)}
         marker = replace(found, intent=Intent.INCOMING, delay_ms=None)
         name = make_marked(open_dir, parts, lambda inode: replace(marker, birth_inode=inode))
@@ -266,10 +271,10 @@ def _make_ready(open_dir: OpenLogDir, item: AdoptItem, name: str) -> str:
 
 
 def ready_names(open_dir: OpenLogDir) -> tuple[str, ...]:
-    """Return the names under ``incoming/`` of what waits to be adopted; copies that were moved are others'.
+    """Return the ``.ready`` names of adoptions under ``incoming/``; copies made by a move are not among them.
 
     Raises:
-        OSError: it cannot be listed.
+        OSError: the directory cannot be listed.
     """
     found = []
     for name in open_dir.incoming.names():
@@ -281,19 +286,19 @@ def ready_names(open_dir: OpenLogDir) -> tuple[str, ...]:
                 marker = require_marker(open_dir, directory)
             except RefusedError:
                 continue
-        # A copy on its way has its own id; what is adopted has the marker of the old one.
+        # The marker of a moved copy has the copy's own id; the marker of an adoption has the old id.
         if marker.intent is Intent.INCOMING and marker.topic_id != parts.topic_id:
             found.append(name)
     return tuple(found)
 
 
 def withdraw(open_dir: OpenLogDir, ready: str) -> None:
-    """Take away what was ready to be published; the rescued files are where they were.
+    """Remove a directory that was ready to be published; the rescued files stay where they were.
 
     Raises:
-        RefusedError: they are not: here is the last name of one.
+        RefusedError: a file here has no other name, so it would be lost.
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; it is still ready, or begun.
+        OSError: any other error; the directory is still ready, or incomplete.
     """
     parts = parse_work_dir(ready)
     if parts is None:
@@ -317,22 +322,22 @@ def withdraw(open_dir: OpenLogDir, ready: str) -> None:
 def publish(
     open_dir: OpenLogDir, ready: str, key: TopicPartition, checkpoints: Checkpoints, present: OpenLogDir
 ) -> None:
-    """Make what is ready live; nothing has its live name.
+    """Rename a ready directory to its live name, which is free.
 
     Args:
         open_dir: Its log dir.
-        ready: Under ``incoming/``.
-        key: Its topic, as it is called now, and partition.
-        checkpoints: Of the rescued log.
-        present: The log dir of the replica that was staged for it, whose entries go.
+        ready: Its name under ``incoming/``.
+        key: The partition, by the current topic name.
+        checkpoints: The entries of the rescued log.
+        present: The log dir of the replica that was staged for it, whose entries are removed.
 
     Raises:
         ReadOnlyDiskError: a sync failed.
-        FormatError, RefusedError, OSError: another error; it is not live.
+        FormatError, RefusedError, OSError: any other error; it is not live.
     """
     if present.log_dir != open_dir.log_dir:
         drop_entries(present, key)
-    # All of them: an entry of the replica made anew would move the start of this log, or of its cleaning.
+    # All entries: one of the re-created replica would move the start of this log, or the start of its cleaning.
     set_entries(open_dir, key, checkpoints)
     live = name_for(key.topic, key.partition, DirForm.CURRENT)
     rename(open_dir, open_dir.incoming, ready, open_dir.top, live)
@@ -342,7 +347,7 @@ def publish(
         open_dir.incoming.sync()
     try:
         with open_dir.top.open(live) as directory:
-            # Under a live name a marker means nothing; a scan removes it if this cannot.
+            # Under a live name a marker means nothing; recovery removes it if this cannot.
             clear_marker(directory)
             with syncing(directory):
                 directory.sync()
@@ -352,7 +357,7 @@ def publish(
 
 
 def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirError | OSError) -> None:
-    """Make the replica live again that was staged for nothing."""
+    """Undo the staging of the re-created replica: make it live again."""
     present = item.present
     back = RestoreItem(name=place.removeprefix("deleting/"), marker=marker, path=item.path, drop_last_indexes=False)
     try:
@@ -370,7 +375,7 @@ def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirErr
 
 
 def _consume(open_dir: OpenLogDir, item: AdoptItem) -> None:
-    # Its files have their live names. What cannot go now, goes at its deadline.
+    # Its files have their live names. If this directory cannot be removed now, it is purged at its deadline.
     try:
         remove(open_dir, claim(open_dir, item.name, item.marker), in_use=lambda directory, name: True)
     except (RefusedError, OSError) as error:

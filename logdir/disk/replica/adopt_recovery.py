@@ -1,10 +1,11 @@
-"""What a start makes of an adoption that was interrupted; before ``recover``, for all log dirs at once.
+"""Recovery of interrupted adoptions, over all log dirs of a broker at once; it runs before ``recover_log_dir``.
 
-``.ready`` and no live replica: the one made anew was staged for it, so the rest is done. ``.ready`` beside a live
-replica: that one was not yet staged, or a broker has made yet another, so the links are taken away and all is as
-before; the operator may adopt again. No ``.ready``: nothing to do here, ``recover`` takes away what was only begun.
+``.ready`` and no live replica: the re-created replica was staged for the adoption, so the rest is done. ``.ready``
+beside a live replica: that replica was not yet staged, or a broker has created another one; the links are removed, the
+state is as before, and the operator may adopt again. No ``.ready``: ``recover_log_dir`` removes the unfinished
+directory.
 
-Repeatable; a second run changes nothing. Not here: the one way in, which keeps that order (``recovery``).
+Repeatable; a second run changes nothing. Not here: the entry point, which keeps that order (``recover_broker``).
 
 Spec: design §2 laws 2, 3, 5, §3.3; attacks A16.
 """
@@ -28,21 +29,21 @@ from logdir.reasons import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredAdoptions:
-    """What became of interrupted adoptions; paths as configured and found."""
+    """The result of recovering interrupted adoptions; paths as configured and found."""
 
     finished: tuple[str, ...]
-    """Live names."""
+    """Live names of adoptions that were finished."""
     withdrawn: tuple[str, ...]
-    """Which were not begun in earnest."""
+    """Adoptions that were undone."""
     troubled: tuple[Problem, ...]
-    """Which are as they were, and why."""
+    """Adoptions that were left unchanged, and why."""
 
 
 def recover_adoptions(open_dirs: Sequence[OpenLogDir]) -> RecoveredAdoptions:
-    """Finish or withdraw what adoptions an interruption left; every owner lock and every lock of the broker is held.
+    """Finish or withdraw interrupted adoptions; every owner lock and every lock of the broker is held.
 
     Args:
-        open_dirs: Every log dir of the broker: the replica that speaks against finishing may lie in any.
+        open_dirs: Every log dir of the broker: any of them may hold the replica that forbids finishing.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or a disk is sick.
@@ -68,7 +69,9 @@ def recover_adoptions(open_dirs: Sequence[OpenLogDir]) -> RecoveredAdoptions:
 
 
 def _finish(open_dir: OpenLogDir, name: str, open_dirs: Sequence[OpenLogDir]) -> str | None:
-    """Publish what is ready if nothing has its live name; return that, ``None`` if it shall not be."""
+    """Publish a ready directory if its live name is free; return the live name, or ``None`` if the adoption must be
+    withdrawn.
+    """
     parts = parse_work_dir(name)
     if parts is None:
         raise ValueError(f"not a name under incoming/: {name!r}")
@@ -81,8 +84,8 @@ def _finish(open_dir: OpenLogDir, name: str, open_dirs: Sequence[OpenLogDir]) ->
         return None
     with open_dir.incoming.open(name) as directory:
         checkpoints = require_marker(open_dir, directory).checkpoints
-    # The process may have ended between that rename and its sync: a power cut could still undo it, beside entries
-    # that are no longer its own.
+    # The process may have ended between that rename and its sync: a power cut could still undo the rename, while the
+    # checkpoint entries already belong to the adopted log.
     for directory in (present.deleting, present.top):
         with syncing(directory):
             directory.sync()
@@ -91,7 +94,7 @@ def _finish(open_dir: OpenLogDir, name: str, open_dirs: Sequence[OpenLogDir]) ->
 
 
 def _staged_of(parts: WorkDir, open_dirs: Sequence[OpenLogDir]) -> tuple[OpenLogDir, str] | None:
-    """Return where a replica of the new id was staged as a duplicate, and its topic."""
+    """Return the log dir and topic of the duplicate replica of the new id that was staged."""
     for present in open_dirs:
         for name in present.deleting.names():
             staged = parse_work_dir(name)

@@ -1,18 +1,21 @@
-"""Hard links of what a stock broker is about to remove, made beside the running broker, of whose nothing is changed.
+"""Capture: hard-link a ``-delete`` or ``-stray`` directory before the running broker removes it; the original is never
+modified.
 
-A ``-delete`` or ``-stray`` directory is listed, linked file by file into a directory under ``incoming/`` whose marker
-is already durable, and listed again. Only if both listings and the links agree in names, sizes and inodes, with
-``partition.metadata`` among them and nothing of the log missing, is it synced, given its deadline, and renamed to
-``deleting/``. Anything else stays under ``incoming/`` with its captured marker: *partial*, kept and never restorable.
+The directory is listed, linked file by file into a directory under ``incoming/`` whose marker is already durable, and
+listed again. Both listings and the links must agree in names, sizes and inodes, include ``partition.metadata``, and
+lack no part of the log. Only then the capture is synced, gets its deadline, and is renamed to ``deleting/``. Otherwise
+it stays under ``incoming/`` with its captured marker: *partial*, kept and never restorable.
 
-The topic id comes from the file, and the topic from the name only where Kafka did not cut it; where it may have, and
-nobody says the topic, the capture is held. Files are synced one by one, never with ``syncfs``: others write meanwhile.
+The topic id comes from ``partition.metadata``. The topic comes from the directory name, unless Kafka may have cut that
+name; if it may have and the caller does not know the topic, the capture is held. Files are synced one by one, never
+with ``syncfs``, because the broker writes meanwhile.
 
-Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done, and makes that
-durable. An earlier one that has been claimed for its removal is none any more, however whole it still lies there: it is
-captured anew.
+Repeatable: a second capture of the same directory finds the same inodes and continues; if the first one is complete,
+the second makes that durable. An earlier capture that was claimed for removal does not count, even if it is still
+complete: the directory is captured again.
 
-Not here: which directories (``decide``), what becomes of it (``adopt``, ``export``, ``purge``).
+Not here: the choice of directories (``decide.capture``), later operations on the capture (``adopt``, ``export``,
+``purge``).
 
 Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, A33; reliability §4.1.
 """
@@ -48,27 +51,27 @@ from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
 _ROUNDS = 4
-"""How often a directory that changes is looked at again before what there is of it is kept as partial."""
+"""How often a changing directory is listed again before its files are kept as a partial capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureItem:
-    """A directory a stock broker staged."""
+    """A directory that a stock broker is about to remove."""
 
     name: str
-    """At the top of the log dir."""
+    """Its name at the top of the log dir."""
     delay_ms: int | None
-    """How long a ``-delete`` is kept at least; ``None``: held. A ``-stray`` is always held."""
+    """Minimum time to keep a ``-delete`` directory; ``None``: held. A ``-stray`` directory is always held."""
     topic: str | None = None
     """Its topic, from the cluster or an earlier scan; needed where Kafka may have cut the name."""
     log_start: int | None = None
-    """What the broker's own API said: the checkpoint file lags (kafka-behaviour §10.5)."""
+    """The log start offset from the broker's own API: the checkpoint file lags (kafka-behaviour §10.5)."""
     tiered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Replica:
-    """What is captured."""
+    """The replica in a captured directory."""
 
     item: CaptureItem
     parts: PartitionDir
@@ -78,19 +81,21 @@ class _Replica:
 
     @property
     def place(self) -> WorkDir:
-        """Return its name, but for the counter."""
+        """Return its name under ``deleting/``, without the counter."""
         topic = None if self.topic_id is not None else self.topic
         return WorkDir(self.topic_id, topic, self.parts.partition, 1, "")
 
     def may_be(self, parts: WorkDir) -> bool:
-        """Whether an earlier capture of it may have this name: with an id, once its broker removed what says that."""
+        """Whether an earlier capture of it may have this name: with an id, even after its broker removed
+        ``partition.metadata``.
+        """
         if self.topic_id is None and parts.topic_id is not None:
             return parts.partition == self.parts.partition
         return parts._replace(counter=1, mark="") == self.place
 
     @property
     def is_deleted(self) -> bool:
-        """Whether its broker was told to remove it."""
+        """Whether its broker is deleting it (``-delete``)."""
         return self.parts.form is DirForm.DELETE
 
 
@@ -101,16 +106,16 @@ def capture(
 
     Args:
         open_dir: Their log dir.
-        items: No directory twice; those the broker removes first come first.
-        now: The clocks; a deadline counts from when its capture was durable.
-        threads: How many are captured at a time.
+        items: Directories to capture, each once; those the broker removes first come first.
+        now: The clocks; a deadline counts from the instant at which the capture was durable.
+        threads: How many directories are captured at a time.
 
     Returns:
-        One outcome per item, in their order. Done: ``place`` is under ``deleting/``. Undone: nothing is left of it, or
-        ``place`` is under ``incoming/``, where a *partial* one is kept.
+        One outcome per item, in their order. Done: ``place`` is under ``deleting/``. Undone: nothing is left of the
+        capture, or ``place`` is under ``incoming/``, where a *partial* one is kept.
 
     Raises:
-        ReadOnlyDiskError: a sync failed or the disk is sick; capturing again tells what became of each.
+        ReadOnlyDiskError: a sync failed or the disk is sick; a second capture shows the state of each.
     """
     outcomes: dict[str, Outcome] = {}
 
@@ -152,7 +157,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
         )
         found = _found(open_dir, replica, seen)
         if found is not None and found.startswith("deleting/"):
-            # Whoever renamed it may have been killed before that was durable.
+            # The process that renamed it may have been killed before the rename was durable.
             with syncing(open_dir.deleting):
                 open_dir.deleting.sync()
             with syncing(open_dir.incoming):
@@ -214,14 +219,16 @@ def _read_id(source: Directory) -> TopicId | None:
 
 
 def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
-    """Return where an earlier capture of the same directory is: whole in ``deleting/``, or begun in ``incoming/``."""
+    """Return the place of an earlier capture of the same directory: whole in ``deleting/``, or unfinished in
+    ``incoming/``.
+    """
     for parent, prefix in ((open_dir.deleting, "deleting/"), (open_dir.incoming, "")):
         for name in parent.names():
             parts = parse_work_dir(name)
-            # What is marked is being purged, or belongs to an adoption: it will not stay.
+            # A name with a suffix is being purged, or belongs to an adoption: it will not stay.
             if parts is None or parts.mark or not replica.may_be(parts):
                 continue
-            with suppress(FileNotFoundError):  # claimed or taken back since it was listed
+            with suppress(FileNotFoundError):  # Claimed or restored since it was listed.
                 if parent.stat(name).type is not Type.DIRECTORY:
                     continue
                 with parent.open(name) as directory:
@@ -258,7 +265,7 @@ def _marker_in(directory: Directory) -> ReplicaMarker | None:
 
 
 def _marker(open_dir: OpenLogDir, replica: _Replica, inode: int, instant: Instant) -> ReplicaMarker:
-    """Return the marker of a capture that has begun: without a deadline, whatever happens."""
+    """Return the marker of an unfinished capture: always without a deadline."""
     return ReplicaMarker(
         intent=Intent.CAPTURED,
         cluster_id=open_dir.cluster_id,
@@ -288,10 +295,10 @@ def _marker(open_dir: OpenLogDir, replica: _Replica, inode: int, instant: Instan
 def _entries(open_dir: OpenLogDir, replica: _Replica) -> Checkpoints:
     partition = TopicPartition(replica.topic, replica.parts.partition)
     points = Checkpoints()
-    # The entries go by name: once the topic is made again, they speak of the new one.
+    # Checkpoint entries go by topic name: once the topic is re-created, they belong to the new topic.
     live = f"{replica.topic}-{replica.parts.partition}"
     try:
-        # Of a name that may be cut they would be another topic's.
+        # If the name may be cut, the entries could belong to another topic.
         if replica.is_topic_sure and not is_there(open_dir.top, live):
             points = read_entries(open_dir, partition)
             if is_there(open_dir.top, live):
@@ -302,14 +309,15 @@ def _entries(open_dir: OpenLogDir, replica: _Replica) -> Checkpoints:
 
 
 def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Directory, replica: _Replica) -> str | None:
-    """Link until nothing changes any more; return what is missing of a whole replica, ``None`` if nothing.
+    """Link files until the directory stops changing; return what a whole replica lacks, ``None`` if nothing.
 
     Args:
         open_dir: Its log dir.
-        source: What is captured.
-        seen: What was seen in it first: a file that was there once and is gone is missing, however still it lies now.
-        target: Where the links go.
-        replica: What is captured.
+        source: The directory that is captured.
+        seen: The first listing: a file in it that has vanished counts as missing, even if the directory no longer
+            changes.
+        target: The directory for the links.
+        replica: The replica that is captured.
     """
     marker = _marker_in(target)
     starts = [replica.item.log_start, None if marker is None else marker.checkpoints.log_start]
@@ -335,16 +343,16 @@ def _link(open_dir: OpenLogDir, source: Directory, target: Directory, name: str,
     if held is not None:
         if held.inode == inode:
             return
-        # A broker replaces its small files by others of the same name: the later one counts.
+        # A broker replaces its small files by new ones of the same name: the later one counts.
         target.unlink(name)
     try:
         link(open_dir, source, name, target)
     except FileNotFoundError:
-        return  # the next look tells what that means
+        return  # The next listing shows what that means.
 
 
 def _sync_files(target: Directory) -> None:
-    # The broker need not have synced what it wrote, and its names may be gone before it would have been.
+    # The broker may not have synced its writes, and may remove its names before a sync.
     for name in target.names():
         if name not in (FILE_NAME, NEW_MARKER):
             with syncing(target):
@@ -387,7 +395,7 @@ def _commit(open_dir: OpenLogDir, name: str, target: Directory, replica: _Replic
 
 
 def _give_up(open_dir: OpenLogDir, name: str, target: Directory, item: CaptureItem, error: LogDirError) -> Outcome:
-    """Take the links away again, unless one of them is the last name of its data by now."""
+    """Remove the links, unless a link has become the last name of its data."""
     try:
         if drop(open_dir, name):
             return undone(item.name, error)

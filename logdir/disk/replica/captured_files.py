@@ -1,8 +1,8 @@
-"""Whether hard links of a partition directory are all of it: by names, sizes, inodes, and by what a log must have.
+"""Completeness check of captured hard links: by names, sizes and inodes, and by the files every log must have.
 
-A broker removes a log's segments from the first on, then the rest; ended in the middle and started again, it leaves a
-directory that holds still and is not whole. So two listings that agree are not enough: an index without its segment,
-or a first segment above the log's start, tells of what is gone.
+A broker removes the first segments of a log first, then the rest. A broker that is stopped meanwhile and started again
+leaves a directory that no longer changes but is incomplete. So two equal listings are not enough: an index without its
+segment, or a first segment above the log start, shows that files are missing.
 
 Not here: making the links (``capture``).
 
@@ -31,16 +31,16 @@ _TEMPORARY = frozenset((METADATA_FILE + TEMPORARY, LEADER_EPOCHS + TEMPORARY))
 
 
 def is_kept_out(name: str) -> bool:
-    """Whether a file is no part of the log and may go at any time: let go by retention, or not yet finished."""
+    """Whether a file is no part of the log and may vanish at any time: removed by retention, or not yet finished."""
     return name.endswith((".deleted", ".cleaned")) or name in _TEMPORARY
 
 
 def look(directory: Directory) -> Files:
-    """List a partition directory, or links of one, without our markers; a file that vanishes meanwhile is not there.
+    """List a partition directory, or the links to one, without our markers; files that vanish meanwhile are left out.
 
     Raises:
-        RefusedError: something in it is no regular file.
-        OSError: it cannot be listed.
+        RefusedError: an entry is no regular file.
+        OSError: the directory cannot be listed.
     """
     files: Files = {}
     for name in directory.names():
@@ -58,21 +58,21 @@ def look(directory: Directory) -> Files:
 def complaint(
     links: Directory, seen: Files, held: Files, after: Files, *, log_start: int | None, is_tiered: bool
 ) -> str | None:
-    """Return what speaks against calling links whole, ``None`` if nothing does.
+    """Return why the links are not a whole replica; ``None`` if they are.
 
     Args:
-        links: Where they are.
-        seen: All that was ever seen in the directory they were made from.
-        held: The links.
-        after: That directory after they were made.
+        links: The directory with the links.
+        seen: All files ever seen in the captured directory.
+        held: The files of the links.
+        after: The files of the captured directory after linking.
         log_start: Its first offset, if known.
-        is_tiered: Its first segments lie in remote storage.
+        is_tiered: Whether its first segments are in remote storage.
     """
     if gone := sorted(set(seen) - set(after)):
-        return f"{gone[0]} was removed meanwhile"
+        return f"{gone[0]} was removed during the capture"
     if held != after or seen != after:
         differing = sorted(name for name in {*held, *after} if held.get(name) != after.get(name))
-        return f"{differing[0]} is not the same in both" if differing else "files that change"
+        return f"{differing[0]} differs from its link" if differing else "files that changed during the capture"
     if METADATA_FILE not in held:
         return f"no {METADATA_FILE}"
     segments = {name[:_BASE] for name in held if name.endswith(".log") and _is_segment(name, ".log")}

@@ -1,12 +1,12 @@
-"""A verified copy of a staged replica outside the log dirs: what is left when its topic cannot be made again.
+"""Export: a verified copy of a staged replica outside the log dirs, for a topic that cannot be re-created.
 
-Each file is copied, synced, digested on the way in, read back past the page cache and compared; the source must be
-unchanged at the end. The indexes of the last segment stay behind: as preallocated they are full of zeros, by which a
-broker removes the whole log. ``COPY-BY-HAND.txt`` names the old topic id and what a copy by hand must change;
-``SHA256SUMS`` is written last (``sha256sum -c`` reads it), then one rename gives the directory its name. What was
-interrupted has a name ending in ``.partial``, which nobody reads.
+Each file is copied, synced, hashed, read back past the page cache and compared; the source must be unchanged at the
+end. The indexes of the last segment are not copied: Kafka preallocates them with zeros, and a broker that trusts them
+removes the whole log. ``COPY-BY-HAND.txt`` names the old topic id and what a copy by hand must change. ``SHA256SUMS``
+(for ``sha256sum -c``) is written last, then one rename gives the directory its name. An interrupted export leaves a
+name ending in ``.partial``, which no command reads.
 
-The source is only read. Not here: what becomes of the source, and the bytes of Kafka's log.
+The source is only read. Not here: later operations on the source, and the bytes of Kafka's log.
 
 Spec: design §3.3 "Restore" class (c); kafka-behaviour §10.5, §10.6; attacks A36; reliability §3.2, §4.2.
 """
@@ -38,34 +38,35 @@ NOTE = "COPY-BY-HAND.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A copy that was made."""
+    """The result of an export."""
 
     destination: str
     marker: ReplicaMarker
     files: int
-    """Of the replica, in the copy."""
+    """Number of files of the replica in the copy."""
     size_bytes: int
-    """Of those files."""
+    """Total size of those files."""
     is_whole: bool
-    """Not so of a capture that stayed *partial*."""
+    """False for a capture that stayed *partial*."""
 
 
 def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[KeptFree, ...] = ()) -> Exported:
-    """Copy a replica that was staged to a new directory; the owner lock is held.
+    """Copy a staged replica to a new directory; the owner lock is held.
 
     Args:
         open_dir: Its log dir, on this host.
         place: ``deleting/{name}``, or ``incoming/{name}`` of a partial capture.
         destination: Absolute path; must not exist, its parent must.
-        places: The other log dirs and work roots of the broker: nothing is put into one, and none is looked at.
+        places: The other log dirs and work roots of the broker: the destination must not lie in any; they are not
+            accessed.
 
     Returns:
-        What was copied.
+        The result of the export.
 
     Raises:
-        RefusedError: the place or the destination is none for this; nothing was made.
-        DiskError: a file changed meanwhile, did not read back, or a call failed; nothing but a name ending in
-            ``.partial`` may be left.
+        RefusedError: the place or the destination cannot be used; nothing was created.
+        DiskError: a file changed meanwhile or did not read back, or a call failed; at most a directory ending in
+            ``.partial`` is left.
     """
     folder, _, name = place.partition("/")
     parts = parse_work_dir(name)
@@ -87,7 +88,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
             return _export(source, marker, destination, own, is_whole=folder == DELETING)
     except OSError as error:
         path = failed_at(open_dir.path_of(place), error)
-        if is_full(error):  # nothing is written but the copy
+        if is_full(error):  # Only the copy is written.
             fix = "no copy was made, and what is staged is as it was; make room on that disk, or name another place"
             found = error.strerror or str(error)
             raise DiskFullError(path, expected="room for the copy", found=found, fix=fix) from error
@@ -128,10 +129,10 @@ def _export(
 
 
 def note_of(marker: ReplicaMarker, left_out: Sequence[str]) -> str:
-    """Return what stands beside a copy: whose it is, and what a copy by hand must change.
+    """Return the text of ``COPY-BY-HAND.txt``: the replica's identity, and what a copy by hand must change.
 
     Args:
-        marker: Of the replica.
+        marker: The marker of the replica.
         left_out: Index files that were not copied.
     """
     start = marker.checkpoints.log_start
@@ -166,7 +167,7 @@ def _copy(source: HostDirectory, name: str, target: NewDirectory) -> tuple[int, 
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=source.descriptor)
     try:
         size, digest = target.copy(descriptor, name)
-        # The broker beside us needs its page cache for what it serves.
+        # A running broker needs the page cache for its own data.
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)

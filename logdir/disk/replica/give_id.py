@@ -1,9 +1,9 @@
-"""Writing ``partition.metadata`` into a live replica that has none: the id that a request gives its partition.
+"""Writing the topic id that a request assigns into ``partition.metadata`` of a live replica that has none.
 
-The file is written under the name Kafka's own has while it is being written, synced, read back, and gets its name by a
-rename that replaces nothing: there is no instant at which a broker could read half of it, and no id is ever replaced.
+The file is written under Kafka's own temporary name, synced, read back, and renamed to its final name without replacing
+anything. So a broker never reads an incomplete file, and no existing id is ever replaced.
 
-Not here: whether it may be given (``decide.reconcile``).
+Not here: whether the id may be given (``decide.reconcile``).
 
 Spec: design §2 law 9, §4; KIP-516, "Migration"; attacks A3, A9.
 """
@@ -33,25 +33,25 @@ _LOOK = "look at both: an id is never replaced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiveItem:
-    """A live replica of the topic-name layout, and its id."""
+    """A live replica of the topic-name layout, and the id it gets."""
 
     path: str
-    """Relative to the log dir."""
+    """Its path, relative to the log dir."""
     topic_id: TopicId
 
 
 def give_id(open_dir: OpenLogDir, item: GiveItem) -> Outcome:
-    """Give a live replica the id it lacks; every lock of the broker is held.
+    """Give a live replica the topic id it lacks; every lock of the broker is held.
 
     Args:
         open_dir: Its log dir.
-        item: What to give it.
+        item: The replica and its id.
 
     Returns:
-        Its outcome; one that has that id already is done, one with another is as it was.
+        Its outcome. Done also if the replica already has that id; a replica with a different id is unchanged.
 
     Raises:
-        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells whether it has its id.
+        ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows whether the replica has its id.
 
     Spec: KIP-516, "Migration".
     """
@@ -70,7 +70,7 @@ def give_id(open_dir: OpenLogDir, item: GiveItem) -> Outcome:
 def _give(open_dir: OpenLogDir, item: GiveItem) -> None:
     with open_dir.parent_of(item.path) as (parent, name), parent.open(name) as directory:
         if parent is not open_dir.top or item.topic_id.is_zero:
-            # By id its name says the id, and the file must say the topic's name, too.
+            # In the topic-id layout the directory name holds the id, and the file must hold the topic name as well.
             found = item.path if parent is not open_dir.top else str(item.topic_id)
             raise RefusedError(directory.path, why=Why.CHANGED, expected="a replica by name, and an id", found=found)
         require_plain(directory)

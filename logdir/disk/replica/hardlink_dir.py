@@ -1,10 +1,11 @@
-"""A directory under ``incoming/`` that is filled with hard links, and taken away again if nothing comes of it.
+"""Directories of hard links under ``incoming/``: creating one with its marker, linking files into it, removing it
+again.
 
-Its marker is durable before the first link is made, so that what an interruption leaves says what it is; and it is the
-last to go. A file is only unlinked here while another name leads to it, or if it was made here: whatever happens to
-the directory the links came from, no last name of any data is removed.
+The marker is durable before the first link is made, so an interrupted directory explains itself; the marker is also
+removed last. A file is unlinked here only if it has another name or was created here. So no last name of any data is
+ever removed, whatever happens to the directory that was linked.
 
-Not here: what the links are for (``capture``, ``adopt``), removing data (``purge``).
+Not here: the purpose of the links (``capture``, ``adopt``), removing data (``purge``).
 
 Spec: design §2 laws 1, 2, §3.3; reliability §4.1 (hard links), §4.2; attacks A17.
 """
@@ -26,15 +27,15 @@ from logdir.observe.classify import Type
 from logdir.refusal_slug import Why
 
 _OWN = frozenset((FILE_NAME, NEW_MARKER))
-"""What we make in such a directory ourselves, always."""
+"""Files that we always create in such a directory ourselves."""
 
 
 def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:
-    """Make a directory under ``incoming/`` with its marker in it, both durable.
+    """Create a directory under ``incoming/`` with its marker, both durable.
 
     Args:
         open_dir: Its log dir.
-        parts: Of its name, as far as it is free.
+        parts: The parts of its name; a counter makes it unique.
         marker_of: Returns the marker for the inode of the new directory.
 
     Returns:
@@ -43,7 +44,7 @@ def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int],
     Raises:
         RefusedError: no name is free.
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; there is no such directory.
+        OSError: any other error; there is no such directory.
     """
     made = open_dir.incoming
 
@@ -72,17 +73,17 @@ def _make(open_dir: OpenLogDir, name: str) -> None:
     except FileExistsError:
         raise
     except OSError:
-        # A failure may leave it empty.
+        # A failure may leave the directory empty.
         if is_there(open_dir.incoming, name):
             open_dir.incoming.remove(name)
         raise
 
 
 def write_new(open_dir: OpenLogDir, directory: Directory, name: str, data: bytes) -> None:
-    """Make a file, on a full disk out of the reserve. Not durable yet.
+    """Create a file; on a full disk the reserve makes room. Not durable yet.
 
     Raises:
-        OSError: there is no such file.
+        OSError: the file does not exist afterwards.
     """
 
     def write() -> None:
@@ -99,40 +100,40 @@ def write_new(open_dir: OpenLogDir, directory: Directory, name: str, data: bytes
 
 
 def link(open_dir: OpenLogDir, source: Directory, name: str, target: Directory) -> None:
-    """Give one file a name in another directory, on a full disk out of the reserve. Not durable yet.
+    """Hard-link one file into another directory; on a full disk the reserve makes room. Not durable yet.
 
     Raises:
-        OSError: it has none there.
+        OSError: there is no link afterwards.
     """
     with_reserve(open_dir.work, lambda: source.link(name, target, name))
 
 
 def only_names(directory: Directory, own: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return which files here have no other name: what would be lost if the directory went.
+    """Return the files that have no other name: their data would be lost with the directory.
 
     Args:
-        directory: Filled with links.
-        own: Which files were made here and are not links.
+        directory: The directory of links.
+        own: Files that were created here and are not links.
     """
     left_out = _OWN.union(own)
     return tuple(name for name in directory.names() if name not in left_out and directory.stat(name).links < 2)
 
 
 def drop(open_dir: OpenLogDir, name: str, own: Iterable[str] = ()) -> bool:
-    """Remove a directory of links under ``incoming/``, unless a file in it has no other name any more.
+    """Remove a directory of links under ``incoming/``, unless a file in it has no other name.
 
     Args:
         open_dir: Its log dir.
-        name: Under ``incoming/``; without a mark, so that a part of it is known for what it is.
-        own: Which files were made here and are not links.
+        name: Its name under ``incoming/``, without a suffix, so that an incomplete rest is recognised.
+        own: Files that were created here and are not links.
 
     Returns:
-        Whether it is gone.
+        Whether the directory was removed.
 
     Raises:
-        RefusedError: it holds what is no regular file.
+        RefusedError: an entry is no regular file.
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; a part of it is left, with its marker.
+        OSError: any other error; a part of the directory is left, with its marker.
     """
     with open_dir.incoming.open(name) as directory:
         if only_names(directory, own):
@@ -158,5 +159,5 @@ def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
         raise RefusedError(
             f"{directory.path}/{name}", why=Why.WRONG_FILE_TYPE, expected="a regular file", found=found.type.value
         )
-    # On btrfs this takes room, too.
+    # On btrfs a removal needs free space, too.
     with_reserve(open_dir.work, lambda: directory.unlink(name))

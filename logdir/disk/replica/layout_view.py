@@ -1,7 +1,7 @@
-"""What a change of layout must know of one log dir, seen through ``Directory``: read-only.
+"""Read-only view of one log dir for a layout change, through ``Directory``.
 
-Not here: what follows from it (``decide.layout.relayout``), inventories (``observe.scan``), what lies deeper than
-``partition.metadata`` (``relayout`` looks when it gets there).
+Not here: the decision (``decide.layout.relayout``), inventories (``observe.scan``), entries inside a partition
+directory other than ``partition.metadata`` (``relayout`` checks them).
 
 Spec: design §3.1; attacks A13, A42, A44.
 """
@@ -30,11 +30,11 @@ from logdir.replica_ref import ReplicaRef
 
 
 def identity(one: LogDirTop) -> tuple[str | None, int | None]:
-    """Return cluster and node id of a log dir; the true ones, also while it is blocked.
+    """Return cluster id and node id of a log dir; the original ones if it is blocked.
 
     Raises:
-        LogDirError: what is true cannot be told.
-        OSError: it cannot be read.
+        LogDirError: the original values are lost.
+        OSError: a file cannot be read.
     """
     data = start_block.true_properties(one.top)
     if data is None:
@@ -44,11 +44,11 @@ def identity(one: LogDirTop) -> tuple[str | None, int | None]:
 
 
 def look(one: LogDirTop) -> LayoutView:
-    """Return what lies in a log dir.
+    """Return the content of a log dir.
 
     Raises:
-        FormatError: ``layout.json``, ``start-block.json`` or ``meta.properties`` is malformed, or newer than we know.
-        StateError: it is blocked, and what is true is lost.
+        FormatError: ``layout.json``, ``start-block.json`` or ``meta.properties`` is malformed, or of a newer version.
+        StateError: the log dir is blocked, and its original bytes are lost.
         OSError: the log dir cannot be listed, or the disk is sick.
     """
     said = read_file(one.top, FILE_NAME)
@@ -71,10 +71,10 @@ def look(one: LogDirTop) -> LayoutView:
 
 
 def inside(types: Mapping[str, Type]) -> tuple[str, ...]:
-    """Return the directories of a work root, whole or not, that lie at the top of a log dir.
+    """Return the work root directories, whole or not, at the top of a log dir.
 
     Args:
-        types: What lies there.
+        types: The entries of the log dir.
     """
     return tuple(name for name in DIRECTORIES if types.get(name) is Type.DIRECTORY)
 
@@ -95,7 +95,7 @@ def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
         path = f"{name}/{inner}"
         said, topic, trouble = _said(prefix, inner, kind)
         if not trouble and path != render_id_dir(topic_id, found.partition):
-            trouble = "its id written in another way"
+            trouble = "a topic id in a different spelling"
         if not trouble and said != topic_id:
             trouble = f"partition.metadata with id {said}"
         if not trouble and topic is None:
@@ -104,7 +104,9 @@ def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
 
 
 def _said(parent: Directory, name: str, kind: Type) -> tuple[TopicId | None, str | None, str]:
-    """Return topic id and name as ``partition.metadata`` says them, and why the replica may not be touched."""
+    """Return topic id and topic name from ``partition.metadata``, and why the replica may not be changed (empty: it
+    may).
+    """
     if kind is not Type.DIRECTORY:
         return None, None, f"a {kind.value}"
     try:

@@ -1,4 +1,4 @@
-"""What became of one item of an operation.
+"""The outcome of one item of an operation.
 
 Spec: style §4.4; design §2 law 8.
 """
@@ -12,7 +12,7 @@ from logdir.errors import LogDirError, ReadOnlyDiskError
 
 
 class Result(Enum):
-    """How an item ended. There is no third way: a disk that cannot say raises ``ReadOnlyDiskError``."""
+    """The two possible results of an item; a disk whose state is unknown raises ``ReadOnlyDiskError`` instead."""
 
     DONE = "done"
     UNDONE = "undone"
@@ -20,13 +20,13 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One item of an operation, after it."""
+    """The outcome of one item."""
 
     path: str
-    """What it was asked for, relative to its log dir or work root."""
+    """The path that was asked for, relative to its log dir or work root."""
     result: Result
     place: str | None = None
-    """Where it lies now, relative likewise; ``None`` if it is gone, or undone and where it lay."""
+    """Its path afterwards, relative likewise; ``None`` if it is removed, or undone and still at ``path``."""
     error: LogDirError | None = None
     """Why it was not done."""
 
@@ -37,15 +37,15 @@ def done(path: str, place: str | None) -> Outcome:
 
 
 def undone(path: str, error: LogDirError, place: str | None = None) -> Outcome:
-    """Return the outcome of an item that is as it was, or was only begun.
+    """Return the outcome of an item that is unchanged, or that was only begun.
 
     Args:
-        path: What it was asked for.
+        path: The path that was asked for.
         error: Why it was not done.
-        place: Where it lies now, if it was begun: a purge that claimed it has taken its way back.
+        place: Its path now, if the operation was begun: a claimed replica, for example, cannot be restored.
 
     Raises:
-        ReadOnlyDiskError: that is the error: of such a disk nobody knows how an item is.
+        ReadOnlyDiskError: ``error`` is one: the state of items on such a disk is unknown.
     """
     if isinstance(error, ReadOnlyDiskError):
         raise error

@@ -1,15 +1,16 @@
-"""The irrevocable removal of a staged replica: claimed, then removed a little at a time.
+"""Purge: the irrevocable removal of a staged replica, by a claim and then in small steps.
 
-The claim is a rename to ``….purging`` on the marker just read again, made durable before the first file goes; from
-there on restore refuses. A big file that nobody else holds is truncated in steps, so that a neighbour's writes do not
-wait for one huge removal; one with a second name or an open descriptor is only unlinked. The marker goes last but for
-the directory itself, so an interrupted purge says what it was. Several together share the sync of their claims and that
-of their removal, and each is listed once for both, as long as nothing comes or goes in between.
+The claim is a rename to ``….purging``, after the marker was read again; it is durable before the first file is removed,
+and restore refuses from then on. A big file that no other process holds is truncated in steps, so that other writes on
+the disk do not wait for one huge removal; a file with a second name or an open descriptor is only unlinked. The marker
+is removed after all other files, so an interrupted purge still identifies the replica. Several replicas share one sync
+for their claims and one for their removal, and each is listed only once for both, provided that nothing in it changes
+in between.
 
-Of several, one that cannot be read, or is not as it was judged, is left as it is; the others go on. An error of a call
-that changes something tells of the disk, as everywhere (``failure``).
+A replica that cannot be read, or that changed since it was judged, is left unchanged; the others are purged. An error
+of a call that changes something concerns the disk, as everywhere (``failure``).
 
-Not here: when a deadline has passed and how many go together (``decide``), the sleeping between steps (the
+Not here: when a deadline has passed and how many replicas form a batch (``decide``), sleeping between steps (the
 caller's ``throttle``).
 
 Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tree removal".
@@ -40,58 +41,58 @@ from logdir.names import parse_work_dir, render_work_dir
 from logdir.refusal_slug import Why
 
 STEP_BYTES = 8 << 20
-"""What one truncation takes off a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
+"""Bytes that one truncation removes from a file (reliability §2.3: 14 ms for a neighbour's fsync, against 646)."""
 GROUP = 32
-"""Of small files so many are one step."""
+"""Number of small files that count as one step."""
 _SMALL = (".index", ".timeindex", ".txnindex", ".snapshot")
-"""What lies beside segments: of the ten megabytes such a file may seem to have few were ever written."""
+"""Suffixes of the files beside segments: at most a few of their apparent ten megabytes were ever written."""
 Throttle = Callable[[int, int], None]
-"""Told bytes and files freed by the step just made; may wait."""
+"""Called with the bytes and files that a step freed; may sleep."""
 InUse = Callable[[Directory, str], bool]
-"""Whether somebody has a file of a directory open or mapped."""
+"""Whether a process has a file of a directory open or mapped."""
 _ALONE = frozenset({errno.EIO, errno.EUCLEAN})
-"""What a bad block or inode under one replica says; what else is sick tells of the disk."""
+"""Errors that a bad block or inode under one replica causes; other sick errors concern the whole disk."""
 
 
 class Listing(NamedTuple):
-    """What was in a replica's directory when it was claimed."""
+    """The files in a replica's directory when it was claimed."""
 
     inode: int
     mtime_ns: int
-    """Of the directory: what comes or goes in it changes that."""
+    """Modification time of the directory: it changes when an entry is added or removed."""
     files: Mapping[str, Stat | None]
-    """``None``: by its name it is small, and was not looked at."""
+    """Status of each file; ``None`` for a file that is small by its name and was not examined."""
 
     @property
     def load(self) -> PurgeCost:
-        """Return what its removal frees."""
+        """Return the space and files that its removal frees."""
         alone = sum(found.size_bytes for found in self.files.values() if found is not None and found.links == 1)
         return PurgeCost(1, alone, len(self.files))
 
 
 class _UnreadableError(OSError):
-    """One replica cannot be read; nothing of it was changed."""
+    """One replica cannot be read; nothing in it was changed."""
 
 
 def _at_once(freed_bytes: int, files: int) -> None:
-    """Do not wait."""
+    """Throttle that does not wait."""
 
 
 def claim(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> str:
-    """Take a staged replica for removal; from here on it cannot be restored.
+    """Claim a staged replica for removal; it cannot be restored any more.
 
     Args:
         open_dir: Its log dir.
-        name: Under ``deleting/``.
-        marker: On which the deadline was judged; it is read again and must say the same.
+        name: Its name under ``deleting/``.
+        marker: The marker on which the deadline was judged; it is read again and must be equal.
 
     Returns:
         Its new name under ``deleting/``.
 
     Raises:
-        RefusedError: its marker says something else, it holds what is no regular file, or it is on its way in.
+        RefusedError: its marker differs, an entry is no regular file, or the replica is not staged but incoming.
         ReadOnlyDiskError: the sync failed, or the disk is sick.
-        OSError: another error; it is still staged.
+        OSError: any other error; it is still staged.
     """
     with calling(open_dir.deleting):
         claimed, _ = _judged(open_dir, name, marker)
@@ -102,7 +103,7 @@ def claim(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> str:
 
 
 def _judged(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> tuple[str, Listing]:
-    """Look at a replica again; return the name of its claim and what is in it."""
+    """Check a replica again; return the name of its claim and its listing."""
     parts = parse_work_dir(name)
     if parts is None or parts.mark:
         raise ValueError(f"not the name of a staged replica: {name!r}")
@@ -123,9 +124,10 @@ def _judged(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> tuple[str
 
 
 def _is_byte_for_byte(open_dir: OpenLogDir, directory: Directory, marker: ReplicaMarker) -> bool:
-    """Whether a marker that is of this directory and host stands there as we write it: then it need not be taken apart.
+    """Whether the marker file has exactly the bytes we would write for this directory and host, so it need not be
+    parsed.
 
-    Where it says no, nothing is wrong yet: ``require_marker`` tells.
+    False does not mean an error: ``require_marker`` then decides.
     """
     if (marker.cluster_id, marker.node_id, marker.directory_id) != (
         open_dir.cluster_id,
@@ -142,13 +144,13 @@ def _is_byte_for_byte(open_dir: OpenLogDir, directory: Directory, marker: Replic
 
 
 def _claim(open_dir: OpenLogDir, name: str, claimed: str) -> None:
-    """Rename; not durable yet."""
+    """Rename a replica to its claimed name; not durable yet."""
     rename(open_dir, open_dir.deleting, name, open_dir.deleting, claimed)
 
 
 def _listed(directory: Directory) -> Listing:
-    """Look at every file, before the first goes: a replica that is refused is whole."""
-    # Before the names: what comes between the two is seen to have come.
+    """Check every file before the first is removed, so that a refused replica stays whole."""
+    # Read before the names, so that an entry added between the two calls is noticed later.
     own = directory.own_stat()
     files: dict[str, Stat | None] = {}
     for name, kind in directory.types().items():
@@ -159,7 +161,7 @@ def _listed(directory: Directory) -> Listing:
 
 @contextmanager
 def _looking() -> Iterator[None]:
-    """Tell an error of reading one replica from one of changing it."""
+    """Turn a read error of one replica in the body into ``_UnreadableError``."""
     try:
         yield
     except OSError as error:
@@ -169,18 +171,18 @@ def _looking() -> Iterator[None]:
 
 
 def remove(open_dir: OpenLogDir, claimed: str, throttle: Throttle = _at_once, *, in_use: InUse) -> None:
-    """Remove a claimed replica; repeatable from wherever it stopped.
+    """Remove a claimed replica; repeatable after any interruption.
 
     Args:
         open_dir: Its log dir.
-        claimed: Of ``claim``, or found by a scan after ``recover``, which makes claims durable.
-        throttle: Called after every step with the bytes of segments it freed, and its files.
-        in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
+        claimed: Its name, from ``claim``, or from a scan after ``recover``, which makes claims durable.
+        throttle: Called after every step with the bytes of segments and the number of files it freed.
+        in_use: Whether a process has a file open or mapped; such a file is only unlinked.
 
     Raises:
-        RefusedError: it holds what is no regular file.
+        RefusedError: an entry is no regular file.
         ReadOnlyDiskError: the sync failed, or the disk is sick.
-        OSError: another error; what is left is still claimed.
+        OSError: any other error; the rest is still claimed.
     """
     with calling(open_dir.deleting):
         _remove(open_dir, claimed, throttle, in_use, None)
@@ -210,20 +212,21 @@ def claim_all(
     room: ClaimLimit | None = None,
     seen: dict[str, Listing] | None = None,
 ) -> tuple[Outcome, ...]:
-    """Claim several with one sync.
+    """Claim several replicas with one sync.
 
     Args:
         open_dir: Their log dir.
         items: Their names under ``deleting/``, and the markers on which their deadlines were judged.
-        room: How much may wait for its removal; ``None``: all of it.
-        seen: Is told what lies in each that is claimed, by its new name: for ``remove_all``.
+        room: Limit of data that may wait for removal; ``None``: no limit.
+        seen: Receives the listing of each claimed replica, by its new name, for ``remove_all``.
 
     Returns:
-        One outcome per item, in their order; ``place`` is relative to the work root. Fewer, if there is no room, also
-        on the disk for another name: the items after them were not touched. At least one, if there is any item.
+        One outcome per item, in their order; ``place`` is relative to the work root. There are fewer outcomes if the
+        limit is reached or the disk has no space for another name: later items are untouched. At least one outcome, if
+        there is any item.
 
     Raises:
-        ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
+        ReadOnlyDiskError: the sync failed, or the disk is sick; the next scan shows the state of each.
     """
     outcomes: dict[str, Outcome] = {}
     taken = PurgeCost(0, 0, 0)
@@ -237,7 +240,7 @@ def claim_all(
                     _claim(open_dir, name, claimed)
                 except OSError as error:
                     if is_full(error) and _is_any_done(outcomes):
-                        break  # a new name takes room, too: what is claimed goes first, and makes some
+                        break  # A new name needs space, too: removing the claimed replicas frees some.
                     raise
                 taken = taken.plus(listing.load)
                 if seen is not None:
@@ -258,24 +261,24 @@ def remove_all(
     seen: Mapping[str, Listing] = MappingProxyType({}),
     at_once: int = 1,
 ) -> tuple[Outcome, ...]:
-    """Remove several claimed replicas with one sync after the last; repeatable from wherever it stopped.
+    """Remove several claimed replicas with one sync after the last; repeatable after any interruption.
 
-    A claim that was found by a scan may be of a process that was killed before it was durable: it is made so first.
+    A claim found by a scan may not be durable, if its process was killed: it is made durable first.
 
     Args:
         open_dir: Their log dir.
-        claimed: Their names under ``deleting/``, of ``claim_all`` or found by a scan; none twice.
+        claimed: Their names under ``deleting/``, from ``claim_all`` or a scan; each once.
         throttle: Called after every step.
-        in_use: Whether somebody has a file open or mapped; such a one is only unlinked.
-        seen: Of ``claim_all``, whose claims are durable: what need not be listed once more.
-        at_once: How many may be under way, where the disk has room: a call of the kernel takes longer than what is
-            between two. ``throttle`` and ``in_use`` are then called from several threads.
+        in_use: Whether a process has a file open or mapped; such a file is only unlinked.
+        seen: Listings from ``claim_all``, whose claims are durable; these replicas are not listed again.
+        at_once: How many removals may run at a time if the disk has space: a system call takes longer than the Python
+            between two. Above 1, ``throttle`` and ``in_use`` are called from several threads.
 
     Returns:
-        One outcome per name, in their order; what is not done is still claimed, and its ``place`` says where.
+        One outcome per name, in their order; an undone one is still claimed, and its ``place`` names it.
 
     Raises:
-        ReadOnlyDiskError: the sync failed, or the disk is sick; a scan tells what became of each.
+        ReadOnlyDiskError: the sync failed, or the disk is sick; the next scan shows the state of each.
     """
     outcomes: dict[str, Outcome] = {}
     with calling(open_dir.deleting):
@@ -288,7 +291,7 @@ def remove_all(
                 _remove(open_dir, name, throttle, in_use, seen.get(name))
                 outcomes[name] = done(f"deleting/{name}", None)
 
-        # On a full disk one by one: what is kept for that is given up for one call.
+        # On a full disk one by one: the reserve is released for one call.
         for_each(claimed, remove_one, at_once if at_once == 1 or has_room(open_dir.work.space()) else 1)
         if _is_any_done(outcomes):
             with syncing(open_dir.deleting):
@@ -297,7 +300,7 @@ def remove_all(
 
 
 def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:
-    """Whether something is said that has to last: of what is not done nothing is."""
+    """Whether any outcome is done, which a sync must make durable."""
     return any(one.result is Result.DONE for one in outcomes.values())
 
 
@@ -305,7 +308,7 @@ def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:
 def _noting(
     open_dir: OpenLogDir, name: str, outcomes: dict[str, Outcome], *, is_claimed: bool = False
 ) -> Iterator[None]:
-    """Note an error that concerns one alone; of one that is claimed nothing is as it was."""
+    """Record an error that concerns one replica alone; a claimed replica may be partly removed by then."""
     path, place = f"{open_dir.deleting.path}/{name}", f"deleting/{name}"
     lies = place if is_claimed else None
     as_ours = _as_begun if is_claimed else as_error
@@ -321,7 +324,7 @@ def _noting(
         )
         outcomes[name] = undone(place, gone)
     except _UnreadableError as error:
-        open_dir.deleting.own_stat()  # an XFS that has shut down says so here, too: then it is not one alone
+        open_dir.deleting.own_stat()  # An XFS that has shut down fails here, too: then the whole disk is concerned.
         outcomes[name] = undone(place, as_ours(path, error), lies)
     except OSError as error:
         if is_sick(error):
@@ -330,7 +333,7 @@ def _noting(
 
 
 def _as_begun(path: str, error: OSError) -> DiskError:
-    """Return an error of the kernel, of a removal that has begun, as one of ours."""
+    """Convert an ``OSError`` of a removal that has begun."""
     begun = "its removal has begun: it cannot be restored, and files of it may be gone"
     if is_full(error):
         fix = f"{begun}; make room on that disk, then logdirctl staged purge goes on with it"
@@ -356,11 +359,11 @@ def _remove_files(
 
 
 def _shortened(directory: Directory, name: str, found: Stat | None, throttle: Throttle, in_use: InUse) -> int:
-    """Take off a big file what goes in steps; return the bytes that go with its name."""
+    """Truncate a big file in steps; return the bytes that its final unlink frees."""
     if found is None:
         return 0
     if found.size_bytes > STEP_BYTES:
-        # What is truncated is looked at once more: it may have got a second name.
+        # Check the file again before truncating: it may have got a second name.
         found = directory.stat(name)
         require_file(directory, name, found.type)
     if found.links != 1:
@@ -378,5 +381,5 @@ def _unlink(
     open_dir: OpenLogDir, directory: Directory, names: Sequence[str], freed_bytes: int, throttle: Throttle
 ) -> None:
     for name in names:
-        with_reserve(open_dir.work, partial(directory.unlink, name))  # which takes room, too, on btrfs
+        with_reserve(open_dir.work, partial(directory.unlink, name))  # On btrfs a truncation needs space, too.
     throttle(freed_bytes, len(names))

@@ -1,4 +1,4 @@
-"""How fast a purge may go: so many bytes and files a second, so that a neighbour's writes need not wait.
+"""Rate limit of a purge, in bytes and files per second, so that other writes on the disk need not wait.
 
 Spec: design §3.3 "Purge", §10; reliability §2.3.
 """
@@ -13,12 +13,13 @@ from logdir import clock
 BYTES_PER_SECOND = 256 << 20
 FILES_PER_SECOND = 500
 AT_ONCE = 2
-"""Removals side by side where nothing waits: half the time on ext4, three quarters on XFS; more gain nothing."""
+"""Parallel removals if there is no rate limit: half the time on ext4, three quarters on XFS; more threads gain nothing.
+"""
 _LONGEST_S = 1.0
 
 
 class RateLimiter:
-    """Told of every step; waits until the next may be made."""
+    """A throttle that waits until the next step may be made."""
 
     def __init__(
         self,
@@ -28,13 +29,13 @@ class RateLimiter:
         clock_ms: Callable[[], int] = clock.monotonic_ms,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Begin now.
+        """Start the limit now.
 
         Args:
-            bytes_per_second: 0: as fast as it goes.
-            files_per_second: Likewise.
-            clock_ms: Milliseconds.
-            sleep: Told seconds.
+            bytes_per_second: Limit; 0: no limit.
+            files_per_second: Limit; 0: no limit.
+            clock_ms: A monotonic clock, milliseconds.
+            sleep: Sleeps for a number of seconds.
         """
         self._bytes, self._files = bytes_per_second, files_per_second
         self._clock, self._sleep = clock_ms, sleep
@@ -46,17 +47,17 @@ class RateLimiter:
 
     @property
     def at_once(self) -> int:
-        """How many removals may be under way: it is called from several threads only where it never waits."""
+        """How many removals may run at a time: several only if there is no limit."""
         return 1 if self._waits else AT_ONCE
 
     def __call__(self, freed_bytes: int, files: int) -> None:
-        """Wait for as long as this step has to take."""
+        """Wait until the time that this step may take has passed."""
         if not self._waits:
             return
         costs = [1000 * freed_bytes / self._bytes] if self._bytes else []
         costs += [1000 * files / self._files] if self._files else []
         now = self._clock()
-        # What was not used before is not saved up: a burst is what this is against.
+        # Unused time is not saved up: the limit exists to prevent bursts.
         self._next_ms = max(self._next_ms, now) + max(costs, default=0.0)
         while (left_s := (self._next_ms - now) / 1000) > 0:
             self._sleep(min(left_s, _LONGEST_S))

@@ -1,15 +1,17 @@
-"""Replicas taken from the topic-name layout to the topic-id layout, and back.
+"""Moving replicas from the topic-name layout to the topic-id layout, and back.
 
-To ids: the new ``partition.metadata`` (its third line names the topic) beside the old one, what the old one was where
-that cannot be made again (``relayout.json``), a sync; the replacement and the prefix directories, a sync; the rename,
-which is the commit, a sync. To names: the old ``partition.metadata`` beside the new one, the rename, a sync; the
-replacement, a sync; ``relayout.json`` goes, a sync. So a directory under an id always says its topic, and one under its
-name that still does was on its way: a stock broker passes over that line, and either direction takes it up from there.
+To ids: write the new ``partition.metadata`` (its third line names the topic) under a temporary name, and the old one's
+content, if it cannot be derived, into ``relayout.json``; sync. Replace ``partition.metadata`` and create the prefix
+directories; sync. Rename the replica, which is the commit; sync. To names: write the old ``partition.metadata`` under a
+temporary name, rename the replica, sync; replace the file, sync; remove ``relayout.json``, sync. So a directory named
+by id always contains its topic name, and a directory named by topic whose file still contains it was interrupted: a
+stock broker ignores that third line, and either direction continues from there.
 
 In a batch every sync is one ``syncfs``, called only while every lock of the broker is held: it replaces the fsync of
-every parent. Times of change of files are carried over; those of directories are not.
+every parent directory. Modification times of files are preserved, those of directories are not.
 
-Not here: whether and when (``decide.layout.relayout``), the way over all disks (``layout_phases``), ``start_block``.
+Not here: whether and when to move (``decide.layout.relayout``), the order over all disks (``layout_phases``),
+``start_block``.
 
 Spec: design §3.1, §3.4; baselines §3; attacks A8, A9, A11, A44.
 """
@@ -61,14 +63,14 @@ _I = TypeVar("_I", bound=_Item)
 
 
 class _Batch:
-    """What became of each item so far."""
+    """The outcomes of the items of one batch."""
 
     def __init__(self, open_dir: OpenLogDir) -> None:
         self.open_dir = open_dir
         self.outcomes: dict[str, Outcome] = {}
 
     def passed(self, items: Iterable[_I], call: Callable[[_I], object]) -> list[_I]:
-        """Return the items for which a call did what it should; note of the others why it did not."""
+        """Return the items for which a call succeeded; record the errors of the others."""
         passed = []
         for item in items:
             try:
@@ -80,7 +82,7 @@ class _Batch:
         return passed
 
     def passed_by_prefix(self, items: Iterable[_I], call: Callable[[Directory, _I], object]) -> list[_I]:
-        """Return the same of a call that needs the prefix directory; each is opened once."""
+        """Return the items for which a call on their prefix directory succeeded; each directory is opened once."""
         passed = []
         for prefix, group in groupby(sorted(items, key=_prefix_and_path), key=lambda item: item.prefix):
             same = list(group)
@@ -116,18 +118,19 @@ def _prefix_and_path(item: _Item) -> tuple[str, str]:
 
 
 def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
-    """Take replicas to the topic-id layout; every lock of the broker is held, and no broker can start.
+    """Move replicas to the topic-id layout; every lock of the broker is held, and no broker can start.
 
     Args:
         open_dir: Their log dir.
-        items: At most what two seconds allow; no replica twice. None of them has a ``-future`` anywhere.
+        items: At most as many as two seconds allow; no replica twice. None of them has a ``-future`` directory in any
+            log dir.
 
     Returns:
-        One outcome per item, in their order; ``place`` is relative to the log dir. What is undone is as it was: it
-        changed since it was planned, may not be touched, or a call failed.
+        One outcome per item, in their order; ``place`` is relative to the log dir. An undone replica is unchanged: it
+        changed since the plan, may not be changed, or a call failed.
 
     Raises:
-        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
+        ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows the state of each.
     """
     batch = _Batch(open_dir)
     with calling(open_dir.top):
@@ -135,7 +138,7 @@ def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
         marked = batch.passed(items, lambda item: _mark(open_dir, item, ours))
         if marked:
             batch.sync()
-        # Under the same locks as a moment ago: what needs no replacing is not read again.
+        # The locks have been held since ``_mark``: a file that needs no replacing is not read again.
         replaced = batch.passed(marked, lambda item: None if item.path in ours else _give_topic(open_dir, item))
         made: set[str] = set()
         ready = batch.passed(replaced, lambda item: _make_prefix(open_dir, item.prefix, made))
@@ -158,7 +161,7 @@ def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
 
 
 def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
-    """Write what is to be durable before anything is replaced; add to ``ours`` what has its topic already."""
+    """Write the files that must be durable before a replacement; add replicas that need no replacement to ``ours``."""
     path = f"{open_dir.log_dir}/{item.path}"
     if item.ref.topic == METADATA_TOPIC:
         raise RefusedError(
@@ -188,7 +191,7 @@ def _give_topic(open_dir: OpenLogDir, item: ToIds) -> None:
 
 
 def _make_prefix(open_dir: OpenLogDir, prefix: str, made: set[str]) -> None:
-    """Make a prefix directory once; one that a failure left goes with what could not be moved into it."""
+    """Create a prefix directory once; after a failure the directory is removed together with the moves into it."""
     if prefix in made:
         return
     try:
@@ -204,7 +207,7 @@ def _make_prefix(open_dir: OpenLogDir, prefix: str, made: set[str]) -> None:
                 fix="move it away",
             ) from None
         if found.owner != open_dir.owner:
-            # Of a run that was killed before it had given it away.
+            # A killed run created it and had not yet set its owner.
             open_dir.top.adopt(prefix, open_dir.owner)
     made.add(prefix)
 
@@ -225,31 +228,31 @@ def _remove_empty(open_dir: OpenLogDir, prefix: str) -> bool:
 
 
 class _Back(NamedTuple):
-    """What is to be done with one replica on its way back."""
+    """The steps for one replica that moves back."""
 
     data: bytes | None
-    """What ``partition.metadata`` shall hold; ``None``: it shall not be there."""
+    """The future content of ``partition.metadata``; ``None``: the file must not exist."""
     is_changed: bool
-    """Whether it holds something else."""
+    """Whether the file has different content now."""
     has_leftovers: bool
 
 
 def to_names(open_dir: OpenLogDir, items: Sequence[ToNames]) -> tuple[Outcome, ...]:
-    """Take replicas back to the topic-name layout, with the bytes and times of change as they were.
+    """Move replicas back to the topic-name layout, with their original bytes and modification times.
 
     Every lock of the broker is held, and no broker can start.
 
     Args:
         open_dir: Their log dir.
-        items: At most what two seconds allow; no replica twice. One that lies under its name loses whatever a change
-            of layout that was cut off left in it; usually nothing.
+        items: At most as many as two seconds allow; no replica twice. A replica that already lies under its topic name
+            only loses the leftovers of an interrupted layout change, usually none.
 
     Returns:
-        One outcome per item, in their order; ``place`` is relative to the log dir. What is undone is as it was; where
-        a call failed it may have been taken back all but for ``relayout.json``, and doing it again does the rest.
+        One outcome per item, in their order; ``place`` is relative to the log dir. An undone replica is unchanged; if a
+        call failed it may be moved back except for ``relayout.json``, and a repetition finishes it.
 
     Raises:
-        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
+        ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows the state of each.
     """
     batch = _Batch(open_dir)
     with calling(open_dir.top):
@@ -283,7 +286,7 @@ def _to_names(batch: _Batch, items: Sequence[ToNames]) -> None:
     is_restored = {item.path for item in restored}
     unrestored = [item for item in moved if item.path not in is_restored]
     if unrestored:
-        # Under its id again, where it says its topic: undone, not half done.
+        # Renamed back to its id, where the file names its topic: undone, not half done.
         returning = _Batch(open_dir)
         returning.passed_by_prefix(
             unrestored, lambda prefix, item: _rename(open_dir, open_dir.top, item.place, prefix, item.path)
@@ -298,7 +301,7 @@ def _to_names(batch: _Batch, items: Sequence[ToNames]) -> None:
 
 
 def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
-    """Write the old ``partition.metadata`` beside the new one; ``None`` if there is nothing to do."""
+    """Write the old ``partition.metadata`` under its temporary name; return ``None`` if there is nothing to do."""
     path = f"{open_dir.log_dir}/{item.path}"
     with open_dir.parent_of(item.path) as (parent, name), parent.open(name) as directory:
         names = directory.names()
@@ -354,12 +357,12 @@ def _forget_new(open_dir: OpenLogDir, item: ToNames) -> None:
 
 
 def remove_empty_prefixes(open_dir: OpenLogDir) -> tuple[str, ...]:
-    """Remove the prefix directories that hold nothing, and make all that was done to the disk durable.
+    """Remove the empty prefix directories, and make all changes of the disk durable.
 
     Every lock of the broker is held.
 
     Returns:
-        Those that hold something, sorted: no stock broker starts on them.
+        The prefix directories that are not empty, sorted: no stock broker starts on them.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick.

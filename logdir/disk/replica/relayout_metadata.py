@@ -1,6 +1,6 @@
-"""``partition.metadata`` inside one partition directory, on its way from two lines to three and back.
+"""Rewriting ``partition.metadata`` in one partition directory between its two-line and three-line form.
 
-Not here: when which of it happens, and every sync (``relayout``).
+Not here: the order of the steps, and every sync (``relayout``).
 
 Spec: design §2 law 9, §3.1; attacks A8, A9, A10.
 """
@@ -23,16 +23,16 @@ from logdir.observe.classify import METADATA_FILE
 from logdir.refusal_slug import Why
 
 NEW_METADATA = "partition.metadata.new.json"
-"""Where a ``partition.metadata`` is written before it gets its name."""
+"""Temporary name of a new ``partition.metadata``."""
 KEPT = relayout_file.FILE_NAME
 _LIMIT = 1 << 16
 _KEPT_LIMIT = 2 * _LIMIT
-"""Of ``relayout.json``, which holds such a file in base64."""
+"""Size limit of ``relayout.json``, which holds a ``partition.metadata`` in base64."""
 _AGAIN = "take the inventory and plan again"
 
 
 class Metadata(NamedTuple):
-    """``partition.metadata`` as it is; all ``None`` if there is none."""
+    """The current ``partition.metadata``; all fields are ``None`` if there is no file."""
 
     data: bytes | None
     mtime_ns: int | None
@@ -40,12 +40,12 @@ class Metadata(NamedTuple):
 
 
 def plain(topic_id: TopicId) -> bytes:
-    """Return what the file holds in the topic-name layout."""
+    """Return the content of the file in the topic-name layout."""
     return partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, topic_id))
 
 
 def with_topic(topic_id: TopicId, topic: str) -> bytes:
-    """Return what the file holds in the topic-id layout."""
+    """Return the content of the file in the topic-id layout."""
     return partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, topic_id, topic))
 
 
@@ -64,7 +64,7 @@ def read_metadata(directory: Directory) -> Metadata:
     """Return the ``partition.metadata`` of a directory.
 
     Raises:
-        RefusedError: it is larger than any.
+        RefusedError: it is larger than any valid one.
         OSError: it cannot be read.
     """
     data = read_bytes(directory)
@@ -75,7 +75,7 @@ def read_metadata(directory: Directory) -> Metadata:
 
 
 def read_bytes(directory: Directory) -> bytes | None:
-    """Return only what the ``partition.metadata`` of a directory holds; otherwise as ``read_metadata``."""
+    """Return the bytes of the ``partition.metadata`` of a directory; raises as ``read_metadata``."""
     return _read(directory, METADATA_FILE)
 
 
@@ -92,16 +92,16 @@ def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
 
 
 def require_id(found: Metadata, path: str, topic_id: TopicId, *, has_own: bool) -> None:
-    """Return if a file still says what a plan says it did.
+    """Return if a file still has the content that the plan expects.
 
     Args:
-        found: The file.
+        found: The current file.
         path: Its directory, for the error.
-        topic_id: Of the plan.
-        has_own: Whether the id was this directory's own; else it may have none.
+        topic_id: The id in the plan.
+        has_own: Whether the plan took the id from this directory; otherwise the directory may have no id.
 
     Raises:
-        RefusedError: it does not: the step is stale.
+        RefusedError: the content differs: the step is outdated.
         FormatError: it is malformed.
     """
     if found.data is None:
@@ -116,17 +116,17 @@ def require_id(found: Metadata, path: str, topic_id: TopicId, *, has_own: bool) 
 
 
 def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_kept: bool) -> RelayoutFile:
-    """Return what a ``partition.metadata`` of the topic-id layout was before.
+    """Return the original content of a ``partition.metadata`` that has the topic-id form.
 
     Args:
-        directory: Where it lies.
-        found: The file.
-        topic_id: What it says.
-        is_kept: Whether there is a ``relayout.json``.
+        directory: The partition directory.
+        found: The current file.
+        topic_id: The id in it.
+        is_kept: Whether ``relayout.json`` exists.
 
     Raises:
-        FormatError: that one is torn, altered, or newer than we know.
-        OSError: it cannot be read.
+        FormatError: ``relayout.json`` is torn, altered, or of a newer version.
+        OSError: a file cannot be read.
     """
     if is_kept and (data := _read(directory, KEPT, _KEPT_LIMIT)) is not None:
         return relayout_file.parse(data, f"{directory.path}/{KEPT}")
@@ -136,19 +136,19 @@ def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_
 def mark(
     open_dir: OpenLogDir, directory: Directory, found: Metadata, topic_id: TopicId, data: bytes, *, leftovers: bool
 ) -> None:
-    """Write the new file beside the old one, and what the old one was if that would be lost. Not durable yet.
+    """Write the new file under its temporary name, and keep the old content if it would be lost. Not durable yet.
 
     Args:
         open_dir: The log dir.
-        directory: Where.
+        directory: The partition directory.
         found: The old file.
-        topic_id: Of the topic.
-        data: What the new file holds.
-        leftovers: Whether an earlier run that was cut off left any.
+        topic_id: Id of the topic.
+        data: Content of the new file.
+        leftovers: Whether an interrupted run left files.
 
     Raises:
-        RefusedError: the old file's time of change cannot be kept.
-        OSError: there is no room, or no right; what was written is gone again, where that can be.
+        RefusedError: the old file's modification time cannot be kept.
+        OSError: no space, or no permission; the new files are removed again if possible.
     """
     if found.mtime_ns is not None and found.mtime_ns < 0:
         raise RefusedError(
@@ -159,7 +159,7 @@ def mark(
         )
     owner = open_dir.owner.for_file()
     if leftovers:
-        # The old file is in place: what a run that was cut off wrote beside it says nothing it does not.
+        # The old file is in place, so the leftovers of an interrupted run hold nothing new.
         clear(directory)
     try:
         if found.data != plain(topic_id):
@@ -174,16 +174,16 @@ def mark(
 
 
 def put_new(open_dir: OpenLogDir, directory: Directory, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
-    """Write a ``partition.metadata`` under its other name, which is free. Not durable yet. Raises ``OSError``."""
+    """Write a ``partition.metadata`` under its temporary name, which is free. Not durable yet. Raises ``OSError``."""
     _write(open_dir, directory, NEW_METADATA, data, owner, mtime_ns)
 
 
 def replace_metadata(directory: Directory, data: bytes) -> None:
-    """Give what was written its name, once it has been read back. Not durable yet.
+    """Rename the new file to its final name, after reading it back. Not durable yet.
 
     Raises:
-        RefusedError: it does not read back.
-        OSError: the old one is in place.
+        RefusedError: the file did not read back.
+        OSError: the old file is still in place.
     """
     found = _read(directory, NEW_METADATA)
     if found != data:
@@ -191,13 +191,13 @@ def replace_metadata(directory: Directory, data: bytes) -> None:
             f"{directory.path}/{NEW_METADATA}",
             why=Why.READ_BACK_DIFFERS,
             expected="the bytes just written",
-            found=found or "none or no bytes",
+            found=found or "no file, or different bytes",
         )
     directory.replace(NEW_METADATA, METADATA_FILE)
 
 
 def clear(directory: Directory) -> None:
-    """Remove what lies beside ``partition.metadata``. Raises ``OSError``."""
+    """Remove the temporary files beside ``partition.metadata``. Raises ``OSError``."""
     for name in (NEW_METADATA, KEPT):
         with suppress(FileNotFoundError):
             directory.unlink(name)

@@ -1,9 +1,9 @@
-"""What may be done with a partition directory as a whole, and its marker.
+"""Operations on a partition directory as a whole, and on its marker.
 
-Unknown regular files inside it belong to it and travel with it. A sub-directory, a link or a device does not: what
-holds one is held, and no operation here touches it.
+Unknown regular files inside it belong to it and move with it. A sub-directory, link or device does not: a replica that
+holds one is held, and no operation here changes it.
 
-Not here: names of its place (``names``), what the marker says (``formats.replica_marker``).
+Not here: the names of places (``names``), the content of a marker (``formats.own.replica_marker``).
 
 Spec: design §2 law 7, §3.3; kafka-behaviour §10.6.
 """
@@ -24,15 +24,15 @@ from logdir.refusal_slug import Why
 _SEGMENT = len("00000000000000000000.log")
 _INDEXES = (".index", ".timeindex", ".txnindex")
 NEW_MARKER = "replica.new.json"
-"""Where a marker is written that shall replace another."""
+"""Temporary name of a marker that replaces another."""
 
 
 def require_plain(directory: Directory) -> tuple[str, ...]:
     """Return the names in a partition directory, sorted.
 
     Raises:
-        RefusedError: something in it is no regular file.
-        OSError: it cannot be listed.
+        RefusedError: an entry is no regular file.
+        OSError: the directory cannot be listed.
     """
     types = directory.types()
     for name, kind in types.items():
@@ -44,7 +44,7 @@ def require_file(directory: Directory, name: str, kind: Type) -> None:
     """Return if an entry of a partition directory is a regular file.
 
     Raises:
-        RefusedError: it is something else.
+        RefusedError: it is another kind of entry.
     """
     if kind is not Type.FILE:
         raise RefusedError(
@@ -60,8 +60,8 @@ def read_marker(directory: Directory) -> ReplicaMarker | None:
     """Return the marker of a partition directory; ``None`` if there is none.
 
     Raises:
-        FormatError: it is torn, altered, or newer than we know.
-        OSError: it cannot be read.
+        FormatError: the marker is torn, altered, or of a newer version.
+        OSError: the marker cannot be read.
     """
     path = f"{directory.path}/{FILE_NAME}"
     try:
@@ -74,11 +74,11 @@ def read_marker(directory: Directory) -> ReplicaMarker | None:
 
 
 def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
-    """Return the marker of a directory in a work root, which must be ours in every way.
+    """Return the marker of a directory in a work root; it must belong to this directory, log dir and host.
 
     Raises:
-        RefusedError: there is none, it is not readable as one, or it speaks of another directory, log dir or host.
-        OSError: it cannot be read.
+        RefusedError: the marker is missing, malformed, or belongs to another directory, log dir or host.
+        OSError: the marker cannot be read.
     """
     path = f"{directory.path}/{FILE_NAME}"
     try:
@@ -103,7 +103,7 @@ def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
         ("node", open_dir.node_id, marker.node_id),
         ("directory", open_dir.directory_id, marker.directory_id),
     ):
-        # A release before 3.7 gives a log dir no id; it may have got one since.
+        # Kafka before 3.7 gives a log dir no id; the log dir may have got one since.
         if ours != said and not (what == "directory" and said is None):
             raise RefusedError(
                 path, why=Why.FOREIGN_MARKER, expected=f"a marker of {what} {ours}", found=said, fix="held: foreign"
@@ -115,13 +115,13 @@ def rename(open_dir: OpenLogDir, parent: Directory, name: str, to: Directory, ne
     """Rename a partition directory; on a full disk the reserve makes room for its new entry. Not durable yet.
 
     Raises:
-        OSError: as the call; nothing was renamed.
+        OSError: the call failed; nothing was renamed.
     """
     with_reserve(open_dir.work, lambda: parent.rename(name, to, new_name))
 
 
 def clear_marker(directory: Directory) -> bool:
-    """Remove the marker, and one half made; return whether there was any. Not durable yet."""
+    """Remove the marker and its temporary file; return whether there was any. Not durable yet."""
     found = False
     for name in (NEW_MARKER, FILE_NAME):
         try:
@@ -133,7 +133,7 @@ def clear_marker(directory: Directory) -> bool:
 
 
 def last_indexes(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the index files of the last segment, of those listed.
+    """Return the index files of the last segment, from a list of file names.
 
     >>> last_indexes(["00000000000000000000.index", "00000000000000000000.log", "leader-epoch-checkpoint"])
     ('00000000000000000000.index',)

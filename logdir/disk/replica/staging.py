@@ -1,13 +1,14 @@
-"""Staging a replica, and taking it back.
+"""Staging a replica, restoring it by rename, and holding it.
 
-Stage: the marker, a sync, the rename, both parents. The rename is the commit: before it a live directory carries a
-marker that means nothing, after it ``deleting/`` holds a directory that says itself why and until when. In a batch all
-markers come first and share one ``syncfs``, which is only called while every lock of the broker is held.
+Stage: write the marker, sync, rename the directory, sync both parents. The rename is the commit: before it a live
+directory carries a marker without meaning; after it the directory under ``deleting/`` contains its own reason and
+deadline. In a batch all markers are written first and share one ``syncfs``, which is called only while every lock of
+the broker is held.
 
-Restore is the way back: what must be true of a live directory first (its checkpoint entries, its last indexes), then
-the rename, then the marker goes. Hold replaces the marker by one without a deadline.
+Restore is the reverse: first prepare what a live directory needs (its checkpoint entries, its last indexes), then
+rename it, then remove the marker. Hold replaces the marker by one without a deadline.
 
-Not here: whether any of it may be done (``decide``), purging (``purge``).
+Not here: whether an operation is allowed (``decide``), purging (``purge``).
 
 Spec: design §3.3, §3.4; KIP-516, "Deletion"; attacks A8, A11, A15, A18.
 """
@@ -41,38 +42,40 @@ from logdir.names import WorkDir, parse_work_dir, render_work_dir
 from logdir.refusal_slug import Why
 
 AT_ONCE = 1024
-"""Replicas of one sync, at most."""
+"""Largest number of replicas that share one sync."""
 _LONGEST_MS = 500
-"""Of a batch, before the next one has fewer: a hold of the locks ends after one that began within its two seconds."""
+"""A batch that takes longer makes the next one smaller: the last batch of a lock hold may begin just before two seconds
+are over.
+"""
 _MARKS = frozenset(("", "purging"))
-"""Of names under ``deleting/``."""
+"""Suffixes of names under ``deleting/``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageItem:
-    """A live replica to staged."""
+    """A live replica to stage."""
 
     path: str
-    """Relative to the log dir."""
+    """Its path, relative to the log dir."""
     marker: ReplicaMarker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreItem:
-    """A staged replica to take back."""
+    """A staged replica to restore."""
 
     name: str
-    """Under ``deleting/``."""
+    """Its name under ``deleting/``."""
     marker: ReplicaMarker
-    """As it was when this was decided."""
+    """The marker on which the restore was decided."""
     path: str
-    """Where it shall live, relative to the log dir."""
+    """Its future live path, relative to the log dir."""
     drop_last_indexes: bool
-    """Its log was not cleanly closed: the broker would trust zeros (kafka-behaviour §10.6)."""
+    """Whether its log was not cleanly closed: the broker would trust indexes full of zeros (kafka-behaviour §10.6)."""
 
 
 def as_error(path: str, error: OSError) -> DiskError:
-    """Return an error of the kernel as one of ours."""
+    """Convert an ``OSError`` to a ``DiskError``."""
     if is_full(error):
         return full_disk(path, error)
     return DiskError(
@@ -81,27 +84,27 @@ def as_error(path: str, error: OSError) -> DiskError:
 
 
 def batches() -> Batches:
-    """Return in what batches replicas are given to ``stage``."""
+    """Return the batch sizes for ``stage``."""
     return Batches(AT_ONCE, _LONGEST_MS)
 
 
 def stage(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
-    """Set replicas aside; every lock of the broker is held.
+    """Stage replicas; every lock of the broker is held.
 
     Args:
         open_dir: Their log dir.
-        items: At most what two seconds allow; no path twice.
+        items: At most as many as two seconds allow; no path twice.
 
     Returns:
         One outcome per item, in their order; ``place`` is relative to the work root.
 
     Raises:
-        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of each.
+        ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows the state of each.
 
     Spec: design §3.4: all markers, all renames, each touched directory once.
     """
     outcomes: dict[str, Outcome] = {}
-    # In a loop of their own, which takes half as long as one with calls of the kernel in between.
+    # In a loop of their own: half as long as a loop with system calls in between.
     rendered = [replica_marker.render(item.marker) for item in items]
     with ExitStack() as stack, calling(open_dir.top):
         marked: list[StageItem] = []
@@ -172,7 +175,7 @@ def _write_marker(open_dir: OpenLogDir, directory: Directory, name: str, data: b
 
 
 def _forget(directory: Directory, name: str) -> None:
-    # A part of a marker under a live name means nothing: a scan removes it if this cannot.
+    # An incomplete marker under a live name means nothing: recovery removes it if this cannot.
     try:
         directory.unlink(name)
     except OSError as error:
@@ -196,18 +199,19 @@ def _rename_free(open_dir: OpenLogDir, parent: Directory, name: str, marker: Rep
 
 
 def restore(open_dir: OpenLogDir, item: RestoreItem) -> Outcome:
-    """Make a staged replica live again; every lock of the broker is held, and that nobody else has its name was seen.
+    """Make a staged replica live again; the caller holds every lock of the broker and has checked that the live name is
+    free.
 
     Args:
         open_dir: Its log dir.
-        item: What and where to.
+        item: The replica and its live path.
 
     Returns:
-        Its outcome; ``place`` is relative to the log dir. Undone, it is still staged (it may lack index files that a
-        broker makes again).
+        Its outcome; ``place`` is relative to the log dir. Undone: it is still staged, possibly without index files that
+        a broker rebuilds.
 
     Raises:
-        ReadOnlyDiskError: a sync failed or the disk is sick; a scan tells what became of it.
+        ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows its state.
 
     Spec: design §3.3 "Restore", class (a).
     """
@@ -238,7 +242,7 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
         if slash:
             _make_prefix(open_dir, prefix)
         with open_dir.parent_of(item.path) as (parent, _):
-            # Before the entries: they would be those of what lives there.
+            # Checked before the entries are written: they would overwrite those of the live replica.
             if is_there(parent, name):
                 raise RefusedError(
                     f"{parent.path}/{name}",
@@ -254,7 +258,7 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
                 parent.sync()
             with syncing(open_dir.deleting):
                 open_dir.deleting.sync()
-        # Under a live name a marker means nothing; a scan removes it if we do not come so far, or if this is lost.
+        # Under a live name a marker means nothing; recovery removes it if this removal is not reached, or is lost.
         _forget(directory, NEW_MARKER)
         _forget(directory, FILE_NAME)
 
@@ -291,10 +295,10 @@ def _require_unclaimed(open_dir: OpenLogDir, name: str) -> None:
 def _make_prefix(open_dir: OpenLogDir, prefix: str) -> None:
     with suppress(FileExistsError):
         with_reserve(open_dir.work, lambda: open_dir.top.make(prefix, open_dir.owner))
-    # All of this also where it is there: whoever made it may have been stopped before.
+    # Done for an existing directory as well: the process that created it may have been stopped before these steps.
     with open_dir.top.open(prefix) as made:
         owner = made.own_stat().owner
-        # As ``make`` leaves it that is cut off; one that anybody else made stays as it is.
+        # The state that an interrupted ``make`` leaves; a directory that another program created stays unchanged.
         if owner != open_dir.owner and owner.mode == open_dir.owner.mode & 0o700 and not made.names():
             open_dir.top.adopt(prefix, open_dir.owner)
         with syncing(made):
@@ -304,14 +308,14 @@ def _make_prefix(open_dir: OpenLogDir, prefix: str) -> None:
 
 
 def hold(open_dir: OpenLogDir, name: str) -> Outcome:
-    """Take the deadline from a staged replica.
+    """Remove the deadline of a staged replica.
 
     Args:
         open_dir: Its log dir.
-        name: Under ``deleting/``.
+        name: Its name under ``deleting/``.
 
     Returns:
-        Its outcome; one already held is done, once that is durable.
+        Its outcome; a replica that is already held is done, once that is durable.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick.
@@ -325,7 +329,7 @@ def hold(open_dir: OpenLogDir, name: str) -> Outcome:
                 if marker.delay_ms is not None:
                     rewrite_marker(open_dir, directory, replace(marker, delay_ms=None))
                 else:
-                    # Whoever took it may have been killed before that was durable.
+                    # The process that held it may have been killed before that was durable.
                     with syncing(directory):
                         directory.sync()
         except (LogDirError, OSError) as error:
@@ -338,7 +342,7 @@ def rewrite_marker(open_dir: OpenLogDir, directory: Directory, marker: ReplicaMa
 
     Raises:
         ReadOnlyDiskError: a sync failed.
-        OSError: another error; the marker is as it was.
+        OSError: any other error; the marker is unchanged.
     """
     _forget(directory, NEW_MARKER)
     _write_marker(open_dir, directory, NEW_MARKER, replica_marker.render(marker))
@@ -350,10 +354,10 @@ def rewrite_marker(open_dir: OpenLogDir, directory: Directory, marker: ReplicaMa
 
 
 def require_staged(marker: ReplicaMarker, path: str) -> None:
-    """Check that a marker speaks of something staged.
+    """Check that a marker belongs to a staged replica.
 
     Raises:
-        RefusedError: of something on its way in.
+        RefusedError: it belongs to an incoming one.
     """
     if marker.intent is Intent.INCOMING:
         raise RefusedError(path, why=Why.NOT_STAGED, expected="a staged or captured replica", found=marker.intent.value)

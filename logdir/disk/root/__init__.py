@@ -1,1 +1,1 @@
-"""The work root of a log dir: found, made, opened, removed."""
+"""The work root of a log dir: finding, creating, opening and removing it."""

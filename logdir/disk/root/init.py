@@ -1,11 +1,11 @@
-"""Making the work root of a log dir; when that is cut off, doing it again finishes it.
+"""Creating the work root of a log dir; after an interruption a repetition finishes it.
 
-Order: the directory, synced into its parent; ``deleting/``, ``incoming/`` and the probe in it; the proof that a replica
-can be renamed there; ``owner.lock``, the reserve and the spare inodes; last ``work-root.json``, whose presence says
-that all the rest is there. A place that does not do is left as it was found, and the next one tried. Nothing of it
-needs Kafka's lock: what is made has names that stock brokers pass over, or lies where none can start.
+Order: the directory, synced into its parent; in it ``deleting/``, ``incoming/`` and the probe; the proof that a replica
+can be renamed there; ``owner.lock``, the reserve and the spare inodes; last ``work-root.json``, which marks the work
+root as whole. A place that fails the proof is left as it was found, and the next one is tried. None of this needs
+Kafka's lock: stock brokers ignore the names that are created, or cannot start where they lie.
 
-Not here: which places are tried (``work_root_plan``), taking one away (``work_root_removal``).
+Not here: the candidate places (``plan``), removing a work root (``removal``).
 
 Spec: design §3.2; reliability §4.2 "new file", "new directory"; attacks A5, A6, A9, A10.
 """
@@ -37,16 +37,16 @@ _NOT_HERE = probe.NOT_HERE | {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EN
 
 
 class InitDone(NamedTuple):
-    """What ``init`` did."""
+    """The result of ``init``."""
 
     kind: WorkRootKind
     path: str
     passed: tuple[Candidate, ...]
-    """The places that did not do, and why."""
+    """The places that were tried and not usable, and why."""
 
 
 def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RESERVE_BYTES) -> InitDone:
-    """Make a work root, or what is missing in it. Durable when it returns; repeatable at any point.
+    """Create a work root, or its missing parts. Durable when it returns; repeatable at any point.
 
     Args:
         disk: The file systems.
@@ -55,14 +55,14 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
         reserve_bytes: Size of the reserve.
 
     Returns:
-        Where it is.
+        The place of the work root.
 
     Raises:
         LogDirOfflineError: the log dir does not answer.
-        RefusedError: no place does.
-        DiskFullError: there is no room; what was begun stays, and is finished by doing it again.
-        ReadOnlyDiskError: the disk takes no changes, or a sync failed.
-        WorkRootConflictError: something else has a name that is needed.
+        RefusedError: no place is usable.
+        DiskFullError: the disk is full; the unfinished work root stays, and a repetition finishes it.
+        ReadOnlyDiskError: the disk is read-only, or a sync failed.
+        WorkRootConflictError: another kind of entry has a name that is needed.
     """
     passed = list(plan.passed)
     for number, candidate in enumerate(plan.candidates, 1):
@@ -84,7 +84,7 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
 
 
 class _UnsuitableError(Exception):
-    """A place that does not do; it was left as it was found."""
+    """A place that is not usable; it was left as it was found."""
 
     def __init__(self, error: DiskError) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _UnsuitableError(Exception):
 
 @contextmanager
 def _map_os_errors(path: str, top: Directory) -> Iterator[None]:
-    """Say what an error of the kernel means here."""
+    """Translate an ``OSError`` of the body."""
     try:
         with calling(top):
             yield
@@ -115,7 +115,7 @@ def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
 
 
 def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> OpenLogDir:
-    """Make the directories and prove that they do."""
+    """Create the directories and prove that replicas can be renamed there."""
     kind, owner = candidate.kind, top.own_stat().owner
     ready = None
     try:
@@ -155,7 +155,7 @@ def _make_root(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory, own
 
 @contextmanager
 def _parent(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> Iterator[tuple[Directory, str] | None]:
-    """Open what holds the root's directory; ``None`` if that is the log dir itself. Raises ``OSError``."""
+    """Open the parent directory of the work root; ``None`` if the log dir itself is the parent. Raises ``OSError``."""
     match kind:
         case WorkRootKind.INSIDE:
             yield None
@@ -167,7 +167,7 @@ def _parent(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> Ite
 
 
 def _ensure_directory(parent: Directory, name: str, owner: Owner) -> None:
-    """Make a directory, or give one that is there to its owner; not synced into its parent."""
+    """Create a directory, or set the owner of an existing one; not synced into its parent."""
     try:
         found = parent.stat(name)
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def _ensure_directory(parent: Directory, name: str, owner: Owner) -> None:
 
 
 def _undo(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
-    """Take away what was made at a place that does not do: empty directories, nothing else."""
+    """Remove the empty directories that were created at a place that is not usable."""
     with suppress(OSError), open_work_root(disk, kind, log_dir, top) as work:
         for name in reversed(DIRECTORIES):
             with suppress(OSError):
@@ -198,19 +198,19 @@ def _undo(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
 
 
 def put_back_missing(work: Directory, owner: Owner) -> None:
-    """Make what a whole work root lacks, and without which it can be neither opened nor owned.
+    """Recreate the files without which a whole work root can be neither opened nor owned.
 
-    Repeatable. ``init``, which follows, makes the directories durable.
+    Repeatable. ``init``, which the caller runs next, makes the directories durable.
 
     Args:
-        work: The work root. Kafka's lock of its log dir is held: whoever holds an ``owner.lock`` that has lost its
-            name is then in no batch, and begins none any more.
-        owner: Of the log dir.
+        work: The work root. Kafka's lock of its log dir is held: a process that still holds an ``owner.lock`` that lost
+            its name is then in no batch and starts no other one.
+        owner: Owner of the log dir.
 
     Raises:
-        WorkRootConflictError: something else has a name that is needed.
+        WorkRootConflictError: another kind of entry has a name that is needed.
         DiskError: as ``replace_file``.
-        OSError: no rights, or no room.
+        OSError: no permission, or no space.
     """
     for name in (DELETING, INCOMING):
         _ensure_directory(work, name, owner)
@@ -223,7 +223,7 @@ def _put_owner_lock(work: Directory, owner: Owner) -> None:
 
 
 def _finish(plan: InitPlan, kind: WorkRootKind, open_dir: OpenLogDir, made_at_ms: int, reserve_bytes: int) -> None:
-    """Make the files, the one that says that all is there last."""
+    """Create the files of a work root, ``work-root.json`` last."""
     work, owner = open_dir.work, open_dir.owner.for_file()
     _put_owner_lock(work, owner)
     if plan.is_whole:
@@ -249,7 +249,7 @@ def _give(work: Directory, name: str, owner: Owner) -> None:
     try:
         is_given = work.stat(name).owner == owner
     except FileNotFoundError:
-        return  # the reserve, given up on a full disk
+        return  # The reserve, which was released on a full disk.
     if not is_given:
         work.adopt(name, owner)
         with syncing(work):

@@ -1,6 +1,6 @@
-"""One log dir opened: only to be looked at, or for work, with ``deleting/`` and ``incoming/`` of its work root.
+"""An open log dir: read-only, or for work, with ``deleting/`` and ``incoming/`` of its work root.
 
-Not here: where a work root is and whether it is ours (``work_root``), locks (``locks``).
+Not here: the place and owner of a work root (``work_root``), locks (``locks``).
 
 Spec: design §3.2.
 """
@@ -16,7 +16,7 @@ from logdir.disk.kernel.calls import Directory, Owner
 
 
 class LogDirTop(Protocol):
-    """What a look at one log dir needs: a ``OpenLogDir`` has it, and so has a log dir without a work root."""
+    """A log dir that can be read: an ``OpenLogDir``, or a log dir without a work root."""
 
     @property
     def log_dir(self) -> str:
@@ -28,7 +28,7 @@ class LogDirTop(Protocol):
 
 
 class OpenTop(NamedTuple):
-    """A log dir opened only to be looked at; whoever opened it closes it."""
+    """A log dir opened read-only; the caller that opened it closes it."""
 
     log_dir: str
     top: Directory
@@ -36,7 +36,7 @@ class OpenTop(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLogDir:
-    """Open directories of one log dir; whoever opened them closes them."""
+    """Open directories of one log dir; the caller that opened them closes them."""
 
     log_dir: str
     """Its path as configured: for messages and markers."""
@@ -54,14 +54,15 @@ class OpenLogDir:
         """Return an absolute path, for messages.
 
         Args:
-            path: As in an outcome: relative to the log dir, or to its work root from ``deleting/`` or ``incoming/`` on.
+            path: As in an outcome: relative to the log dir; a path that begins with ``deleting/`` or ``incoming/``, to
+                its work root.
         """
         is_below_root = path.startswith(("deleting/", "incoming/"))
         return f"{self.work.path if is_below_root else self.log_dir}/{path}"
 
     @contextmanager
     def parent_of(self, path: str) -> Iterator[tuple[Directory, str]]:
-        """Open the directory a partition directory lies in.
+        """Open the parent directory of a partition directory.
 
         Args:
             path: Relative to the log dir: one component, or ``{prefix}/{name}``.
@@ -70,7 +71,7 @@ class OpenLogDir:
             The directory, and the name in it.
 
         Raises:
-            OSError: there is no such prefix directory.
+            OSError: the prefix directory does not exist.
         """
         prefix, slash, name = path.rpartition("/")
         if not slash:

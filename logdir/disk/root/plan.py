@@ -1,7 +1,7 @@
-"""What ``init`` will do with a log dir: read-only.
+"""The read-only plan of ``init`` for a log dir.
 
-Not here: doing it (``work_root_init``). A place is ruled out here by what is known for certain (another mount); that
-one does is only ever proven there.
+Not here: carrying it out (``init``). The plan excludes places that certainly fail (another mount); only ``init`` proves
+that a place works.
 
 Spec: design §3.2; attacks A5, A6, A7.
 """
@@ -43,26 +43,26 @@ class Candidate(NamedTuple):
 
 
 class InitPlan(NamedTuple):
-    """What ``init`` will do."""
+    """The plan of ``init``."""
 
     log_dir: str
     belongs: Belonging
     layout: str
     """``empty``, ``topic-name``, ``topic-id`` or ``mixed``, by the live directories."""
     candidates: tuple[Candidate, ...]
-    """At least one; tried in this order until one is proven."""
+    """At least one place; they are tried in this order until the proof succeeds."""
     passed: tuple[Candidate, ...]
-    """What cannot do."""
+    """Places that certainly fail."""
     is_whole: bool
-    """The root is there; what is missing in it is made."""
+    """Whether a whole work root exists; its missing parts are recreated."""
     unsupported_fs: bool = False
-    """The operator's word that the file system may be any; kept in the root."""
+    """Whether the operator allows any file system; recorded in the work root."""
     lacks: tuple[str, ...] = ()
-    """What is missing in a whole root, without which it can be neither opened nor owned."""
+    """Missing parts without which a whole work root can be neither opened nor owned."""
 
 
 def layout_of(top: Directory) -> str:
-    """Return the layout of a log dir's live directories. Reads only.
+    """Return the layout of a log dir's live directories. Only reads.
 
     Returns:
         ``empty``, ``topic-name``, ``topic-id`` or ``mixed``.
@@ -103,22 +103,22 @@ def _holds_live(top: Directory, prefix: str) -> bool:
 
 @contextmanager
 def opened_parent(disk: Disk, log_dir: str) -> Iterator[tuple[Directory, str]]:
-    """Open the directory that holds, or will hold, the work root beside a log dir.
+    """Open the parent directory of a work root that lies beside its log dir.
 
     Yields:
-        It, and the root's name in it.
+        The parent directory, and the name of the work root in it.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the parent directory cannot be opened.
     """
     path, name = os.path.split(path_of(WorkRootKind.BESIDE, log_dir))
-    # A log dir may be reached through links; beside it means beside it all the same.
+    # The path may lead through links; "beside" means beside the resolved log dir.
     with disk.open_top(os.path.realpath(path)) as parent:
         yield parent, name
 
 
 def _against_beside(disk: Disk, log_dir: str, top: Directory) -> str | None:
-    """Say what is certain to speak against a work root beside the log dir."""
+    """Return what certainly rules out a work root beside the log dir."""
     if log_dir == "/":
         return "the log dir has no parent"
     own = top.identity()
@@ -142,24 +142,24 @@ def plan_init(
     fs_type: str | None,
     unsupported_fs: bool = False,
 ) -> InitPlan:
-    """Decide where the work root of a log dir may be made. Changes nothing.
+    """Plan where the work root of a log dir may be created. Changes nothing.
 
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
         requested: The setting ``work.root``; ``None`` for ``auto``.
         fs_type: The type of its file system, as ``file_system.fs_type_at`` says.
-        unsupported_fs: The operator's word that it may be any.
+        unsupported_fs: Whether the operator allows any file system.
 
     Returns:
         The plan for ``init``.
 
     Raises:
-        RefusedError: the file system is not one we change; what was asked for cannot do; the path is a link.
+        RefusedError: the file system is not supported, the requested place cannot be used, or the path is a link.
         LogDirOfflineError: the log dir does not answer.
-        NotFormattedError: it has no identity.
-        ForeignLogDirError: its work root is of another log dir, node or cluster.
-        WorkRootConflictError: it has a work root of another kind, two, or something else lies there.
+        NotFormattedError: it has no ``meta.properties``.
+        ForeignLogDirError: its work root belongs to another log dir, node or cluster.
+        WorkRootConflictError: it has two work roots or one of another kind, or another entry lies there.
         FormatError: ``meta.properties`` or ``work-root.json`` is malformed.
         OSError: a part of it cannot be read.
     """
@@ -210,10 +210,10 @@ def _lacks(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> tupl
 
 
 def require_no_stock_broker(plan: InitPlan) -> None:
-    """Return unless a plan makes a work root inside a log dir on which a stock broker may start.
+    """Return unless a plan creates a work root inside a log dir on which a stock broker may start.
 
     Raises:
-        RefusedError: it does.
+        RefusedError: the plan does so.
 
     Spec: design §3.2.
     """
@@ -236,7 +236,7 @@ def _candidates(log_dir: str, requested: WorkRootKind | None, *, is_inside: bool
     if requested is not None:
         return (at(requested, "asked for"),)
     if is_inside:
-        # With a layout.json the log dir may be taken back to names, and a stock broker start on it.
+        # With a layout.json the log dir may be moved back to the topic-name layout, and a stock broker start on it.
         return (at(WorkRootKind.INSIDE, "the log dir is in the topic-id layout: no stock broker starts on it"),)
     return (
         at(WorkRootKind.BESIDE, "a stock broker may start on the log dir"),

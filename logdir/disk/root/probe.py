@@ -1,12 +1,13 @@
-"""Whether a replica can be renamed from its log dir into the work root and back: proven by doing it to a probe.
+"""Rename probe: proves that a replica can be renamed between its log dir and the work root, by renaming an empty
+directory.
 
-The probe is an empty directory. It goes from the work root to the log dir, to ``deleting/``, to ``incoming/`` and home,
-never over anything; at each of them it is asked for in letters of the other case, for topic ids may differ in that
-alone. In the log dir it carries a name that stock brokers pass over, so that one that starts meanwhile, or after we
-died, is not harmed. Wherever we died, the next proof first brings it home. Nothing is synced: begin and end are one
+The probe moves from the work root to the log dir, to ``deleting/``, to ``incoming/`` and back, never over another
+entry. At each place its name is looked up with the case of its letters swapped, because topic ids may differ in case
+alone. In the log dir it has a name that stock brokers ignore, so it does not harm a broker that starts meanwhile or
+after a crash. After a crash the next proof first moves the probe back. Nothing is synced: begin and end are the same
 state.
 
-Not here: when to ask (at ``init`` and at each start), what is done about a no (``work_root_init``).
+Not here: when to prove (at ``init`` and at each start), what follows from a failure (``init``).
 
 Spec: design §2 law 10, §3.2; kafka-behaviour §2.8; attacks A5, A6, A7.
 """
@@ -30,7 +31,7 @@ _CROSSING = (errno.EXDEV,)
 _RIGHTS = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FLAGS = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 NOT_HERE = frozenset((*_CROSSING, *_RIGHTS))
-"""Errors that another place for the work root may not have."""
+"""Errors that another place for the work root may not cause."""
 
 
 class _Stop(NamedTuple):
@@ -48,7 +49,7 @@ class _Stop(NamedTuple):
         self.directory.rename(self.name, to.directory, to.name)
 
     def folds_case(self) -> bool:
-        """Whether the probe, which is here, is found under a name in other letters."""
+        """Whether the directory finds the probe under a name in the other case."""
         try:
             self.directory.stat(self.name.swapcase())
         except FileNotFoundError:
@@ -67,13 +68,13 @@ def _stops(kind: WorkRootKind, open_dir: OpenLogDir) -> tuple[_Stop, ...]:
 
 
 def bring_home(kind: WorkRootKind, open_dir: OpenLogDir) -> bool:
-    """Put the probe back where it lives, if it is anywhere.
+    """Move the probe back to its place in the work root, if it lies elsewhere.
 
     Returns:
-        Whether there is one.
+        Whether there is a probe.
 
     Raises:
-        OSError: it cannot be renamed, or one too many is not empty.
+        OSError: it cannot be renamed, or a second probe is not empty.
     """
     home, *away = _stops(kind, open_dir)
     is_home = home.holds_probe()
@@ -89,16 +90,16 @@ def bring_home(kind: WorkRootKind, open_dir: OpenLogDir) -> bool:
 
 
 def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool = False) -> None:
-    """Rename the probe everywhere a replica goes, and back.
+    """Rename the probe to every place a replica is renamed to, and back.
 
     Args:
-        kind: Of the work root.
+        kind: Kind of the work root.
         open_dir: Its directories.
-        unsupported_fs: The operator's word that its file system may be any.
+        unsupported_fs: Whether the operator allows any file system.
 
     Raises:
-        OSError: of the rename that failed, its path in ``filename``; the probe was brought home, if that was possible.
-        RefusedError: a directory folds case; the probe was brought home.
+        OSError: the rename failed; ``filename`` is its path; the probe was moved back if possible.
+        RefusedError: a directory folds case; the probe was moved back.
         NoWorkRootError: there is no probe.
     """
     if not bring_home(kind, open_dir):
@@ -112,7 +113,7 @@ def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool
             here.send(there)
         except OSError as error:
             if here is not stops[0]:
-                with suppress(OSError):  # the next proof brings it home
+                with suppress(OSError):  # The next proof moves the probe back.
                     here.send(stops[0])
             raise OSError(error.errno, error.strerror, f"{here.path} -> {there.path}") from error
         if not unsupported_fs and there.folds_case():
@@ -128,7 +129,7 @@ def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool
 
 
 def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
-    """Say why a proof failed, and what may be done."""
+    """Return why a proof failed, and the fix."""
     path = str(error.filename or open_dir.work.path)
     if error.errno in _RIGHTS and error.errno != errno.EROFS:
         return RefusedError(
@@ -167,24 +168,24 @@ def _mounts(open_dir: OpenLogDir) -> str:
 
 
 def prove(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool = False) -> None:
-    """Rename the probe everywhere a replica goes, and back.
+    """Rename the probe to every place a replica is renamed to, and back.
 
     Args:
-        kind: Of the work root.
+        kind: Kind of the work root.
         open_dir: Its directories.
         unsupported_fs: As for ``round_trip``.
 
-    A full disk may leave it unproven.
+    On a full disk it may return without a proof.
 
     Raises:
         RefusedError: a rename is not possible, or a directory folds case; nothing was changed.
-        ReadOnlyDiskError: the disk takes no changes.
+        ReadOnlyDiskError: the disk is read-only.
         NoWorkRootError: there is no probe.
     """
     try:
         round_trip(kind, open_dir, unsupported_fs=unsupported_fs)
     except OSError as error:
-        # A directory that needs a block for one more name says nothing of mounts. What is renamed then says it by
-        # itself, and is undone. Else what is staged on a full disk could never be purged.
+        # A directory that lacks a block for one more name proves nothing about mounts. A later rename of a replica
+        # fails by itself then, and is undone. Otherwise staged data on a full disk could never be purged.
         if not is_full(error):
             raise refusal(open_dir, error) from error

@@ -1,8 +1,8 @@
-"""Taking a work root away again: an empty one only, and the file that says it is whole first.
+"""Removing an empty work root; ``work-root.json``, which marks it as whole, is removed first.
 
-When that is cut off, what is left is an unfinished root, and doing it again finishes it.
+An interruption leaves an unfinished work root, and a repetition finishes the removal.
 
-Not here: everything else ``uninstall`` takes back, and emptying a root first.
+Not here: the other steps of ``uninstall``, and emptying a work root.
 
 Spec: design §2 laws 1, 3, 7, §6 (``uninstall``).
 """
@@ -40,25 +40,26 @@ from logdir.observe.classify import (
 from logdir.refusal_slug import Why
 
 _WITHOUT_WORTH = ("heartbeat.json", "staging-limit.json", "controller.json", "quarantine.json", RESERVE, OWNER_LOCK)
-"""Files that mean nothing without the root. Any other says something is going on, or is somebody else's."""
+"""Files that are worthless without the work root. Any other file shows unfinished work or belongs to another program.
+"""
 _FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))
 
 
 def remove_root(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
-    """Take away the work roots of a log dir: the one in use and unfinished ones. Its owner's lock is held.
+    """Remove the work roots of a log dir, whole and unfinished ones. Its owner lock is held.
 
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
 
     Returns:
-        Which were there.
+        The kinds of the removed work roots.
 
     Raises:
-        WorkRootConflictError: one holds a replica or a file that is not worthless; nothing was changed.
+        WorkRootConflictError: a work root holds a replica or a file that is not worthless; nothing was changed.
         LogDirOfflineError: the log dir does not answer.
-        RefusedError: no rights.
-        ReadOnlyDiskError: the disk takes no changes, or a sync failed.
+        RefusedError: no permission.
+        ReadOnlyDiskError: the disk is read-only, or a sync failed.
         FormatError: as ``locate``.
     """
     log_dir = normal(log_dir)
@@ -70,17 +71,17 @@ def remove_root(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
 
 
 def require_removable(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
-    """Return the work roots of a log dir, if all of them can be taken away: as ``remove_root``. Reads only."""
+    """Return the work roots of a log dir if all can be removed; raises as ``remove_root``. Only reads."""
     log_dir = normal(log_dir)
     with open_log_dir(disk, log_dir) as top, _map_os_errors(top):
         return _removable(disk, log_dir, top)
 
 
 def require_rights(disk: Disk, log_dir: str) -> None:
-    """Return if this process may take away what it made in and beside a log dir. Reads only.
+    """Return if this process may remove our entries in and beside a log dir. Only reads.
 
     Raises:
-        LogDirError: as ``remove_root``, but for what a work root holds.
+        LogDirError: as ``remove_root``, except for the content of a work root.
     """
     log_dir = normal(log_dir)
     with open_log_dir(disk, log_dir) as top, _map_os_errors(top):
@@ -103,7 +104,7 @@ def _removable(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, 
 
 
 def _require_rights(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
-    """Return if a work root can go whole: half of it gone is worse than all of it there."""
+    """Return if a work root can be removed completely: a partly removed one is worse than a whole one."""
     with open_work_root(disk, kind, log_dir, top) as work:
         work.require_changeable()
         for name in sorted(set(work.names()) & set(DIRECTORIES)):
@@ -136,12 +137,12 @@ def _map_os_errors(top: Directory) -> Iterator[None]:
 
 
 def require_ours(work: Directory, kind: WorkRootKind) -> None:
-    """Return if a work root holds nothing but what we put there; what is staged is not looked at. Reads only.
+    """Return if a work root holds only our own entries; staged replicas are not checked. Only reads.
 
     Raises:
-        WorkRootConflictError: it holds something else.
+        WorkRootConflictError: it holds another entry.
         RefusedError: a directory has the name of a file of ours.
-        OSError: it cannot be read.
+        OSError: the work root cannot be read.
     """
     names = set(work.names())
     foreign = [] if kind is WorkRootKind.INSIDE else sorted(names - {*DIRECTORIES, *_FILES})
@@ -164,7 +165,7 @@ def require_ours(work: Directory, kind: WorkRootKind) -> None:
 
 
 def _in_probe(above: Directory, names: Collection[str], place: str = "") -> list[str]:
-    """Return what lies in a directory that is made to be renamed, and empty."""
+    """Return the entries of a probe directory, which must be empty."""
     if PROBE not in names or above.stat(PROBE).type is not Type.DIRECTORY:
         return []
     with above.open(PROBE) as directory:

@@ -1,10 +1,10 @@
-"""What a work root keeps for the day the disk is full: room, written so that it is really there, and inodes.
+"""The reserve of a work root for a full disk: allocated bytes, and spare inodes.
 
-A marker needs an inode as well as a few bytes, and a file system may run out of either: so beside the reserve lie some
-empty files, one of which is removed where one of ours is to be made. Where a file system makes inodes as they are
-needed and so counts none (btrfs), there are no such files.
+A marker needs an inode and a few bytes, and a file system may run out of either. So some empty files lie beside the
+reserve; one is removed when a file of ours must be created. A file system that creates inodes on demand and counts none
+(btrfs) gets no such files.
 
-Both are given up by ``failure.with_reserve`` and put back here.
+``failure.with_reserve`` releases both; this module restores them.
 
 Spec: design §3.2, §3.4; attacks A10.
 """
@@ -21,20 +21,20 @@ from logdir.observe.classify import RESERVE, SPARE
 
 RESERVE_BYTES = 4 * 1024 * 1024
 _BYTES_PER_INODE = 64 * 1024
-"""For so much of the reserve there is one spare inode: 64 of them for the whole."""
+"""Bytes of the reserve per spare inode: 64 inodes for the whole reserve."""
 SLUG_SPENT = "reserve-spent"
-"""The slug of what could not be put back."""
+"""Slug of the problem that the reserve could not be restored."""
 REFILL_PERCENT = 5
-"""How much of the disk must be free before the room is taken again."""
+"""Share of the disk that must be free before the reserve is written again."""
 
 
 def content(size_bytes: int, seed: str = "") -> bytes:
-    """Return bytes that no file system can store in fewer (btrfs compresses zeros to nothing)."""
+    """Return bytes that no file system can compress (btrfs compresses zeros to nothing)."""
     return hashlib.shake_256(f"reserve {seed}".encode("utf-8", "surrogatepass")).digest(size_bytes)
 
 
 def is_full_size(root: Directory, reserve_bytes: int = RESERVE_BYTES) -> bool:
-    """Whether the reserve is all there."""
+    """Whether the reserve has its full size."""
     try:
         return root.stat(RESERVE).size_bytes == reserve_bytes
     except FileNotFoundError:
@@ -42,11 +42,11 @@ def is_full_size(root: Directory, reserve_bytes: int = RESERVE_BYTES) -> bool:
 
 
 def put_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> None:
-    """Write the reserve unless it is all there. Durable.
+    """Write the reserve unless it has its full size. Durable.
 
     Raises:
         DiskError: as ``replace_file``.
-        OSError: no room, or no rights.
+        OSError: no space, or no permission.
     """
     if not is_full_size(root, reserve_bytes):
         before = read_file(root, RESERVE)
@@ -56,19 +56,19 @@ def put_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTE
 
 
 def has_room(space: Space) -> bool:
-    """Whether enough of the disk is free to take the room again."""
+    """Whether enough of the disk is free to write the reserve again."""
     return space.free_bytes * 100 >= space.total_bytes * REFILL_PERCENT
 
 
 def refill_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> bool:
-    """Write the reserve again if it was given up and there is room.
+    """Write the reserve again if it was released and there is room.
 
     Returns:
-        Whether it is all there now.
+        Whether it has its full size now.
 
     Raises:
         DiskError: as ``replace_file``.
-        OSError: anything but a full disk.
+        OSError: any error other than a full disk.
     """
     if is_full_size(root, reserve_bytes):
         return True
@@ -84,15 +84,15 @@ def refill_reserve(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_B
 
 
 def put_back(work: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> Problem | None:
-    """Write again what a full disk made us give up: the reserve, and the spare inodes. Changes nothing else. Durable.
+    """Restore the reserve and the spare inodes after a full disk. Changes nothing else. Durable.
 
     Args:
         work: A work root; its owner lock is held.
-        owner: To whom files of it belong.
+        owner: Owner of its files.
         reserve_bytes: Size of the reserve.
 
     Returns:
-        What could not be put back, and why; ``None`` where nothing is missing now.
+        What could not be restored, and why; ``None`` if nothing is missing.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or the disk is sick.
@@ -115,7 +115,7 @@ def _put_back_inodes(work: Directory, owner: Owner, reserve_bytes: int) -> Probl
         with work.open(SPARE) as spare:
             count = len(spare.names())
     except FileNotFoundError:
-        return None  # made with none
+        return None  # A work root created without a reserve.
     if count >= wanted or not work.space().total_inodes:
         return None
     count = put_inodes(work, owner, reserve_bytes)
@@ -128,7 +128,7 @@ def _spent(work: Directory, name: str, expected: str, found: str) -> Problem:
 
 
 def spare_names(reserve_bytes: int) -> tuple[str, ...]:
-    """Return the names of the files that are kept for their inodes beside a reserve of this size.
+    """Return the names of the spare inode files beside a reserve of this size.
 
     >>> len(spare_names(RESERVE_BYTES))
     64
@@ -137,19 +137,19 @@ def spare_names(reserve_bytes: int) -> tuple[str, ...]:
 
 
 def put_inodes(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> int:
-    """Make the spare inodes that are missing, as far as as many are left for others. Durable.
+    """Create missing spare inodes, as long as the same number stays free for other programs. Durable.
 
     Args:
-        root: The work root; it holds the directory for them.
-        owner: To whom they belong.
+        root: The work root, which holds their directory.
+        owner: Owner of the files.
         reserve_bytes: Size of the reserve beside them.
 
     Returns:
-        How many there are now.
+        The number of spare inodes.
 
     Raises:
         ReadOnlyDiskError: the sync failed.
-        OSError: no rights, or no room.
+        OSError: no permission, or no space.
     """
     with root.open(SPARE) as spare:
         known = set(spare.names())

@@ -1,6 +1,6 @@
-"""The work root of one log dir of a broker, opened for a command, also behind a start block; reads only.
+"""Opening the work root of one log dir for a command, also behind a start block; only reads.
 
-Not here: all of them together, and their locks (``service.broker``).
+Not here: all log dirs together, and their locks (``service.log_dirs.open_broker``).
 
 Spec: design §3.2, §8; attacks A25, A37.
 """
@@ -20,18 +20,18 @@ from logdir.refusal_slug import Why
 
 
 def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = True) -> WorkRoot:
-    """Open the work root of a log dir, also of one that is blocked; reads only.
+    """Open the work root of a log dir, also of a blocked one; only reads.
 
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
-        is_start_block_allowed: Also while a change of layout is under way.
+        is_start_block_allowed: Whether to open it during a layout change.
 
     Returns:
         The open root; the caller closes it.
 
     Raises:
-        RefusedError: a change of layout is under way.
+        RefusedError: a layout change is under way.
         LogDirError: as ``open_root`` and ``start_block.true_properties``.
         OSError: a part of it cannot be opened.
     """

@@ -1,7 +1,7 @@
-"""Where the work root of a log dir is, whose it is, and its directories opened for work.
+"""Place and owner of a log dir's work root, and its directories opened for work.
 
-A work root counts only when its ``work-root.json`` is there, which is written last. It is never made here: what is not
-mounted must not be made up (``work_root_init`` is for ``logdirctl init`` and ``format``).
+A work root counts only if it has a ``work-root.json``, which is written last. This module never creates one: a missing
+mount must not be replaced by a new directory (``root.init`` serves ``logdirctl init`` and ``format``).
 
 Spec: design §2 laws 7, 10, §3.2; attacks A5, A6, A25, A26.
 """
@@ -51,13 +51,13 @@ from logdir.observe.outside import BESIDE
 from logdir.refusal_slug import Why
 
 DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)
-"""What is made in a work root, in this order."""
+"""The directories in a work root, in the order of their creation."""
 OWNER_LOCK_TEXT = b" " * 20 + b"\n"
-"""An ``owner.lock`` nobody ever held. A pid is written over it, so that a full disk has room for that."""
+"""Content of an ``owner.lock`` that no process has held. A pid is written over it, so a full disk has space for it."""
 _STARTED = frozenset(
     (*DIRECTORIES, OWNER_LOCK, RESERVE, *(name + TEMPORARY for name in (OWNER_LOCK, RESERVE, WORK_ROOT_FILE)))
 )
-"""What a making or removal that was cut off may have left in a log dir."""
+"""Entries that an interrupted creation or removal may leave in a log dir."""
 _SOMETHING_ELSE = {
     errno.ELOOP: "a link",
     errno.ENOTDIR: "a link or a file",
@@ -69,15 +69,15 @@ class Located(NamedTuple):
     """The work roots of a log dir."""
 
     found: WorkRootKind | None
-    """The one that is whole."""
+    """The kind of the whole work root."""
     file: WorkRootFile | None
-    """What it says of itself; there if ``found`` is."""
+    """Its ``work-root.json``; set if ``found`` is."""
     unfinished: tuple[WorkRootKind, ...]
-    """Those whose making, or removal, was cut off."""
+    """Kinds whose creation or removal was interrupted."""
 
 
 def normal(log_dir: str) -> str:
-    """Return the path of a log dir without the slashes at its end, which would follow a link."""
+    """Return the path of a log dir without trailing slashes, which would follow a link."""
     return log_dir.rstrip("/") or "/"
 
 
@@ -93,7 +93,7 @@ def path_of(kind: WorkRootKind, log_dir: str) -> str:
 
 
 def failed_at(base: str, error: OSError) -> str:
-    """Return the path an error of the kernel speaks of; a bare name lies in ``base``."""
+    """Return the path that an ``OSError`` is about; a bare name is relative to ``base``."""
     return os.path.join(base, os.fsdecode(error.filename)) if error.filename else base
 
 
@@ -101,7 +101,7 @@ def open_log_dir(disk: Disk, log_dir: str) -> Directory:
     """Open a log dir.
 
     Raises:
-        LogDirOfflineError: it is not there, no directory, or does not answer; we have no right to it.
+        LogDirOfflineError: it does not exist, is no directory, does not answer, or a permission is missing.
         RefusedError: its path is a link.
     """
     try:
@@ -132,15 +132,15 @@ def open_work_root(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory)
 
 
 def read_belonging(top: Directory) -> Belonging:
-    """Return whose a log dir is.
+    """Return the cluster and node that a log dir belongs to.
 
     Raises:
-        NotFormattedError: it has no ``meta.properties``, or one that names neither cluster nor node.
+        NotFormattedError: it has no ``meta.properties``, or one without cluster id and node id.
         FormatError: its ``meta.properties`` is malformed.
         OSError: it cannot be read.
     """
     path = f"{top.path}/{META_PROPERTIES}"
-    # A blocked log dir is still whose it was (attacks A37).
+    # A blocked log dir still belongs to the same node (attacks A37).
     data = true_properties(top)
     belongs = None if data is None else work_root_file.belonging(meta_properties.parse(data, path))
     if belongs is None or (belongs.cluster_id is None and belongs.node_id is None):
@@ -154,12 +154,12 @@ def read_belonging(top: Directory) -> Belonging:
 
 
 def locate(disk: Disk, log_dir: str, top: Directory) -> Located:
-    """Look for the work roots of a log dir. Reads only.
+    """Find the work roots of a log dir. Only reads.
 
     Raises:
-        WorkRootConflictError: two are whole, one says that it is of another kind, or something else has its name.
+        WorkRootConflictError: two work roots are whole, one has a file of another kind, or another entry has its name.
         FormatError: a ``work-root.json`` is malformed, or of a newer version.
-        OSError: a place cannot be looked at.
+        OSError: a place cannot be read.
     """
     whole: dict[WorkRootKind, WorkRootFile] = {}
     unfinished = []
@@ -202,7 +202,7 @@ def _read_file(root: Directory, kind: WorkRootKind) -> WorkRootFile | None:
     try:
         file = work_root_file.parse(data, path)
     except MalformedFileError as error:
-        # What is staged there is kept in the directories: a root without the file is one whose making was cut off.
+        # Staged replicas stay in the directories: a root without the file counts as unfinished.
         fix = "move the file out of that directory, then logdirctl init writes a new one; what is staged there stays"
         raise MalformedFileError(error.path, expected=error.expected, found=error.found, fix=fix) from error
     if file.kind is not kind:
@@ -234,10 +234,10 @@ class WorkRoot:
     kind: WorkRootKind
     open_dir: OpenLogDir
     belongs: Belonging
-    """As ``meta.properties`` says now."""
+    """Cluster and node in the current ``meta.properties``."""
     opened: ExitStack
     unsupported_fs: bool = False
-    """The operator's word that its file system may be any."""
+    """Whether the operator allows any file system."""
 
     def __enter__(self) -> Self:
         return self
@@ -248,24 +248,24 @@ class WorkRoot:
         self.close()
 
     def close(self) -> None:
-        """Close all directories; twice does nothing."""
+        """Close all directories; a second call does nothing."""
         self.opened.close()
 
     def prove(self) -> None:
-        """Rename the probe everywhere a replica goes, and back; to be asked at each start.
+        """Rename the probe to every place a replica is renamed to, and back; called at each start.
 
         Raises:
             RefusedError: a rename is not possible, or a directory folds case; nothing was changed.
-            ReadOnlyDiskError: the disk takes no changes.
+            ReadOnlyDiskError: the disk is read-only.
             NoWorkRootError: there is no probe.
         """
         probe.prove(self.kind, self.open_dir, unsupported_fs=self.unsupported_fs)
 
     def require_same(self, disk: Disk) -> None:
-        """Return if all paths still lead to the directories that are open; to be asked before each batch.
+        """Return if all paths still lead to the open directories; called before each batch.
 
         Raises:
-            LogDirReplacedError: something was mounted, unmounted or renamed: the worker must end.
+            LogDirReplacedError: a directory was mounted, unmounted or renamed: the worker must end.
             ReadOnlyDiskError: the disk is sick.
         """
         open_dir = self.open_dir
@@ -293,22 +293,22 @@ def _replaced(path: str, found: str) -> LogDirReplacedError:
 
 
 def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_id: int | None = None) -> WorkRoot:
-    """Open the work root of a log dir. Changes nothing; makes nothing.
+    """Open the work root of a log dir. Changes and creates nothing.
 
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
-        cluster_id: The one of this host's broker, if known.
-        node_id: Likewise.
+        cluster_id: The cluster id of this host's broker, if known.
+        node_id: The node id of this host's broker, if known.
 
     Returns:
         The open root; the caller closes it.
 
     Raises:
         LogDirOfflineError: the log dir does not answer.
-        NoWorkRootError: there is none, or one that is not whole.
-        ForeignLogDirError: root, log dir and host are not of one cluster, node and directory id.
-        NotFormattedError: the log dir has no identity.
+        NoWorkRootError: there is no work root, or only an unfinished one.
+        ForeignLogDirError: work root, log dir and host differ in cluster, node or directory id.
+        NotFormattedError: the log dir has no ``meta.properties``.
         WorkRootConflictError: as ``locate``.
         FormatError: ``meta.properties`` or ``work-root.json`` is malformed.
         RefusedError: the log dir's path is a link.
@@ -336,11 +336,11 @@ def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_i
 def open_site(
     stack: ExitStack, disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory, belongs: Belonging
 ) -> OpenLogDir:
-    """Open the directories of a work root, to be closed by ``stack``.
+    """Open the directories of a work root; ``stack`` closes them.
 
     Raises:
         NoWorkRootError: one of them is missing.
-        OSError: one cannot be opened.
+        OSError: a directory cannot be opened.
     """
     try:
         work = stack.enter_context(open_work_root(disk, kind, log_dir, top))
@@ -378,10 +378,10 @@ def _require_host(top: Directory, belongs: Belonging, cluster_id: str | None, no
 
 
 def require_accepted(file: WorkRootFile, belongs: Belonging, path: str) -> None:
-    """Return if a work root is that of the log dir it lies at.
+    """Return if a work root belongs to the log dir where it lies.
 
     Raises:
-        ForeignLogDirError: it is not.
+        ForeignLogDirError: it belongs to another log dir, node or cluster.
     """
     if not file.belongs.accepts(belongs):
         raise ForeignLogDirError(

@@ -1,1 +1,1 @@
-"""Kafka's files: bytes ⇄ values, no I/O."""
+"""Formats of Kafka's files: bytes ⇄ values, no I/O."""

@@ -1,6 +1,6 @@
-"""The grammar that Kafka's text checkpoints share: a version, a count, and that many lines of fields.
+"""Common grammar of Kafka's text checkpoints: a version, a count, and that many lines of fields.
 
-Not here: what the fields mean (``offset_checkpoint``, ``leader_epoch_checkpoint``).
+Not here: the meaning of the fields (``offset_checkpoint``, ``leader_epoch_checkpoint``).
 
 Spec: kafka-formats §4.2, §4.3; org.apache.kafka.server.common.CheckpointFile.
 """
@@ -25,11 +25,11 @@ def parse_entries(data: bytes, path: str, fields: Sequence[str]) -> Iterator[tup
 
     Args:
         data: The whole file.
-        path: Where it lies, for the error.
-        fields: The names of the fields of one entry, for their number and the error.
+        path: Path of the file, for the error.
+        fields: The names of an entry's fields, for their number and the error.
 
     Raises:
-        MalformedFileError: not UTF-8, not a number, not that many entries, not that many fields.
+        MalformedFileError: not UTF-8, no valid number, or a wrong number of entries or fields.
         UnsupportedVersionError: a version other than 0.
     """
     try:
@@ -55,19 +55,17 @@ def parse_entries(data: bytes, path: str, fields: Sequence[str]) -> Iterator[tup
 
 def _fields(line: str, fields: Sequence[str], path: str, number: int) -> list[str]:
     pieces = _BLANKS.split(line)
-    # Java's split drops what is empty at the end and keeps what is empty at the start, so a leading blank is
-    # one field more.
+    # Java's split drops empty fields at the end and keeps those at the start, so a leading blank is one more field.
     while pieces and not pieces[-1]:
         del pieces[-1]
-    # Divergence: Kafka reads " 1 2" as partition 1 of the topic without a name; no broker can hold such a
-    # log.
+    # Divergence: Kafka reads " 1 2" as partition 1 of a topic without a name; no broker can have such a log.
     if len(pieces) != len(fields) or not pieces[0]:
         raise MalformedFileError(path, expected=f"'{' '.join(fields)}' in line {number}", found=repr(line))
     return pieces
 
 
 def parse_number(text: str, bits: int, path: str, line: int) -> int:
-    """Return a number of one field.
+    """Return the number in one field.
 
     Raises:
         MalformedFileError: Java would not read it as a number of that many bits.

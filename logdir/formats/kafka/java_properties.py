@@ -1,6 +1,6 @@
-r"""Java's ``Properties`` text: what ``meta.properties`` and ``server.properties`` are written in.
+r"""Java's ``Properties`` text format, used by ``meta.properties`` and ``server.properties``.
 
-One byte is one character (ISO-8859-1) whatever the file's author meant. Not here: what any key means.
+One byte is one character (ISO-8859-1), whatever encoding the author used. Not here: the meaning of keys.
 
 Spec: kafka-formats §3.2 (reading), §3.3 (writing); java.util.Properties of Java 17, against which both were
 compared.
@@ -85,8 +85,8 @@ def _logical_lines(text: str) -> Iterator[str]:
             continue
         logical += part[:-1]
         if number == last or (number == last - 1 and not lines[last] and not text.endswith("\r\n")):
-            # Even an empty one: a lone backslash at the end is an empty key with an empty value. Not so before
-            # CRLF, where Java does not know yet that it is at the end.
+            # Even an empty line: a lone backslash at the end is an empty key with an empty value. Before CRLF it is
+            # not, because Java does not know yet that the file ends.
             yield logical
             return
 

@@ -27,14 +27,16 @@ BROKER_KEY = "broker.id"
 NODE_KEY = "node.id"
 DIRECTORY_KEY = "directory.id"
 START_BLOCK_NODE_ID = 2**31 - 1
-"""Of no broker: what stands in the file while ``start-block.json`` beside it keeps the true one (``bar_file``)."""
+"""A node id that no broker has: the file contains it while ``start-block.json`` keeps the original
+(``start_block_file``).
+"""
 
-# Java's String.trim(): everything up to the blank, control characters included.
+# Java's String.trim() removes every character up to the blank, including control characters.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class MetaVersion(Enum):
-    """The versions of the file, and what each can do."""
+    """The versions of the file, and their rules."""
 
     V0 = 0
     """Written by ZooKeeper brokers; everything is optional."""
@@ -63,12 +65,12 @@ class MetaVersion(Enum):
 
     @property
     def known_keys(self) -> tuple[str, ...]:
-        """The keys that mean something in this version, in Kafka's order of putting them."""
+        """The keys with a meaning in this version, in Kafka's order."""
         return (VERSION_KEY, CLUSTER_KEY, self.node_key, DIRECTORY_KEY)
 
 
 class MetaProperties(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     version: MetaVersion
     cluster_id: ClusterId | None
@@ -83,7 +85,7 @@ class MetaProperties(NamedTuple):
     """Keys without a meaning in this version and their values, in the order of the file."""
 
 
-@lru_cache(maxsize=64)  # a broker has few of these files, and every look at its layout reads them again
+@lru_cache(maxsize=64)  # A broker has few of these files, and every scan of its layout reads them again.
 def parse(data: bytes, path: str = "") -> MetaProperties:
     r"""Read the file. An empty one is v0 without any id, as for Kafka.
 

@@ -1,4 +1,4 @@
-r"""The four offset checkpoints of a log dir: one offset per topic and partition.
+r"""Kafka's four offset checkpoint files of a log dir: one offset per topic and partition.
 
 ``recovery-point-offset-checkpoint``, ``log-start-offset-checkpoint``, ``replication-offset-checkpoint`` and
 ``cleaner-offset-checkpoint`` share one form. Not here: what an offset or its absence means.
@@ -23,13 +23,12 @@ NAMES = (
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-"""The files of this form at the top of a log dir."""
+"""The files with this format at the top of a log dir."""
 
 _FIELDS = ("topic", "partition", "offset")
 _MAX_PARTITION = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1
-# A topic in a directory name need not be legal for a broker to load it, so here it need only read back as
-# written.
+# A broker loads a directory even if its topic name is not legal, so the topic here must only read back as written.
 _TOPIC = re.compile(r"[^\s\ud800-\udfff]+", re.ASCII)
 
 

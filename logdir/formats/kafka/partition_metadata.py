@@ -34,7 +34,7 @@ _TOPIC_NAME = "topic_name"
 
 
 class PartitionMetadata(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     version: int
     """0; higher numbers are read (Kafka since 3.7), never written."""

@@ -1,8 +1,8 @@
-"""``quorum-state``: who votes in the metadata quorum, as a node last wrote it beside its metadata log.
+"""``quorum-state``: the voters of the metadata quorum, as a node last wrote them beside its metadata log.
 
-Version 0 names the static voters; version 1 (a dynamic quorum) names none, they stand in the log itself.
+Version 0 names the static voters; version 1 (a dynamic quorum) names none, because they are in the log itself.
 
-Not here: who votes by now (``desired.quorum``).
+Not here: the current voters (``logdir.cluster.quorum``).
 
 Spec: kafka-formats §8.6.
 
@@ -22,13 +22,13 @@ MAX_BYTES = 1 << 20
 
 
 class QuorumState(NamedTuple):
-    """What the file says of the quorum."""
+    """The content of the file."""
 
     leader_id: int
     """-1: not known."""
     leader_epoch: int
     voters: tuple[int, ...] | None
-    """Node ids in ascending order; ``None``: the file does not say."""
+    """Node ids in ascending order; ``None``: the file contains none."""
 
 
 def parse(data: bytes, path: str = "") -> QuorumState:

@@ -1,4 +1,4 @@
-r"""The few keys of a broker's ``server.properties`` that say where its log dirs are and who it is.
+r"""The keys of a broker's ``server.properties`` that concern its log dirs and its identity.
 
 Read as the broker's own configuration layer reads them. Not here: any other key, and whether the directories
 exist.
@@ -21,18 +21,18 @@ from logdir.java_number import parse_java_int
 
 DEFAULT_LOG_DIR = "/tmp/kafka-logs"  # noqa: S108  Kafka's own default
 NO_NODE_ID = -1
-"""What Kafka up to 3.9 calls a node id that is not set (a ZooKeeper broker then draws one)."""
+"""Kafka's value up to 3.9 for a node id that is not set (a ZooKeeper broker then generates one)."""
 
 _SLUG = "config-error"
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _VARIABLE = re.compile(r"\$\{[^}]*?:[^}]*?\}")
 _MAY_BE_UNKNOWN = ("metadata.log.dir", "node.id", "broker.id", "broker.rack")
-# Java's String.trim(): everything up to the blank, control characters included.
+# Java's String.trim() removes every character up to the blank, including control characters.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class ServerProperties(NamedTuple):
-    """What the broker would take from the file."""
+    """The broker's values of these keys."""
 
     log_dirs: tuple[str, ...]
     """As written, at least one, in order, equal texts once. Relative ones start at the broker's working
@@ -44,11 +44,13 @@ class ServerProperties(NamedTuple):
     metadata_log_dir: str | None
     """``metadata.log.dir``, else the first log dir; ``None`` if it is one of ``unknown``."""
     is_kraft: bool = False
-    """Whether ``process.roles`` says anything: else it is a broker of a ZooKeeper cluster."""
+    """Whether ``process.roles`` is set; otherwise it is a broker of a ZooKeeper cluster."""
     unknown: tuple[str, ...] = ()
-    """Keys whose value is a variable of ``config.providers``: what a broker takes there this file does not say."""
+    """Keys whose value is a variable of ``config.providers``, so that this file does not contain it."""
     may_be_only_voter: bool = False
-    """Whether ``process.roles`` has the controller, and ``controller.quorum.voters``, if it is set, nobody else."""
+    """Whether ``process.roles`` includes the controller, and ``controller.quorum.voters``, if set, names no
+    other node.
+    """
 
 
 def parse(data: bytes, path: str = "") -> ServerProperties:
@@ -93,7 +95,7 @@ def _may_be_only_voter(values: dict[str, str], node_id: int | None) -> bool:
 
 
 def _unknown(values: dict[str, str], path: str, problems: list[Problem]) -> tuple[str, ...]:
-    """Return the keys whose value comes from elsewhere; of the one that is needed it is a problem."""
+    """Return the keys whose value comes from elsewhere; add a problem for the one that is needed."""
     # Without config.providers Kafka takes "${…}" literally.
     if not values.get("config.providers"):
         return ()

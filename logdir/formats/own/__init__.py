@@ -1,1 +1,1 @@
-"""Our own files: bytes ⇄ values, no I/O."""
+"""Formats of our own files: bytes ⇄ values, no I/O."""

@@ -1,11 +1,11 @@
-"""``controller.json``: how far what the cluster said was followed, so that nothing older is taken for news.
+"""``controller.json``: the last applied position of the cluster metadata, so that nothing older is applied.
 
-It holds the last accepted (controller epoch, sequence) of the request documents, the highest (epoch, offset) of a
-metadata image that was used, and the incarnation of the broker that last ran here. It may only make us refuse or hold:
-without it requests are only listened to and images change nothing until an operator confirms. So whoever sets a host up
-writes ``begin``, and a file that is missing later was lost.
+It holds the last accepted (controller epoch, sequence) of the request documents, the highest (epoch, offset) of an
+applied metadata image, and the incarnation of the broker that last ran here. It may only make us refuse or hold:
+without it, documents only add knowledge, and images change nothing until an operator confirms. The setup of a host
+writes the first file (``begin``), so a file that is missing later was lost.
 
-Not here: what is older than what (``decide.position``), writing it to a disk.
+Not here: comparing positions (``decide.image.position``), writing the file (``disk.record.controller``).
 
 Spec: design §2 law 2, §4; attacks A3, A20, A28, A43.
 """
@@ -34,32 +34,32 @@ class RequestMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class MetadataMark:
-    """How far the metadata log was followed."""
+    """The last applied position in the metadata log."""
 
     epoch: int
-    """Of the last record that counts."""
+    """Epoch of the last record that counts."""
     offset: int
-    """Behind it."""
+    """The offset after that record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFile:
-    """What the file says; ``None``: nothing of that kind was used yet."""
+    """The content of the file; ``None``: nothing of that kind was applied yet."""
 
     cluster_id: str | None
     node_id: int
     requests: RequestMark | None
     broker_epoch: int | None
-    """The highest a request carried: the registration of our broker that it was meant for."""
+    """The highest broker epoch in a request: the registration of our broker that the request was addressed to."""
     is_full_wanted: bool
-    """A FULL request may have been missed."""
+    """Whether a FULL request may have been missed."""
     metadata: MetadataMark | None
     incarnation_id: str | None
-    """Of the broker that last ran on this host, 22 characters."""
+    """Incarnation id of the broker that last ran on this host, 22 characters."""
 
 
 def begin(cluster_id: str | None, node_id: int) -> ControllerFile:
-    """Return the first file of a host: nothing was followed yet."""
+    """Return the first file of a host: nothing was applied yet."""
     return ControllerFile(
         cluster_id=cluster_id,
         node_id=node_id,
@@ -75,7 +75,7 @@ def render(value: ControllerFile) -> bytes:
     """Return the file.
 
     Raises:
-        ValueError: it would not fit (``MAX_BYTES``).
+        ValueError: it would exceed ``MAX_BYTES``.
     """
     requests, metadata = value.requests, value.metadata
     data = own_json.render(

@@ -1,9 +1,10 @@
-"""``heartbeat.json``: the boots of the host that a work root has lived through, and how long each was seen.
+"""``heartbeat.json``: the boots of the host since a work root exists, and how long each was seen.
 
-Written once a minute into every work root. It lets a deadline that was set in one boot go on counting in the next.
-Missing or unreadable, it makes us hold; begun again, it counts less than there was, never more.
+Every work root has one. It lets a deadline that was set in one boot continue in the next. A missing or unreadable file
+holds all staged data; a recreated one counts less time than has passed, never more.
 
-Not here: what counts (``decide.deadline``), the clocks (``clock``), writing it (``disk``).
+Not here: which time counts (``decide.staged.deadline``), the clocks (``clock``), writing the file
+(``disk.record.heartbeat``).
 
 Spec: design §2 law 2, §3.3; attacks A24, A25.
 """
@@ -19,9 +20,9 @@ from logdir.formats.own import own_json
 FILE_NAME = "heartbeat.json"
 VERSION = 1
 MAX_BOOTS = 2000
-"""Older boots are forgotten: what was staged in one counts from the present boot only."""
+"""Limit of recorded boots: replicas staged in an older boot count from the current boot only."""
 MAX_BYTES = 512 << 10
-"""Room for so many boots; a file that is larger is not read."""
+"""Size for that many boots; a larger file is not read."""
 _MAX_BOOT_ID = 64
 _KIND = "heartbeat"
 
@@ -32,14 +33,14 @@ class Boot:
 
     boot_id: str
     seen_ms: int
-    """Boot time when it was last seen."""
+    """Boot time of the last heartbeat."""
     credited_ms: int
-    """Of the gap between the boot before and this one."""
+    """Credited time of the gap between the previous boot and this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steady:
-    """Since when the wall clock has been synchronised and has gone on as boot time does."""
+    """Since when the wall clock has been synchronised and in step with boot time."""
 
     boottime_ms: int
     wall_ms: int
@@ -47,23 +48,23 @@ class Steady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What the file says."""
+    """The content of the file."""
 
     boots: tuple[Boot, ...]
-    """In the order they were seen; not empty, the last is the present one."""
+    """In their order; not empty, the last one is the current boot."""
     wall_ms: int
     """Wall clock when it was last written."""
     steady: Steady | None
-    """``None``: that wall clock was not synchronised."""
+    """``None``: the wall clock was not synchronised."""
     gap_from_ms: int | None
-    """Wall clock at the end of the boot before, until the gap is credited; ``None``: nothing more to credit."""
+    """Wall clock at the end of the previous boot, until the gap is credited; ``None``: nothing left to credit."""
 
 
 def render(value: Heartbeat) -> bytes:
     """Return the file.
 
     Raises:
-        ValueError: it would not fit (``MAX_BOOTS``, ``MAX_BYTES``), or has no boot.
+        ValueError: it exceeds a limit (``MAX_BOOTS``, ``MAX_BYTES``), or has no boot.
     """
     data = own_json.render(
         _KIND,
@@ -99,7 +100,7 @@ def parse(data: bytes, path: str = "") -> Heartbeat:
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
     values = own_json.parse(data, path, _KIND, VERSION)
-    # The digest holds: what is read a second time is what was checked.
+    # The digest was checked above, so these bytes are parsed again safely.
     raw = json.loads(data)
     listed = raw.get("boots")
     if not isinstance(listed, list) or not 0 < len(listed) <= MAX_BOOTS:

@@ -1,7 +1,8 @@
-"""The inventory file: everything seen in one log dir, as JSON lines with a digest at the end.
+"""The inventory file: all entries of one log dir, as JSON lines with a digest at the end.
 
 Line 1 is the disk, then one line per entry, sorted by (root, name as bytes), then the number of rows and the SHA-256
-over all bytes before it. A reader takes a file for whole or refuses it with the line; there is no part of one.
+over all bytes before it. A reader accepts a whole file, or refuses it with the number of the wrong line; it never uses
+a part.
 
 Rows are named tuples and rendered by hand, because a scan makes one per partition directory and must not be slower
 than ``find``. Not here: looking at a disk (``observe.scan``), or what several inventories mean together (``migrate``).
@@ -25,7 +26,7 @@ MAX_INT = 2**63 - 1
 
 
 class Kind(Enum):
-    """What an entry is; every entry has exactly one."""
+    """The kind of an entry; every entry has exactly one."""
 
     LIVE = "live"
     FUTURE = "future"
@@ -40,14 +41,14 @@ class Kind(Enum):
 
 
 class Root(Enum):
-    """What an entry's name is relative to."""
+    """The directory that an entry's name is relative to."""
 
     LOG_DIR = "log-dir"
     WORK_ROOT = "work-root"
 
 
 class Disk(NamedTuple):
-    """Line 1: one log dir. Sizes are bytes, instants epoch milliseconds; ``None`` is not known."""
+    """Line 1: one log dir. Sizes are bytes, instants epoch milliseconds; ``None``: not known."""
 
     log_dir: str
     """Absolute."""
@@ -74,12 +75,12 @@ class Disk(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a log dir or work root. Figures are ``None`` where they could not be taken."""
+    """One entry of a log dir or work root. Numbers are ``None`` if they could not be read."""
 
     kind: str
     root: str
     name: str
-    """Relative to the root; bytes that are not UTF-8 are U+FFFD here and whole in ``name_hex``."""
+    """Relative to the root; bytes that are not UTF-8 are U+FFFD here and complete in ``name_hex``."""
     name_hex: str | None = None
     topic: str | None = None
     topic_id: str | None = None
@@ -98,7 +99,7 @@ class Entry(NamedTuple):
 
     @property
     def raw_name(self) -> builtins.bytes:
-        """The name as the bytes on disk; what entries are sorted by."""
+        """The name as bytes on disk, the sort key of entries."""
         return self.name.encode() if self.name_hex is None else bytes.fromhex(self.name_hex)
 
 
@@ -122,7 +123,7 @@ ENTRY_KEYS = Entry._fields
 
 
 def sort_key(entry: Entry) -> tuple[str, bytes]:
-    """Return what entries of an inventory are sorted by."""
+    """Return the sort key of an entry."""
     return entry.root, entry.raw_name
 
 
@@ -169,7 +170,7 @@ def render(disk: Disk, entries: Iterable[Entry]) -> Iterator[bytes]:
     Yields:
         The file's bytes in pieces of many lines; the last piece is the last line alone.
     """
-    from hashlib import sha256  # loads OpenSSL: not for who writes and reads no file
+    from hashlib import sha256  # Loads OpenSSL: imported only if a file is read or written.
 
     digest = sha256()
     rows = 0
@@ -193,7 +194,7 @@ def render(disk: Disk, entries: Iterable[Entry]) -> Iterator[bytes]:
 
 
 def digest_of(disk: Disk, entries: Iterable[Entry]) -> str:
-    """Return the ``sha256`` of the last line of the file these rows would be."""
+    """Return the ``sha256`` in the last line of the file with these rows."""
     last = b""
     for piece in render(disk, entries):
         last = piece
@@ -205,7 +206,7 @@ _Check = Callable[[object], bool]
 
 
 def _is_text(value: object) -> bool:
-    # JSON can spell half of a surrogate pair; no file of ours does, and it has no UTF-8.
+    # JSON can contain half of a surrogate pair; our files do not, and UTF-8 cannot represent it.
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value))
 
 
@@ -356,7 +357,7 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
     disk: Disk | None = None
     entries: list[Entry] = []
     before: tuple[str, bytes] | None = None
-    held: bytes | None = None  # the line before this one; the last one is not an entry
+    held: bytes | None = None  # The line before this one; the last line is no entry.
     number = 0
     for line in lines:
         number += 1
@@ -376,7 +377,7 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
     if held is None:
         raise MalformedFileError(f"{path}:1", expected="line 1 of an inventory", found="an empty file")
     if disk is None:
-        parse_disk(held, path)  # speaks first if it is not even that
+        parse_disk(held, path)  # Raises first if the line is not even a disk line.
         raise MalformedFileError(f"{path}:2", expected="a last line with rows and sha256", found="the end of the file")
     where = f"{path}:{number}"
     rows, said = parse_footer(held, where)

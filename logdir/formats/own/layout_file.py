@@ -1,8 +1,8 @@
-"""``layout.json`` at the top of a log dir: to which plan an unfinished change of layout belongs, and how far it is.
+"""``layout.json`` at the top of a log dir: the plan of an unfinished layout change, and its state.
 
-It decides nothing but refusals: where a replica lies is said by its name. Losing it makes us hold and ask.
+It only causes refusals: directory names decide where a replica is. If it is lost, we hold and ask the operator.
 
-Not here: what may follow what (``decide.layout.relayout``).
+Not here: the order of states (``decide.layout.relayout``).
 
 Spec: design §2 law 2, §3.1; attacks A21.
 """
@@ -17,34 +17,34 @@ from logdir.formats.own import own_json
 FILE_NAME = "layout.json"
 VERSION = 1
 MAX_BROKER_CHARACTERS = 200
-"""Of ``for_broker``: the file fits in one block."""
+"""Limit of ``for_broker``, so that the file fits in one block."""
 
 
 class LayoutState(Enum):
-    """How far the log dir is."""
+    """The state of the log dir in a layout change."""
 
     APPLYING = "applying"
     APPLIED = "applied"
-    """Every step was done or refused by name."""
+    """Every step was done or refused."""
     VERIFIED = "verified"
     FINALIZING = "finalizing"
-    """The start block is being lifted, for the broker that is named."""
+    """The start block is being lifted for the named broker."""
     FINAL = "final"
-    """The start block is lifted, for the broker that is named. The way back is open as from any other state."""
+    """The start block is lifted for the named broker. A rollback is possible as from any other state."""
     ROLLING_BACK = "rolling-back"
 
 
 class LayoutFile(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     state: LayoutState
     plan_sha256: str
-    """Of the plan document's footer."""
+    """SHA-256 in the footer of the plan document."""
     cluster_id: str | None
     node_id: int | None
-    """The true one, also while the broker is blocked."""
+    """The original node id, also while the broker is blocked."""
     for_broker: str | None = None
-    """The broker that reads topic-id directories, in the operator's words; only from ``finalizing`` on."""
+    """The broker that reads topic-id directories, as the operator named it; only from ``finalizing`` on."""
 
 
 def render(value: LayoutFile) -> bytes:

@@ -1,10 +1,10 @@
-r"""Our own small files: one line of JSON with sorted keys, a version, and a digest over itself.
+r"""Common frame of our own small files: one line of JSON with sorted keys, a version, and a digest.
 
-The first key of such a file is its kind and holds its version: ``{"layout": 1, …, "sha256": …}`` (sorted, so it stands
-where the alphabet puts it). The digest is taken over the line without that key. Keys we do not know are handed out with
-the rest, so that whoever writes the file again can keep them. A newer version is refused by name: it is never guessed.
+The key named after the file's kind holds its version: ``{"layout": 1, …, "sha256": …}``. The digest is taken over the
+line without the key ``sha256``. Unknown keys are returned with the others, so that a later writer can keep them. A
+newer version is refused by name, never guessed.
 
-Not here: what the keys mean (``replica_marker``, ``bar_file``, …), and where the files lie (``disk``).
+Not here: the meaning of the keys (``replica_marker``, ``start_block_file``, …), and the place of the files (``disk``).
 
 Spec: design §3.3 (marker); style §5.5.
 
@@ -41,16 +41,16 @@ def render(kind: str, version: int, values: Mapping[str, object]) -> bytes:
 
     Args:
         kind: The key that holds the version, and the file's name for messages.
-        version: Its version.
-        values: Everything else; neither ``kind`` nor ``sha256`` is among them.
+        version: The version of the file.
+        values: All other keys; neither ``kind`` nor ``sha256``.
 
     Raises:
-        ValueError: ``values`` hold a key of the frame, or something JSON or UTF-8 has no form for.
+        ValueError: ``values`` contain a key of the frame, or a value without a JSON or UTF-8 form.
     """
     if kind in values or DIGEST in values:
         raise ValueError(f"{kind} and {DIGEST} belong to the frame of the file")
     framed = {kind: version, **values}
-    # Rendered in two parts, with room for the digest at its place between them.
+    # Rendered in two parts, so that the digest can be inserted at its sorted place.
     before = _line({key: framed[key] for key in framed if key < DIGEST})[1:-1]
     after = _line({key: framed[key] for key in framed if key > DIGEST})[1:-1]
     digest = _digest(_joined(before, after))
@@ -68,14 +68,14 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
         data: The whole file.
         path: Where it lies, for the error.
         kind: The key that holds the version.
-        version: The version we know.
+        version: The supported version.
 
     Returns:
-        All keys but the frame's.
+        All keys except those of the frame.
 
     Raises:
-        UnsupportedVersionError: another version.
-        MalformedFileError: not one line of JSON with that kind, or its digest is not that of the line.
+        UnsupportedVersionError: a different version.
+        MalformedFileError: not one line of JSON with that kind, or a wrong digest.
     """
     if not data.endswith(b"\n") or data.count(b"\n") != 1:
         raise MalformedFileError(path, expected="one line that ends with LF", found=f"{len(data)} bytes")
@@ -103,10 +103,10 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
 
 
 def parse_json(data: bytes) -> Any:
-    """Read one value of JSON, refusing what Python's reader lets pass: a key that stands twice, ``NaN``.
+    """Parse one JSON value, and refuse what Python's reader accepts: a repeated key, ``NaN``.
 
     Raises:
-        ValueError: it is none; ``RecursionError`` if it is too deep.
+        ValueError: it is no JSON; ``RecursionError`` if it is nested too deeply.
     """
     return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
 
@@ -123,9 +123,9 @@ def _refuse(text: str) -> NoReturn:
 
 
 class Values:
-    """The keys of a parsed file, each taken as its type.
+    """The keys of a parsed file, read by type.
 
-    Every method raises ``MalformedFileError`` if the key is not there or holds something else.
+    Every method raises ``MalformedFileError`` if the key is missing or has another type.
     """
 
     def __init__(self, values: Any, path: str, within: str = "") -> None:
@@ -134,11 +134,11 @@ class Values:
         self._values, self._path, self._within = values, path, within
 
     def has(self, key: str) -> bool:
-        """Whether there is such a key: one that came later may be missing."""
+        """Whether the key exists: newer keys may be missing."""
         return key in self._values
 
     def refused(self, key: str, expected: str) -> MalformedFileError:
-        """Return the error for a key that holds something else."""
+        """Return the error for a key with a wrong value."""
         found = self._values.get(key, "no such key")
         return MalformedFileError(self._path, expected=f"{expected} in {self._within}{key}", found=found)
 
@@ -176,7 +176,7 @@ class Values:
         return Values(self._values.get(key), self._path, f"{key}.")
 
     def one_of(self, key: str, kind: type[_Member]) -> _Member:
-        """Return the member of an enumeration whose value it is."""
+        """Return the enumeration member with this value."""
         try:
             return kind(self.text(key))
         except ValueError:

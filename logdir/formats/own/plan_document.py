@@ -1,7 +1,7 @@
-"""A broker's plan document: the steps one broker takes, as JSON lines that say themselves whether they are whole.
+"""A broker's plan document: the steps of one broker, as JSON lines with a digest.
 
-Header, one line per step, footer with their number and the digest of all lines before it. Nothing of a document that is
-cut off, altered or newer than we know is used. Keys we do not know are passed over.
+Header, one line per step, footer with their number and the digest of all lines before it. A truncated, altered or newer
+document is not used at all. Unknown keys are ignored.
 
 Not here: writing one (``migrate.plan.documents``), whether a step still fits (``decide.layout.relayout``).
 
@@ -25,7 +25,7 @@ _OPERATION = "relayout"
 
 
 class IdFrom(Enum):
-    """Where a step's topic id comes from."""
+    """The origin of a step's topic id."""
 
     OWN = "own"
     """Its own ``partition.metadata``."""
@@ -34,10 +34,10 @@ class IdFrom(Enum):
 
 
 class Header(NamedTuple):
-    """Whose plan it is."""
+    """The broker of a plan."""
 
     cluster: str
-    """The fleet file's name for it."""
+    """The cluster's name in the fleet file."""
     cluster_id: str | None
     node_id: int
     inventory_sha256: str
@@ -46,21 +46,21 @@ class Header(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One replica that goes from the topic-name layout to the topic-id layout."""
+    """One replica that moves from the topic-name layout to the topic-id layout."""
 
     step: int
     """From 1."""
     log_dir: str
     name: str
-    """Where it lies, relative to the log dir: ``from`` in the document."""
+    """Its path, relative to the log dir: ``from`` in the document."""
     place: str
-    """Where it goes, relative to the log dir: ``to`` in the document."""
+    """Its new path, relative to the log dir: ``to`` in the document."""
     topic: str
     topic_id: TopicId
     partition: int
     id_from: IdFrom
     log_bytes: int | None
-    """When the inventory was taken: for people; a broker that ran since has changed it."""
+    """Size when the inventory was taken, for people; a broker that ran since has changed it."""
 
 
 class PlanDocument(NamedTuple):
@@ -69,7 +69,7 @@ class PlanDocument(NamedTuple):
     header: Header
     steps: tuple[Step, ...]
     sha256: str
-    """Of its footer: names this document in ``layout.json``."""
+    """SHA-256 in its footer, which names this document in ``layout.json``."""
 
 
 def parse(data: bytes, path: str = "") -> PlanDocument:
@@ -77,10 +77,10 @@ def parse(data: bytes, path: str = "") -> PlanDocument:
 
     Args:
         data: The whole file.
-        path: Where it lies, for the error, which adds the line.
+        path: Path of the file, for the error, which adds the line.
 
     Raises:
-        MalformedFileError: cut off, altered, or a line that does not say what it must; the path is ``path:LINE``.
+        MalformedFileError: truncated, altered, or an invalid line; the path is ``path:LINE``.
         UnsupportedVersionError: a version other than 1.
     """
     lines = data.split(b"\n")

@@ -1,10 +1,10 @@
-"""``quarantine.json``: disks on which a sync failed in this boot, told by the work roots of the others.
+"""``quarantine.json``: disks on which a sync failed in this boot, recorded in the work roots of the other disks.
 
-After a failed sync the kernel calls the pages clean: what a process reads there until the next boot need not be what
-the disk holds. So nothing is decided or written on such a disk before that. The disk itself cannot be trusted to keep
-the word; every other work root of the broker does. The file only ever makes us refuse.
+After a failed sync the kernel marks the pages clean: until the next boot, a process may read data that is not on the
+disk. So nothing is decided or written on such a disk until then. The failed disk cannot be trusted to keep this record,
+so every other work root of the broker has it. The file only ever makes us refuse.
 
-Not here: writing it, and whom it means (``disk.record.quarantine``).
+Not here: writing it, and finding its disks (``disk.record.quarantine``).
 
 Spec: design §2 law 2, §3.4; reliability §4.3.
 """
@@ -29,19 +29,19 @@ class QuarantinedDisk(NamedTuple):
     """One log dir whose disk failed a sync."""
 
     log_dir: str
-    """As configured then."""
+    """As configured at that time."""
     directory_id: str | None
     found: str
-    """What the kernel said."""
+    """The error message of the kernel."""
     at_ms: int
     """Wall clock, for people."""
 
 
 class QuarantineFile(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     boot_id: str
-    """In which boot; in another it says nothing."""
+    """The boot of the failure; in another boot the record does not count."""
     disks: tuple[QuarantinedDisk, ...]
 
 
@@ -49,7 +49,7 @@ def render(value: QuarantineFile) -> bytes:
     """Return the file.
 
     Raises:
-        ValueError: a path is no UTF-8, or there are more disks than a broker has.
+        ValueError: a path is not UTF-8, or there are too many disks.
     """
     if not 0 < len(value.disks) <= _MAX_DISKS:
         raise ValueError(f"1 to {_MAX_DISKS} disks, not {len(value.disks)}")
@@ -71,7 +71,7 @@ def parse(data: bytes, path: str = "") -> QuarantineFile:
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
     values = own_json.parse(data, path, _KIND, VERSION)
-    # The digest holds: what is read a second time is what was checked.
+    # The digest was checked above, so these bytes are parsed again safely.
     listed = json.loads(data).get("disks")
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_DISKS:
         raise values.refused("disks", f"a list of 1 to {_MAX_DISKS} disks")

@@ -1,9 +1,10 @@
-"""``relayout.json`` in a partition directory: what its ``partition.metadata`` was before the topic-id layout.
+"""``relayout.json`` in a partition directory: the original ``partition.metadata`` before the move to the topic-id
+layout.
 
-Only there if the file was missing, or not byte for byte what we would write without a topic name: with it, going back
-gives the same bytes and the same time of change. Losing it loses only that.
+It exists only if the original was missing, or differs from the file we would write without a topic name. With it, a
+rollback restores the same bytes and modification time. Its loss loses only that.
 
-Not here: when it is written and taken away (``disk.relayout``).
+Not here: when it is written and removed (``disk.replica.relayout``).
 
 Spec: design §3.1 (third line); attacks A8 (names that end in ``.json``).
 """
@@ -21,14 +22,14 @@ VERSION = 1
 
 
 class Original(NamedTuple):
-    """``partition.metadata`` as it was."""
+    """The original ``partition.metadata``."""
 
     data: bytes
     mtime_ns: int
 
 
 class RelayoutFile(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     original: Original | None
     """``None``: there was no ``partition.metadata``."""
@@ -72,10 +73,10 @@ def parse(data: bytes, path: str = "") -> RelayoutFile:
 
 
 def unpacked(text: str, path: str, key: str) -> bytes:
-    """Return the bytes a text of base64 stands for.
+    """Decode a base64 text.
 
     Raises:
-        MalformedFileError: it is none.
+        MalformedFileError: the text is no base64.
     """
     try:
         return base64.b64decode(text, validate=True)

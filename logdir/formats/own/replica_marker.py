@@ -1,10 +1,10 @@
-"""``replica.json``: why a partition directory is on its way in or out, and until when it can be undone.
+"""``replica.json``: why a partition directory was moved, and until when that can be undone.
 
-Written into the directory and synced before every rename of it. It travels with the data, so a restart is a scan. A
-marker under a live name means nothing was decided. One that does not match this host and log dir is foreign, and what
-it stands in is held.
+It is written into the directory and synced before every rename of it. It moves with the data, so a restart needs only a
+scan. A marker under a live name means nothing. A marker that does not match this host and log dir is foreign, and its
+replica is held.
 
-Not here: when a deadline has passed (``decide.deadline``), writing it to a disk (``disk``).
+Not here: when a deadline has passed (``decide.staged.deadline``), writing it to a disk (``disk.replica``).
 
 Spec: design §3.3; attacks A8, A25.
 """
@@ -26,11 +26,11 @@ from logdir.replica_ref import ReplicaRef
 FILE_NAME = "replica.json"
 VERSION = 1
 BY_HAND = "held: no command changes it; docs/undo.md says how its files are taken out by hand"
-"""What to do about a staged replica whose marker is not to be used."""
+"""Fix for a staged replica whose marker cannot be used."""
 
 
 class Intent(Enum):
-    """What a directory is marked for."""
+    """The purpose of a marked directory."""
 
     STAGED = "staged"
     INCOMING = "incoming"
@@ -39,7 +39,7 @@ class Intent(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """What a log dir's four checkpoint files said of the replica; ``None`` where they said nothing."""
+    """The replica's entries in the log dir's four checkpoint files; ``None`` for a missing entry."""
 
     recovery_point: int | None = None
     log_start: int | None = None
@@ -49,7 +49,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaMarker:
-    """What the file says. Instants and durations are milliseconds."""
+    """The content of the file. Instants and durations are milliseconds."""
 
     intent: Intent
     cluster_id: str | None
@@ -59,22 +59,22 @@ class ReplicaMarker:
     topic_id: TopicId | None
     partition: int
     birth_inode: int
-    """Of the partition directory when it was marked: a copied marker does not speak for the copy."""
+    """Inode of the partition directory when it was marked: a copied marker does not match the copy."""
     path: str
-    """Where the directory lay, relative to its log dir."""
+    """The original path of the directory, relative to its log dir."""
     reason: Reason
     evidence: Evidence
     staged_at_ms: int
-    """Wall clock, for people; deadlines rest on the next three."""
+    """Wall clock, for people; deadlines depend on the next three fields."""
     delay_ms: int | None
-    """``None``: held, there is no deadline."""
+    """``None``: held, without a deadline."""
     boot_id: str
     boottime_ms: int
     checkpoints: Checkpoints = Checkpoints()
     clean: bool
-    """Its log was cleanly closed."""
+    """Whether its log was cleanly closed."""
     tiered: bool = False
-    """Its local log is not the whole topic."""
+    """Whether its local log is only a part of the topic."""
 
     def __post_init__(self) -> None:
         if self.delay_ms is not None and not isinstance(self.evidence, Removed):

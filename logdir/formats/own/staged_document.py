@@ -1,9 +1,9 @@
-"""What ``logdirctl staged ls --json`` printed on another broker, as far as an adoption asks about it.
+"""The output of ``logdirctl staged ls --json`` on another broker, as far as an adoption needs it.
 
 One JSON object: the envelope of every command, and in ``result`` the broker and its staged replicas. Keys that are not
-asked for may be anything; what is asked for is checked as strictly as a file of ours.
+needed may hold anything; needed ones are checked as strictly as in our own files.
 
-Not here: printing it (``tools``), what follows from it (``decide.adopt``).
+Not here: printing it (``tools``), the decision (``decide.adopt``).
 
 Spec: design §6; docs/json.md "staged ls"; attacks A16.
 """
@@ -23,11 +23,11 @@ from logdir.replica_ref import ReplicaRef
 COMMAND = "staged ls"
 FORMAT = 1
 MAX_BYTES = 256 << 20
-"""Room for a listing of 200,000 staged replicas; one that is larger is not read."""
+"""Size of a listing of 200,000 staged replicas; a larger file is not read."""
 
 
 class ListedState(Enum):
-    """What a listing says of a staged replica."""
+    """The state of a staged replica in a listing."""
 
     COUNTING = "counting"
     DUE = "due"
@@ -43,13 +43,13 @@ class ListedReplica:
 
     log_dir: str
     name: str
-    """Under ``deleting/`` or ``incoming/``."""
+    """Its name under ``deleting/`` or ``incoming/``."""
     state: ListedState
     ref: ReplicaRef
     log_end: int | None
     """The offset after its last record."""
     undo_until_ms: int | None
-    """When a purge may remove it (wall clock of that broker); ``None``: not by itself."""
+    """When a purge may remove it (wall clock of that broker); ``None``: no deadline."""
     is_tiered: bool
 
 
@@ -58,13 +58,13 @@ class StagedDocument:
     """A listing of one broker."""
 
     path: str
-    """Where it was read from."""
+    """The path of its file."""
     exit_status: int
-    """0: every log dir was read, and nothing that is listed is broken."""
+    """0: every log dir was read, and no listed replica is broken."""
     cluster_id: str | None
     node_id: int | None
     is_broker_running: bool | None
-    """``None``: it could not be found out."""
+    """``None``: not known."""
     replicas: tuple[ListedReplica, ...]
 
 
@@ -92,7 +92,7 @@ def parse(data: bytes, path: str = "") -> StagedDocument:
         raise UnsupportedVersionError(path, expected=f"format {FORMAT}", found=version)
     exit_status = top.number("exit")
     result = top.inner("result")
-    # Of a command that failed there is no result: its status says so.
+    # A failed command has no result; its exit status shows that.
     items = value["result"].get("items", None if exit_status == 0 else [])
     if not isinstance(items, list):
         raise result.refused("items", "a list")

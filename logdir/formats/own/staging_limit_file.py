@@ -19,16 +19,16 @@ from logdir.formats.own import own_json
 FILE_NAME = "staging-limit.json"
 VERSION = 1
 MAX_COUNTS = 1000
-"""Whoever writes more puts the oldest of them together (``decide.staging_limit``)."""
+"""Limit of counts; a writer with more merges the oldest (``decide.staging_limit``)."""
 MAX_BYTES = 64 << 10
-"""Room for so many; a file that is larger is not read."""
+"""Size for that many counts; a larger file is not read."""
 _KIND = "staging_limit"
 _KEY = "staged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Count:
-    """One staging, or several put together."""
+    """One staging, or several merged ones."""
 
     instant_ms: int
     """Wall clock; 0: the clock was not synchronised then."""
@@ -40,7 +40,7 @@ def render(counts: tuple[Count, ...]) -> bytes:
     """Return the file.
 
     Raises:
-        ValueError: it would not fit (``MAX_COUNTS``, ``MAX_BYTES``).
+        ValueError: it exceeds a limit (``MAX_COUNTS``, ``MAX_BYTES``).
     """
     listed = [[count.instant_ms, count.partitions, count.topics] for count in counts]
     data = own_json.render(_KIND, VERSION, {_KEY: listed})
@@ -66,7 +66,7 @@ def parse(data: bytes, path: str = "") -> tuple[Count, ...]:
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
     values = own_json.parse(data, path, _KIND, VERSION)
-    # The digest holds: what is read a second time is what was checked.
+    # The digest was checked above, so these bytes are parsed again safely.
     listed = json.loads(data).get(_KEY)
     if not isinstance(listed, list) or len(listed) > MAX_COUNTS:
         raise values.refused(_KEY, f"a list of at most {MAX_COUNTS}")

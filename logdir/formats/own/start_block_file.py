@@ -1,7 +1,8 @@
-r"""``start-block.json`` at the top of a log dir: the true ``meta.properties`` while a false one keeps brokers out.
+r"""``start-block.json`` at the top of a log dir: the original ``meta.properties`` while an invalid one keeps brokers
+out.
 
-A blocked ``meta.properties`` differs from the true one in the node id alone: comments, unknown keys and the order of
-lines stay.
+A blocked ``meta.properties`` differs from the original only in the node id: comments, unknown keys and the order of
+lines are unchanged.
 
 Not here: setting and lifting the start block (``disk.record.start_block``).
 
@@ -25,18 +26,18 @@ from logdir.formats.own.relayout_file import unpacked
 FILE_NAME = "start-block.json"
 VERSION = 1
 FALSE_NODE_ID = meta_properties.START_BLOCK_NODE_ID
-"""No broker has it: one that reads it stops at its first step, without side effects."""
+"""A node id that no broker has: a broker that reads it stops at its first step, without side effects."""
 
 
 class StartBlockFile(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     original: bytes
-    """The true ``meta.properties``."""
+    """The original ``meta.properties``."""
     mtime_ns: int
-    """When it was last changed."""
+    """Its modification time."""
     node_id: int | None
-    """The true one: for people."""
+    """The original node id, for people."""
 
 
 def render(value: StartBlockFile) -> bytes:
@@ -75,7 +76,7 @@ def parse(data: bytes, path: str = "") -> StartBlockFile:
 
 
 def is_blocked(data: bytes, path: str = "") -> bool:
-    """Whether a ``meta.properties`` carries the false node id.
+    """Whether a ``meta.properties`` contains the node id of the start block.
 
     Raises:
         FormatError: it is malformed.
@@ -84,20 +85,20 @@ def is_blocked(data: bytes, path: str = "") -> bool:
 
 
 def blocked(data: bytes, path: str = "") -> bytes:
-    """Return a ``meta.properties`` with the false node id; all else is as it was.
+    """Return a ``meta.properties`` with the node id of the start block and no other change.
 
     Args:
-        data: The true one.
+        data: The original.
         path: Where it lies, for the error.
 
     Raises:
-        FormatError: it is malformed, or cannot be changed without changing more.
+        FormatError: it is malformed, or the node id cannot be changed alone.
     """
     before = meta_properties.parse(data, path)
     key = before.version.node_key
     wanted = before._replace(node_id=FALSE_NODE_ID)
     line = f"{key}={FALSE_NODE_ID}\n".encode("ascii")
-    # The line as every tool writes it; else one more at the end, for the last of a repeated key counts in Java.
+    # Replace the line as every tool writes it; otherwise append one, because Java uses the last of a repeated key.
     simple = re.compile(rb"(?m)^([ \t]*" + re.escape(key.encode("ascii")) + rb"[ \t]*[=:][ \t]*)[+-]?[0-9]+(?=\r?$)")
     candidates = [simple.sub(rb"\g<1>%d" % FALSE_NODE_ID, data), data + b"\n" + line, data + b"\n\n" + line]
     if not data or data.endswith(b"\n"):

@@ -1,6 +1,6 @@
-"""``work-root.json``: whose a work root is. The last thing written into one, so that its presence says it is whole.
+"""``work-root.json``: the owner of a work root. It is written last, so its presence shows that the work root is whole.
 
-Keys we do not know are passed over. Not here: where the file lies and who may work there (``disk.work_root``).
+Unknown keys are ignored. Not here: the place of the file and who may work there (``disk.root.work_root``).
 
 Spec: design §3.2; attacks A25, A26; style §5.5.
 """
@@ -19,18 +19,18 @@ VERSION = 1
 
 
 class WorkRootKind(Enum):
-    """Where a work root lies, seen from its log dir."""
+    """The place of a work root, relative to its log dir."""
 
     INSIDE = "inside"
     """It is the log dir itself; no stock broker starts on it (KIP-516's own path)."""
     BESIDE = "beside"
     """``{log.dir}.logdird``."""
     IN_PLACE = "in-place"
-    """The one sub-directory of a log dir that stock brokers pass over."""
+    """The one sub-directory of a log dir that stock brokers ignore."""
 
 
 class Belonging(NamedTuple):
-    """To which cluster, node and log dir something belongs, as ``meta.properties`` says."""
+    """The cluster, node and log dir that something belongs to, as in ``meta.properties``."""
 
     cluster_id: ClusterId | None
     node_id: int | None
@@ -42,27 +42,27 @@ class Belonging(NamedTuple):
         return f"cluster {self.cluster_id}, node {self.node_id}, directory {self.directory_id}"
 
     def accepts(self, now: Belonging) -> bool:
-        """Whether what ``now`` stands there is still this: a directory id may be new (3.7 gives one), never change."""
+        """Whether ``now`` is the same owner: a directory id may be added (3.7 does so), but never change."""
         if (self.cluster_id, self.node_id) != (now.cluster_id, now.node_id):
             return False
         return self.directory_id is None or self.directory_id == now.directory_id
 
 
 def belonging(properties: MetaProperties) -> Belonging:
-    """Return what a ``meta.properties`` says of this."""
+    """Return the owner in a ``meta.properties``."""
     return Belonging(properties.cluster_id, properties.node_id, properties.directory_id)
 
 
 class WorkRootFile(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     kind: WorkRootKind
     belongs: Belonging
     log_dir: str
-    """Absolute path as configured when the root was made: for people; a disk may be mounted elsewhere."""
+    """Absolute path as configured at its creation, for people; a disk may be mounted elsewhere."""
     made_at_ms: int
     unsupported_fs: bool = False
-    """The operator's word, when it was made, that its file system may be any."""
+    """Whether the operator allowed any file system at its creation."""
 
 
 def parse(data: bytes, path: str = "") -> WorkRootFile:
@@ -94,7 +94,7 @@ def render(value: WorkRootFile) -> bytes:
     """Return the file.
 
     Raises:
-        ValueError: the path or cluster id is no UTF-8.
+        ValueError: the path or cluster id is not UTF-8.
     """
     belongs = value.belongs
     return own_json.render(

@@ -1,1 +1,1 @@
-"""What stock tools print, line for line."""
+"""Output formats of stock tools, line by line."""

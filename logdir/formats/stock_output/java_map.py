@@ -1,8 +1,8 @@
-"""The order in which Java's ``HashMap`` lists its keys: stock tools print what they got in it.
+"""Iteration order of Java's ``HashMap``, in which stock tools print their results.
 
-The order carries no meaning; it is kept so that what we print can be compared with what they print.
+The order has no meaning; it is kept so that our output can be compared with theirs.
 
-Not here: ``Properties``, which has a table of its own (``java_properties.java_order``).
+Not here: ``Properties``, which has its own order (``java_properties.java_order``).
 
 Spec: java.util.HashMap, java.lang.String.hashCode, org.apache.kafka.common.TopicPartition.hashCode.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 FIRST_TABLE: Final = 16
-"""Bins of a map that was made without a size."""
+"""Initial number of bins of a map created without a size."""
 _BITS: Final = 0xFFFFFFFF
 _T = TypeVar("_T")
 
@@ -41,8 +41,8 @@ def map_order(keys: Iterable[_T], hash_of: Callable[[_T], int], *, bins: int = F
 
     Args:
         keys: Each once.
-        hash_of: Of a key, 32 bits.
-        bins: It began with.
+        hash_of: Returns the 32-bit hash of a key.
+        bins: Initial number of bins.
     """
     listed = list(keys)
     while len(listed) > bins * 3 // 4:

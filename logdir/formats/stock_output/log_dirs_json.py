@@ -1,8 +1,8 @@
-"""What ``kafka-log-dirs --describe`` prints of one broker: one line of JSON, as releases since 3.6 write it.
+"""Output of ``kafka-log-dirs --describe`` for one broker: one line of JSON, as releases since 3.6 print it.
 
-Keys stand in the order of a Java map, and so do log dirs and partitions (two that share a bin: by name).
+Keys, log dirs and partitions are in the order of a Java map (two in one bin: by name).
 
-Not here: the two lines of talk that the stock tool prints before it, and what lies on the disks (``observe``).
+Not here: the two introductory lines of the stock tool, and reading the disks (``observe``).
 
 Spec: kafka-behaviour §5.1; org.apache.kafka.tools.LogDirsCommand.
 
@@ -21,19 +21,19 @@ from typing import Final, NamedTuple
 from logdir.formats.stock_output.java_map import map_order, partition_hash, text_hash
 
 OFFLINE: Final = "org.apache.kafka.common.errors.KafkaStorageException"
-"""What stands as the error of a log dir that cannot be used."""
+"""The error value of a log dir that cannot be used."""
 UNKNOWN_LAG: Final = -1
 
 
 class PartitionLine(NamedTuple):
-    """One replica that a broker would serve, or is moving here."""
+    """One replica that a broker would serve, or that is being moved here."""
 
     topic: str
     partition: int
     size: int
-    """Of its segments, in bytes."""
+    """Size of its segments, in bytes."""
     offset_lag: int
-    """Current: high watermark less log end, at least 0; future: how far it is behind; -1: not known."""
+    """Current: high watermark minus log end, at least 0; future: how far it is behind; -1: not known."""
     is_future: bool
 
 
@@ -53,7 +53,7 @@ def render(broker: int, log_dirs: Iterable[LogDirLine]) -> str:
         broker: Node id.
         log_dirs: Each path once.
     """
-    # The stock client makes this map with room for one bin a log dir.
+    # The stock client creates this map with one bin per log dir.
     ordered = map_order(sorted(log_dirs), lambda one: text_hash(one.log_dir), bins=1)
     value = {
         "brokers": [{"broker": broker, "logDirs": [_log_dir(one) for one in ordered]}],

@@ -1,6 +1,6 @@
-r"""What ``kafka-topics --describe`` prints: one line a topic, one a partition, fields apart by tabs, as 4.x writes it.
+r"""Output of ``kafka-topics --describe``: one line per topic and one per partition, tab-separated, as 4.x prints it.
 
-Not here: what a cluster says (``desired``).
+Not here: reading the cluster metadata (``logdir.cluster``).
 
 Spec: org.apache.kafka.tools.TopicCommand; KIP-516, "Public Interfaces" (``TopicId``); KIP-966 (``Elr``).
 
@@ -19,14 +19,14 @@ from logdir.formats.stock_output.java_map import map_order, text_hash
 from logdir.ids import TopicId
 
 _CONFIG_BINS: Final = 64
-"""A topic has between 25 and 48 settings; all of them are in the map, also those that are not shown."""
+"""A topic has between 25 and 48 settings; all are in the map, including those that are not printed."""
 
 _FIRST_OF_ITS_BIN: Final = "segment.bytes"
-"""Before retention.ms, which shares its bin; measured. Of other pairs nothing is known, and they stand by name."""
+"""Printed before retention.ms, which has the same bin (measured). Other pairs in one bin are sorted by name."""
 
 
 class Reassignment(NamedTuple):
-    """What is under way."""
+    """A reassignment in progress."""
 
     adding: tuple[int, ...]
     removing: tuple[int, ...]
@@ -37,12 +37,12 @@ class PartitionText(NamedTuple):
 
     partition: int
     leader: int | None
-    """``None``: it has none."""
+    """``None``: no leader."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     reassignment: Reassignment | None
     elr: tuple[int, ...] | None
-    """Eligible leader replicas; ``None``: the cluster does not say."""
+    """Eligible leader replicas; ``None``: not known."""
     last_known_elr: tuple[int, ...] | None
 
 
@@ -52,9 +52,9 @@ class TopicText(NamedTuple):
     name: str
     topic_id: TopicId | None
     configs: tuple[tuple[str, str], ...]
-    """Those that are not the default, each once."""
+    """Settings that differ from the default, each once."""
     partitions: tuple[PartitionText, ...]
-    """All of them, by number; at least one."""
+    """All partitions, by number; at least one."""
 
 
 def render(topic: TopicText, only: frozenset[int] | None = None) -> Iterator[str]:
@@ -80,18 +80,18 @@ def render(topic: TopicText, only: frozenset[int] | None = None) -> Iterator[str
 
 
 def order(topics: Iterable[TopicText]) -> Sequence[TopicText]:
-    """Return topics in the order in which the stock tool lists those it was asked for together."""
+    """Return topics in the order in which the stock tool lists several requested topics."""
 
     def hash_of(topic: TopicText) -> int:
         return text_hash(topic.name)
 
-    # The stock client goes from a map of the common size to one that was made with room for one bin a topic.
+    # The stock client copies a map of the default size to one created with one bin per topic.
     return map_order(map_order(sorted(topics, key=lambda topic: topic.name), hash_of), hash_of, bins=1)
 
 
 def _replication_factor(one: PartitionText) -> int:
     change = one.reassignment
-    # While what is added or removed is still among the replicas, what is added does not count.
+    # While added or removed replicas are still in the list, added ones do not count.
     if change is not None and not {*change.adding, *change.removing}.isdisjoint(one.replicas):
         return len(one.replicas) - len(change.adding)
     return len(one.replicas)

@@ -1,1 +1,1 @@
-"""Changes of many replicas, batch by batch."""
+"""Changes of many replicas, in batches."""

@@ -1,10 +1,10 @@
-"""Carry out a decision about the layout over all log dirs of a broker, phase by phase.
+"""Carrying out a layout decision over all log dirs of a broker, phase by phase.
 
-Each batch of replicas has the broker's locks for itself; between batches the start block keeps brokers out. A disk that
-fails stops no other: the other log dirs finish their phase, and the next phase is not begun. Whatever is cut off is
-taken up by a new look and a new decision.
+Each batch of replicas takes the broker's locks anew; between batches the start block keeps brokers out. A failed disk
+does not stop the others: they finish their phase, and the next phase does not begin. After an interruption a new scan
+and a new decision continue.
 
-Not here: whether a verb is allowed (``logdir.decide.layout.relayout``), what is done to one log dir (``layout`` and
+Not here: whether a verb is allowed (``logdir.decide.layout.relayout``), the changes of one log dir (``layout`` and
 ``relayout`` of ``logdir.disk``), which locks are held (the caller's).
 
 Spec: design §2 laws 4, 6, §3.1, §5 "a port per log dir", §8; attacks A21, A22, A37.
@@ -45,41 +45,41 @@ from logdir.service.report.reporter import SILENT, Reporter
 from logdir.worker.port import RunAt, run_here
 
 BATCH: Final = 4096
-"""Replicas moved under one hold of the locks, at most."""
+"""Largest number of replicas moved under one hold of the locks."""
 _LONGEST_MS: Final = 1000
-"""Of a hold, before the next one has fewer (law 4: two seconds)."""
+"""A hold that takes longer makes the next batch smaller (law 4: two seconds)."""
 Hold = Callable[[], AbstractContextManager[batch_loop.Held]]
-"""Holds every lock of the broker while it is open."""
+"""Takes every lock of the broker and holds them until it is closed."""
 _Step = Callable[[], Mapping[str, Outcome]]
 
 
 @dataclass(slots=True, kw_only=True)
 class LayoutReport:
-    """What became of a decision."""
+    """The result of a layout decision."""
 
     decision: Decision
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
-    """Log dir, and what became of one replica in it."""
+    """Log dir, and the outcome of one replica in it."""
     failed: dict[str, LogDirError] = field(default_factory=dict)
-    """Log dirs, or the path an error names, where it could not go on."""
+    """The error of each log dir, or other path, where the work could not continue."""
     is_finished: bool = False
-    """Whether every phase was done, nothing in it failed, and nothing that was refused keeps the verb from its end."""
+    """Whether every phase was done without a failure, and no refused replica keeps the verb from finishing."""
 
     @property
     def refused(self) -> tuple[LogDirError, ...]:
-        """Every step or replica left as it was, by the decision or by its directory."""
+        """Every step or replica that was refused, by the decision or by its directory."""
         return (*self.decision.refused, *(o.error for _, o in self.outcomes if o.error is not None))
 
 
 def look_all(open_dirs: Sequence[OpenLogDir], run_at: RunAt = run_here) -> tuple[LayoutView, ...]:
-    """Return what lies in every log dir.
+    """Return the layout view of every log dir.
 
     Args:
         open_dirs: All log dirs of the broker.
         run_at: Makes the calls.
 
     Raises:
-        LogDirError: one cannot be looked at.
+        LogDirError: a log dir cannot be read.
     """
     seen = []
     for open_dir in open_dirs:
@@ -97,23 +97,23 @@ def carry_out(
     batch: int = BATCH,
     run_at: RunAt = run_here,
 ) -> LayoutReport:
-    """Carry out a decision, or go on with one that was cut off.
+    """Carry out a decision, or continue an interrupted one.
 
     Args:
         open_dirs: All log dirs of the broker.
-        decision: Of ``logdir.decide.layout.relayout``, from a look at these log dirs.
+        decision: From ``logdir.decide.layout.relayout``, based on a scan of these log dirs.
         hold: Holds every lock of the broker.
-        reporter: For progress.
-        batch: Replicas under one hold of the locks, at most; fewer where that takes long.
+        reporter: Receives progress.
+        batch: Largest number of replicas under one hold of the locks; fewer on a slow disk.
         run_at: Makes the calls that move replicas.
 
     Returns:
-        What was done and what was not.
+        The outcomes, failures and refusals.
 
     Raises:
-        LockHeldError: a broker runs; what was done stays done.
-        LogDirReplacedError: a log dir is another one by now; what was done stays done.
-        LogDirError: a sync before the end failed, or its locks cannot be taken; what was done stays done.
+        LockHeldError: a broker runs; changes made by then stay.
+        LogDirReplacedError: a path leads to another log dir now; changes made by then stay.
+        LogDirError: a sync before the end failed, or its locks cannot be taken; changes made by then stay.
     """
     report = LayoutReport(decision=decision)
     work = _Work(
@@ -138,7 +138,7 @@ def _items(action: Action) -> Sequence[object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """Where one decision stands."""
+    """The state of carrying out one decision."""
 
     open_dirs: Mapping[str, OpenLogDir]
     hold: Hold
@@ -148,7 +148,7 @@ class _Work:
     run_at: RunAt
 
     def run(self) -> None:
-        """Do phase after phase; the first in which something fails is the last."""
+        """Carry out phase after phase, up to the first phase with a failure."""
         decision = self.report.decision
         is_finalized = any(
             isinstance(action, SetLayoutState) and action.state is LayoutState.FINAL for action in decision.actions
@@ -163,7 +163,7 @@ class _Work:
                 is_well &= self._try(action)
             if not is_well:
                 return
-        # What a process that was killed had done last is no action any more; durable it may not be yet.
+        # The last change of a killed process needs no action any more, but may not be durable yet.
         self._sync_all()
         self.report.is_finished = not decision.is_blocked
 
@@ -173,11 +173,11 @@ class _Work:
                 layout.sync(open_dir)
 
     def _try(self, action: Action) -> bool:
-        """Do one action; return whether it went well."""
+        """Carry out one action; return whether it succeeded."""
         try:
             return self._do(action)
         except (LockHeldError, LogDirReplacedError):
-            raise  # a broker, or another disk: nothing more may be changed anywhere
+            raise  # A broker runs, or another disk is mounted: nothing more may be changed anywhere.
         except LogDirError as error:
             self.report.failed[error.path if isinstance(action, SetStartBlock | LiftStartBlock) else action.log_dir] = (
                 error
@@ -232,12 +232,12 @@ class _Work:
     def _move(
         self, open_dir: OpenLogDir, items: Mapping[str, object], move: Callable[[Sequence[str]], tuple[Outcome, ...]]
     ) -> bool:
-        """Move replicas of one log dir in batches; return whether all are where they belong.
+        """Move replicas of one log dir in batches; return whether all are in their target layout.
 
         Args:
             open_dir: The log dir.
-            items: By path relative to it.
-            move: Looks at each again, and moves it; returns one outcome per path.
+            items: The replicas, by path relative to the log dir.
+            move: Checks and moves the replicas of some paths; returns one outcome per path.
         """
         first = len(self.report.outcomes)
 
@@ -245,7 +245,7 @@ class _Work:
             return {outcome.path: outcome for outcome in move(paths)}
 
         def steps(left: KeysView[str]) -> Iterator[_Step]:
-            # A batch grows to a second: a second one might outlast the two of a hold.
+            # A batch may grow to one second: with another batch the hold might outlast its two seconds.
             return (partial(step, paths) for paths in islice(self.batches.of(tuple(left)), 1))
 
         def report(outcomes: Sequence[Outcome]) -> None:

@@ -1,10 +1,11 @@
-"""Purge staged replicas in batches: each claimed with one sync, and removed with another.
+"""Purging staged replicas in batches: one sync for the claims of a batch, and one for its removals.
 
-A batch takes what the pace frees in about a second, for what is claimed cannot be restored while it waits. Before each
-the broker's configuration is read again and the paths of its log dir are compared with what was opened. Kafka's locks
-are not taken: nothing here is seen by a broker, so a purge works beside one and never stands in the way of its start.
+A batch holds what the rate limit removes in about a second, because claimed replicas cannot be restored while they
+wait. Before each batch the broker's configuration is read again, and the paths of the log dir are compared with the
+open directories. Kafka's locks are not taken: a broker sees nothing of a purge, so it works beside a running broker and
+never delays its start.
 
-Not here: what may go (``logdir.decide.staged.purge``), the plan (``purge``).
+Not here: what may be purged (``logdir.decide.staged.purge``), the plan (``purge``).
 
 Spec: design §2 laws 1, 4, 6, §3.3; attacks A18, A26, A45.
 """
@@ -31,7 +32,7 @@ from logdir.worker.operations import PurgeBatch, purge
 _Place = tuple[str, str]
 """Log dir, and name under ``deleting/``."""
 _Became = tuple[_Place, Outcome | None]
-"""``None``: its disk takes no more changes."""
+"""A place and its outcome; ``None``: its disk failed."""
 
 
 def purge_all(
@@ -42,21 +43,21 @@ def purge_all(
     *,
     against: Callable[[Purge], LogDirError | None],
 ) -> tuple[list[ItemResult], list[Problem]]:
-    """Remove what was decided on, one log dir after the other.
+    """Purge the planned replicas, one log dir after the other.
 
     Args:
         broker: Opened for changes.
-        planned: The row of each and what is to be done.
-        rates: Bytes and files a second; 0: as fast as it goes.
-        reporter: For progress.
-        against: Asked right before each is claimed: why it may not be.
+        planned: The result row and the purge of each replica.
+        rates: Bytes and files per second; 0: no limit.
+        reporter: Receives progress.
+        against: Called right before each claim; returns why the replica may not be purged.
 
     Returns:
-        One row per action, in their order, and what is wrong with disks: one that takes no more changes, or is no
-        longer the one that was opened, does not stop the others.
+        One row per action, in their order, and the problems of disks. A disk that failed, or was replaced since it was
+        opened, does not stop the others.
 
     Raises:
-        RefusedError: the broker's configuration changed meanwhile; what was done by then is done.
+        RefusedError: the broker's configuration changed meanwhile; changes made by then stay.
     """
     room = claim_limit_of(*rates)
     actions = {(action.log_dir, action.name): action for _, action in planned}
@@ -76,12 +77,12 @@ def purge_all(
             _batch(broker, some, rates, outcomes, problems, sick)
         handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
         if log_dir in sick:
-            # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+            # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
             handled = {**{(log_dir, action.name): None for action in some}, **handled}
         return {place: (place, outcome) for place, outcome in handled.items()}
 
     def decide(left: Collection[_Place]) -> Turn[_Place, _Became]:
-        # Nothing is begun on a disk that takes no more changes.
+        # No purge begins on a failed disk.
         if sick and (lost := {place: (place, None) for place in left if place[0] in sick}):
             return Turn(settled=lost)
         log_dir = next(iter(left))[0]
@@ -104,9 +105,9 @@ def purge_all(
 
 
 def _in_order(planned: Sequence[tuple[ItemResult, Purge]]) -> list[_Place]:
-    """Return what is to go, one log dir after the other.
+    """Return the replicas to purge, one log dir after the other.
 
-    What was claimed before goes first: it cannot be restored any more, and its name may be in the way.
+    Replicas claimed earlier come first: they cannot be restored any more, and their name may be in the way.
     """
     order = {log_dir: number for number, log_dir in enumerate(dict.fromkeys(action.log_dir for _, action in planned))}
     sorted_actions = sorted(
@@ -119,7 +120,7 @@ def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
     if outcome is None:
         return replace(row, state=ItemState.UNDONE)
     made = after(row, outcome)
-    return replace(made, new_path=None) if made.new_path == row.path else made  # claimed before: it stays where it was
+    return replace(made, new_path=None) if made.new_path == row.path else made  # Its place is unchanged.
 
 
 def _batch(
@@ -130,7 +131,7 @@ def _batch(
     problems: list[Problem],
     sick: set[str],
 ) -> None:
-    """Remove some; note what became of each, by name, or what is wrong with their disk."""
+    """Purge some replicas; record the outcome of each, by name, or the problem of their disk."""
     log_dir = left[0].log_dir
     claimed = tuple(action.name for action in left if action.marker is None)
     markers = {action.name: action.marker for action in left if action.marker is not None}
@@ -142,6 +143,6 @@ def _batch(
             outcomes |= purged.outcomes
             if purged.error is not None:
                 raise purged.error
-    except LogDirError as error:  # something else lies there by now, or the disk takes no more changes
+    except LogDirError as error:  # The directory was replaced, or its disk failed.
         problems.append(error.problem())
         sick.add(log_dir)

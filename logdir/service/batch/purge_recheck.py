@@ -1,9 +1,9 @@
-"""The look before a purge: what the cluster says now of what was staged because it said so.
+"""Recheck before a purge: read the current cluster metadata about the staged replicas.
 
-The source is the broker's own metadata log where it has one, or what ``--from`` names. It is read when the command
-begins, and once more, with what lies on the disks, before whatever goes later than some seconds after that.
+The source is the broker's own metadata log if it has one, or the source that ``--from`` names. It is read when the
+command begins. A purge more than some seconds later reads it again, together with the log dirs.
 
-Not here: what follows (``decide.second_look``), reading a source (``desired_source``).
+Not here: the decision (``decide.staged.purge_recheck``), reading a source (``cluster.image_source``).
 
 Spec: design §2 law 1, §4; attacks A2, A20, A28, A43.
 """
@@ -37,22 +37,22 @@ from logdir.service.log_dirs.ports import BrokerPorts, metadata_path
 from logdir.worker.look import NOTHING
 
 _FRESH_MS = 10 * 1000
-"""How long what was looked at counts as just looked at: reading a large log costs seconds."""
+"""How long a reading counts as current: reading a large log takes seconds."""
 
 
 class Looked(NamedTuple):
-    """What was read of the cluster."""
+    """The cluster metadata that was read."""
 
     look: PurgeRecheck
     problem: Problem | None = None
-    """Why there is no image, where there should be one."""
+    """Why there is no image although one is expected."""
     has_source: bool = True
     cluster: ClusterState = ClusterState()
-    """The same, for who asks whether a replica is still assigned here."""
+    """The same metadata, for the question whether a replica is still assigned here."""
 
 
 class PurgeOverrides(NamedTuple):
-    """What an operator says to what would keep a staged replica from being purged."""
+    """The operator's overrides for reasons that keep a staged replica from being purged."""
 
     is_even_if_assigned: bool = False
     is_even_if_last: bool = False
@@ -63,31 +63,31 @@ NO_OVERRIDES: Final = PurgeOverrides()
 
 
 class Rechecking:
-    """What is known now; looks again when that is some seconds old."""
+    """The current knowledge for purges; reads the source again when it is some seconds old."""
 
     def __init__(
         self, source: SourceRequest, overrides: PurgeOverrides, broker: OpenBroker, facts: Sequence[LogDirFacts]
     ) -> None:
-        """Look for the first time.
+        """Read the source for the first time.
 
         Args:
-            source: Which source.
-            overrides: Of the operator.
+            source: The source.
+            overrides: The operator's overrides.
             broker: Open.
-            facts: Of every log dir configured for it, just looked at.
+            facts: Facts of every configured log dir, just scanned.
 
         Raises:
-            ConfigError: the source is not named right, or is a request document.
+            ConfigError: the source is invalid, or is a request document.
         """
         self._source, self._overrides, self._broker = source, overrides, broker
         self.facts: tuple[LogDirFacts, ...] = tuple(facts)
         self._read()
 
     def against(self, action: Purge) -> LogDirError | None:
-        """Return why something may not be removed although it was decided so, ``None`` if it may.
+        """Return why a replica may not be purged although the plan says so; ``None`` if it may.
 
         Args:
-            action: Not claimed yet; what was is only finished.
+            action: The purge of a replica that is not claimed yet; claimed ones are always finished.
         """
         if action.marker is None:
             return None
@@ -121,7 +121,9 @@ def recheck(
     overrides: PurgeOverrides = NO_OVERRIDES,
     is_past_needed: bool = False,
 ) -> Looked:
-    """As ``look_again``, in a process of its own: a metadata log on a disk that does not answer is not waited for."""
+    """Call ``look_again`` in a process of its own, so that a hung disk with the metadata log does not block the
+    command.
+    """
     running = ports.running()
     try:
         return ports.apart(
@@ -151,7 +153,7 @@ def _blank(
         last_applied=last_applied,
         is_even_if_assigned=overrides.is_even_if_assigned,
         is_even_if_last=overrides.is_even_if_last,
-        # Without a log that there is nothing goes unattended, only what is named for removal now.
+        # If an expected log is missing, only replicas that the operator names are purged.
         is_named=overrides.is_even_if_last or overrides.is_even_if_early,
     )
 
@@ -166,26 +168,26 @@ def look_again(
     overrides: PurgeOverrides = NO_OVERRIDES,
     is_past_needed: bool = False,
 ) -> Looked:
-    """Read what the cluster says now of what was staged.
+    """Read the current cluster metadata about the staged replicas.
 
     Args:
-        source: Which source.
+        source: The source.
         named: The broker.
-        facts: Of every log dir configured for it.
-        last_applied: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
-        overrides: Of a purge.
+        facts: Facts of every configured log dir.
+        last_applied: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
+        overrides: The operator's overrides.
         is_past_needed: As for ``read_desired``.
 
     Raises:
-        ConfigError: the source is not named right, or is a request document.
+        ConfigError: the source is invalid, or is a request document.
         LogDirError: a source that ``--from`` names cannot be read.
     """
     require_source(source)
     blank = _blank(last_applied, overrides)
 
     def blind(problem: Problem, cluster: ClusterState | None = None) -> Looked:
-        # Of what is named and goes all the same the plan says it.
+        # The plan warns of named replicas that are purged all the same.
         told = None if blank.is_named else problem
         cluster = cluster or with_own_logs(
             ClusterState(blind=problem), source, named, facts, last_applied, is_broker_running
@@ -196,7 +198,7 @@ def look_again(
         if _is_zookeeper(named, facts, last_applied):
             left_behind = with_own_logs(ClusterState(), source, named, facts, last_applied, is_broker_running)
             return Looked(blank, has_source=False, cluster=left_behind)
-        expected = "the broker's own metadata log, which says what is wanted again"
+        expected = "the broker's own metadata log, to check that staged replicas are not assigned again"
         fix = "mount its disk, or name another source with --from"
         return blind(
             Problem(Why.METADATA_LOG_UNREAD.value, own_log(named, facts) or METADATA_DIR, expected, "no such log", fix)
@@ -223,7 +225,7 @@ def look_again(
     if rejection is None:
         return Looked(replace(blank, image=desired.image), cluster=cluster)
     if not rejection.holds_purges:
-        # Beside a running broker: its newest snapshot may be an hour old.
+        # Beside a running broker the newest snapshot may be an hour old.
         again = check_image(desired.image, facts, desired.host_context(max_age_ms=ANY_AGE_MS), now_ms)
         if again is None:
             return Looked(replace(blank, aged=desired.image), cluster=cluster)
@@ -234,10 +236,10 @@ def look_again(
 
 
 def _is_zookeeper(named: BrokerConfig, facts: Sequence[LogDirFacts], last_applied: ControllerFile | None) -> bool:
-    """Whether a broker without a metadata log is one that never had any."""
+    """Whether a broker without a metadata log never had one (ZooKeeper mode)."""
     if last_applied is not None and last_applied.metadata is not None:
         return False
     if named.is_kraft is not None:
         return not named.is_kraft
-    # On a disk that is away there may be one.
+    # A missing disk may hold one.
     return all(one.problem is None for one in facts)

@@ -1,11 +1,11 @@
-"""What follows from an image, done: in batches under every lock, each decided again for what was shown.
+"""Carrying out a reconcile plan: in batches under every lock; each batch decides again and does only planned actions.
 
-How far the cluster was followed is made durable before the first action. A request document is marked as followed when
-all of it is done: a row that failed or is refused, and a log dir that was not read, leave it to be given again. What
-the staging limit counts comes before the first staging. After any action the rest may wait for the next command, which
-finds it by itself.
+The last applied position becomes durable before the first action. A request document is recorded as applied only when
+all of it is done; after a failed or refused row, or with an unread log dir, the operator gives it again. The record of
+the staging limit becomes durable before the first staging. After any action the remaining ones may wait for the next
+command, which plans them again.
 
-Not here: what follows (``logdir.decide``), the operations (``logdir.disk``).
+Not here: the decision (``logdir.decide``), the operations (``logdir.disk``).
 
 Spec: design §2 laws 1, 3, 4, §4; attacks A3, A22, A38, A43.
 """
@@ -47,10 +47,10 @@ _Key = tuple[type, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What was done."""
+    """The result of carrying out a plan."""
 
     decided: Decided
-    """As it was decided last."""
+    """The last decision."""
     rows: tuple[ReconcileItem, ...]
     problems: tuple[Problem, ...]
     has_changed: bool
@@ -61,23 +61,23 @@ def _key(action: Action) -> _Key:
 
 
 def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, reporter: Reporter) -> Applied:
-    """Do what follows; the owner locks are held.
+    """Carry out a plan; the owner locks are held.
 
     Args:
         broker: Opened for changes, and recovered.
-        desired: What its cluster says.
-        policy: What the operator said.
-        shown: What was decided first; nothing else is done.
-        reporter: For progress, and for each loss that is scheduled.
+        desired: The cluster metadata.
+        policy: The operator's options.
+        shown: The decision of the plan; no other action is done.
+        reporter: Receives progress, and each scheduled loss of data.
 
     Raises:
-        LogDirError: as ``OpenBroker.batch``; what was done by then is done.
+        LogDirError: as ``OpenBroker.batch``; changes made by then stay.
     """
     plan = shown.plan
     if plan is None:
-        raise ValueError("nothing follows from what was refused")
+        raise ValueError("a refused decision has no actions")
     if plan.braked is not None and desired.document is not None:
-        # A document is followed as a whole, or given again.
+        # A document is applied as a whole, or the operator gives it again.
         return Applied(decided=shown, rows=planned_rows(plan), problems=(), has_changed=False)
     left = {_key(action): action for action in plan.actions}
     work = _Work(
@@ -100,7 +100,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """Where one command stands."""
+    """The state of one command."""
 
     broker: OpenBroker
     desired: Desired
@@ -108,21 +108,21 @@ class _Work:
     reporter: Reporter
     shown: ReconcilePlan
     left: Mapping[_Key, Action]
-    """What was shown, in order."""
+    """The planned actions that are left, in order."""
     paths: set[str]
-    """Entries that are opened."""
+    """Live names of the replicas whose directories are read."""
     decided: Decided
-    """As it was decided last."""
+    """The last decision."""
     rows: list[ReconcileItem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
     batches: Batches = field(default_factory=staging.batches)
     is_begun: bool = False
     is_stopped: bool = False
-    """The last decision forbids the rest."""
+    """Whether the last decision forbids all remaining actions."""
 
     def look(self, left: Collection[_Key]) -> tuple[LogDirFacts, ...]:
-        """Look again at what is left."""
+        """Scan the remaining replicas again."""
         actions = [self.left[key] for key in left]
         return self.broker.look_again(
             Deep(paths=frozenset(self.paths)),
@@ -131,11 +131,11 @@ class _Work:
         )
 
     def prepare(self) -> None:
-        """Look again at all that was shown, and at its age, so that under the locks little of it is looked into."""
+        """Scan all planned replicas again, and their ages, so that the scan under the locks has little to read."""
         self.broker.births_of(in_doubt(self.desired.image, self.look(tuple(self.left))))
 
     def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
-        """Look and decide again about what is left; what must be durable first is made so."""
+        """Scan and decide again about the remaining actions; first write the records that must be durable."""
         facts = self.look(left)
         is_counted = self.is_begun and self.shown.braked is None
         self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
@@ -161,32 +161,32 @@ class _Work:
         if open_dir.log_dir not in self.sick:
             with sick_disks(self.problems, self.sick, open_dir):
                 outcomes = _carry_out(self.broker.ports.port(open_dir.log_dir), part)
-        # Of a disk that gave up in the middle nobody knows what was done: the next look tells.
+        # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
         known = outcomes or (None,) * len(part)
         for action, outcome in zip(part, known, strict=True):
             _warn(self.reporter, action, outcome)
         return {_key(action): _row(action, outcome) for action, outcome in zip(part, known, strict=True)}
 
     def undecided(self, key: _Key) -> ReconcileItem:
-        """Return the row of an action about which nothing was decided."""
+        """Return the row of an action that no batch decided."""
         action = self.left[key]
         return ReconcileItem.of(
             action, ItemState.UNDONE, problem=nothing_decided(self.broker.path_of(action.log_dir, place_of(action)))
         )
 
     def report(self, rows: Sequence[ReconcileItem]) -> None:
-        """Note what became of some."""
+        """Record the results of some items."""
         self.rows += rows
         self.reporter.advance(len(rows))
 
     def stopped(self) -> Applied:
-        """Return what was done before a decision forbade the rest."""
+        """Return the result after a decision forbade the remaining actions."""
         plan = self.decided.plan
         rows = () if plan is None else planned_rows(plan)
         return self._applied((*self.rows, *rows))
 
     def finished(self) -> Applied:
-        """Return what was done, once how far the cluster was followed is durable."""
+        """Return the result, after the last applied position is durable."""
         last = self.decided.plan
         rows = tuple(self.rows)
         if last is not None:
@@ -209,14 +209,14 @@ class _Work:
 
 
 def _changed(action: Action, now: ReconcilePlan) -> ReconcileItem:
-    """Return the row of an action that does not follow any more."""
+    """Return the row of an action that the last decision no longer contains."""
     place = place_of(action)
     for refusal in now.refusals:
         if refusal.log_dir == action.log_dir and refusal.path in (place, ""):
             (row,) = refused_rows(replace(now, refusals=(refusal,)))
             return replace(row, path=place)
     problem = Problem(
-        Why.CHANGED.value, f"{action.log_dir}/{place}", "what was shown", "a replica that changed", "look again"
+        Why.CHANGED.value, f"{action.log_dir}/{place}", "the planned action", "a replica that changed", "look again"
     )
     return ReconcileItem.of(action, ItemState.UNDONE, problem=problem)
 
@@ -227,7 +227,7 @@ def _not_listed(plan: ReconcilePlan, rows: Sequence[ReconcileItem]) -> Reconcile
 
 
 def _begin(broker: OpenBroker, desired: Desired, plan: ReconcilePlan) -> None:
-    """Make durable what must be before the first action."""
+    """Write the records that must be durable before the first action."""
     if plan.last_applied is not None:
         with map_os_errors("controller.json of every work root"):
             broker.write_all(
@@ -239,7 +239,7 @@ def _begin(broker: OpenBroker, desired: Desired, plan: ReconcilePlan) -> None:
 
 
 def _parts(actions: Sequence[Action], batches: Batches) -> Iterator[Sequence[Action]]:
-    """Yield what is done together: stagings of one log dir share a sync, the others stand alone."""
+    """Yield groups of actions: stagings of one log dir share a sync, each other action is a group of its own."""
     for (kind, _), group in groupby(actions, key=lambda action: (type(action), action.log_dir)):
         listed = list(group)
         yield from batches.of(listed) if kind is StageReplica else ([action] for action in listed)
@@ -270,10 +270,10 @@ def _row(action: Action, outcome: Outcome | None) -> ReconcileItem:
 
 
 def _warn(reporter: Reporter, action: Action, outcome: Outcome | None) -> None:
-    """Tell of a loss that is scheduled (KIP-516, "Deletion", step 1)."""
+    """Report a scheduled loss of data (KIP-516, "Deletion", step 1)."""
     if not isinstance(action, StageReplica) or outcome is None or outcome.result is not Result.DONE:
         return
     marker = action.stage.marker
     until = "until an operator purges it" if action.undo_until_ms is None else f"until {utc(action.undo_until_ms)}"
-    line = f"{action.log_dir}/{action.path} ({marker.topic_id or 'no id'}) is staged, and can be taken back {until}"
+    line = f"{action.log_dir}/{action.path} ({marker.topic_id or 'no id'}) is staged, and can be restored {until}"
     reporter.warn(printable(line))

@@ -1,4 +1,4 @@
-"""Changes of staged replicas without Kafka's locks, one after the other: no broker sees what is changed.
+"""Changes of staged replicas without Kafka's locks, one after the other: no broker sees staged replicas.
 
 Spec: design §2 laws 4, 6; attacks A45.
 """
@@ -24,7 +24,7 @@ from logdir.worker.port import Port
 def each(
     broker: OpenBroker, rows: Sequence[tuple[ItemResult, Callable[[Port], Outcome]]], reporter: Reporter
 ) -> tuple[list[ItemResult], list[Problem]]:
-    """Do one thing after the other; a disk that takes no more changes does not stop the others."""
+    """Make one change after the other; a failed disk does not stop the others."""
     reporter.begin("done", len(rows))
     problems: list[Problem] = []
     sick = {*broker.missing, *broker.ports.suspect}
@@ -58,10 +58,10 @@ def each(
 
 
 def recover_if_stopped(broker: OpenBroker) -> None:
-    """Recover, unless a broker runs: what is changed here it does not see.
+    """Run crash recovery, unless a broker runs, which does not see the changes of this command.
 
     Raises:
-        WorkRootOwnedError: another process of ours works there.
+        WorkRootOwnedError: another logdird process works there.
         LogDirError: as ``OpenBroker.recover``.
     """
     try:
@@ -74,9 +74,9 @@ def recover_if_stopped(broker: OpenBroker) -> None:
 
 @contextmanager
 def unlocked(broker: OpenBroker) -> Iterator[batch_loop.Held]:
-    """Hold nothing: no broker sees what is changed. Its configuration is read again before each step.
+    """Hold no lock, because no broker sees the changes. The broker's configuration is read again before each step.
 
-    What a full disk made us give up is put back at the end.
+    At the end the reserve is restored if a full disk used it.
     """
     yield _Unlocked(broker)
     broker.refill()
@@ -87,10 +87,10 @@ class _Unlocked:
     broker: OpenBroker
 
     def require_held(self) -> None:
-        """Return if configuration and owner are as they were. Raises ``RefusedError``, ``LogDirReplacedError``."""
+        """Return if configuration and owner locks are unchanged. Raises ``RefusedError``, ``LogDirReplacedError``."""
         self.broker.require_unchanged()
         self.broker.require_owned()
 
     def expired(self, now_boottime_ms: int, /) -> bool:
-        """Return ``False``: nobody waits for a lock."""
+        """Return ``False``: no process waits for a lock."""
         return False

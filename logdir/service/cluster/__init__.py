@@ -1,1 +1,1 @@
-"""What the cluster says, read for a use case."""
+"""Reading the cluster metadata for a use case."""

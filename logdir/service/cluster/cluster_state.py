@@ -1,9 +1,9 @@
-"""What the cluster says of the replicas here, read for ``stage``, ``staged restore`` and ``staged ls``.
+"""Cluster metadata about the replicas of this broker, read for ``stage``, ``staged restore`` and ``staged ls``.
 
-The source is the broker's own metadata log, or what ``--from`` names. Where there is none, or it may not be used, that
-is an answer too: nothing is known.
+The source is the broker's own metadata log, or the source that ``--from`` names. If there is none, or it may not be
+used, the answer is that nothing is known.
 
-Reads only. Not here: what follows (``decide.assignment``), the recheck before a purge (``purge_recheck``).
+Only reads. Not here: the decisions (``cluster.assignment``), the recheck before a purge (``batch.purge_recheck``).
 
 Spec: design §3.3, §4; attacks A29, A43, A47, A48.
 """
@@ -39,10 +39,10 @@ _CONFIGURATION = (
 
 
 def require_source(source: SourceRequest) -> None:
-    """Return if the source may answer how the cluster is now.
+    """Return if the source can describe the current state of the cluster.
 
     Raises:
-        ConfigError: it is not named right, or is a request document, from which something follows once.
+        ConfigError: the source is invalid, or is a request document, which describes a change and no state.
     """
     if parse_uri(source.uri).scheme is Scheme.REQUEST:
         raise ConfigError((Problem("config-error", "--from", "metadata:[DIR] or znodes:FILE", source.uri),))
@@ -56,7 +56,7 @@ def own_log_there(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> bool:
 
 
 def cluster_with_own_logs(source: SourceRequest, broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> ClusterState:
-    """Return what the cluster says to an open broker, and what its own metadata logs know beside that.
+    """Return the cluster state for an open broker, including what only its own metadata logs contain.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -82,14 +82,14 @@ def read_cluster_state(
     *,
     is_broker_running: bool | Problem,
 ) -> ClusterState:
-    """Read what the cluster says, and what the broker's own metadata logs know beside that; changes nothing.
+    """Read the cluster state, including what only the broker's own metadata logs contain; changes nothing.
 
     Args:
-        source: Which source.
+        source: The source.
         named: The broker.
-        facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        facts: Facts of every configured log dir.
+        used: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -107,17 +107,17 @@ def with_own_logs(
     used: ControllerFile | None,
     is_broker_running: bool | Problem,
 ) -> ClusterState:
-    """Return what the cluster says together with what the broker's own metadata logs know; changes nothing.
+    """Add the contents of the broker's own metadata logs to a cluster state; changes nothing.
 
-    Whatever source was named, a removal may stand in one of them, or what assigns a replica here.
+    Whatever source is named, an own log may contain the removal of a replica, or its assignment to this broker.
 
     Args:
-        state: Of ``source``.
-        source: Which source; what it says of the quorum holds for these logs, too.
+        state: The state read from ``source``.
+        source: The source; its statement about the quorum holds for the own logs, too.
         named: The broker.
-        facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        facts: Facts of every configured log dir.
+        used: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
     """
     asked = None if state.seen is None else state.seen.origin
     others = [path for path in own_logs(named, facts) if asked is None or not is_same(path, asked)]
@@ -125,7 +125,7 @@ def with_own_logs(
     for directory in others:
         other = source._replace(uri=str(Uri(Scheme.METADATA, directory)))
         now_ms = max(0, read_instant().wall_ms)
-        # What cannot be read shows no removal, and may hold anything else.
+        # An unreadable log shows no removal, and may contain any assignment.
         try:
             desired = read_source(other, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
         except LogDirError as error:
@@ -135,13 +135,13 @@ def with_own_logs(
 
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""Names, sizes and times of change of the files of a metadata log."""
+"""Names, sizes and modification times of the files of a metadata log."""
 
 
 def stamp_of(broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
-    """Return what tells whether the broker wrote its own metadata log meanwhile, ``None`` if it has none.
+    """Return the stamp of the broker's own metadata log, to detect later writes; ``None`` if the broker has no log.
 
-    A broker that starts writes it before it asks for Kafka's locks (design §8).
+    A starting broker writes this log before it asks for Kafka's locks (design §8).
     """
     path = metadata_path(broker.named, "")
     try:
@@ -151,15 +151,15 @@ def stamp_of(broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> Stamp | None
 
 
 def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp: Stamp | None) -> None:
-    """Return if the broker's own metadata log is as it was read: what was decided on it still holds.
+    """Return if the broker's own metadata log is unchanged since it was read, so that the decision still holds.
 
     Args:
         broker: Open.
-        facts: Of every log dir, just looked at.
-        stamp: Of ``stamp_of``, before the log was read.
+        facts: Facts of every log dir, just scanned.
+        stamp: From ``stamp_of``, before the log was read.
 
     Raises:
-        RefusedError: the broker wrote it since.
+        RefusedError: the broker has written its log since.
     """
     if stamp_of(broker, facts) != stamp:
         path = broker.ports.apart(metadata_path(broker.named, ""), own_log, broker.named, facts)
@@ -172,7 +172,7 @@ def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp:
 
 
 def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
-    """As ``stamp_of``, of this process's own look."""
+    """Return the stamp as ``stamp_of`` does, read in this process."""
     own = own_log(named, facts)
     try:
         if own is None:
@@ -192,14 +192,14 @@ def read_cluster(
     *,
     is_broker_running: bool | Problem,
 ) -> ClusterState:
-    """Read what the cluster says; changes nothing.
+    """Read the cluster state from the source; changes nothing.
 
     Args:
-        source: Which source.
+        source: The source.
         named: The broker.
-        facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        is_broker_running: Of ``BrokerPorts.running``.
+        facts: Facts of every configured log dir.
+        used: From ``decide.image.position.highest``.
+        is_broker_running: From ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -223,19 +223,19 @@ def read_source(
     is_broker_running: bool | Problem,
     is_past_needed: bool = True,
 ) -> Desired | Problem:
-    """Read how the cluster is now; changes nothing.
+    """Read the current cluster metadata from the source; changes nothing.
 
     Args:
-        source: Which source.
+        source: The source.
         named: The broker.
-        facts: Of every log dir configured for it.
-        used: Of ``decide.position.highest``.
-        now_ms: This moment (wall clock).
-        is_broker_running: Of ``BrokerPorts.running``.
+        facts: Facts of every configured log dir.
+        used: From ``decide.image.position.highest``.
+        now_ms: Current wall clock time, milliseconds.
+        is_broker_running: From ``BrokerPorts.running``.
         is_past_needed: As for ``read_desired``.
 
     Returns:
-        It, or why the broker's own metadata log does not say it.
+        The metadata, or why the broker's own metadata log does not provide it.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -260,12 +260,12 @@ def read_source(
 
 
 def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> ClusterState:
-    """Return what was read without what may not be used.
+    """Return the part of the cluster metadata that may be used.
 
     Args:
-        desired: Read with ``is_end_needed``.
-        facts: Of every log dir configured for the broker.
-        now_ms: This moment (wall clock).
+        desired: The metadata, read with ``is_end_needed``.
+        facts: Facts of every configured log dir.
+        now_ms: Current wall clock time, milliseconds.
     """
     host_context = desired.host_context(max_age_ms=ANY_AGE_MS)
     image, latest = desired.image, desired.latest

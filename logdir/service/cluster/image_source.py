@@ -1,10 +1,10 @@
-"""``--from URI``: what the cluster says, read for a command, and what else the rules want to know of this host.
+"""Reading the source that ``--from URI`` names: the cluster image, and the facts of this host that its rules need.
 
-``metadata:[DIR]`` is a metadata log, by default that of the broker itself; ``request:FILE`` a request document;
-``znodes:FILE`` a document of znodes. How far a metadata log is committed no file on a disk says: without more it counts
-up to its newest snapshot, or as far as it was followed before; an operator may say what the quorum says of it.
+``metadata:[DIR]`` is a metadata log, by default the broker's own; ``request:FILE`` a request document; ``znodes:FILE``
+a document of znodes. No file on a disk shows how far a metadata log is committed. By default the log counts up to its
+newest snapshot, or up to the last applied position; an operator may give the high watermark of the quorum.
 
-Reads only. Not here: what follows (``logdir.decide``).
+Only reads. Not here: the decisions (``logdir.decide``).
 
 Spec: design §4, §6; attacks A1, A2, A20, A27, A29, A43.
 """
@@ -46,43 +46,46 @@ from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, par
 from logdir.service.log_dirs.config import BrokerConfig
 
 _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
-"""All that a log holds."""
+"""A watermark beyond the end of any log."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
-"""Of these a reader need not know more than the name."""
+"""Problems of live replicas whose directory name is all that matters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """What a source says, and what is known of this host beside it."""
+    """The contents of a source, and the facts of this host that matter beside it."""
 
     uri: Uri
     image: Image
-    """Of a request document: what it would say if it were followed as the first one. ``decide.document`` makes its
-    own."""
+    """The cluster image. For a request document: the image if the document were the first one applied;
+    ``decide.image.document`` builds the real one.
+    """
     document: RequestDocument | None
-    """Of ``request:``."""
+    """The request document of ``request:``."""
     node_id: int
     cluster_id: str | None
-    """Of the log dirs."""
+    """The cluster id of the log dirs."""
     last_applied: ControllerFile | None
     is_own_log: bool
     is_broker_running: bool
     latest: Image | None = None
-    """Of a metadata log, where it was asked for: to its end, which may not all be committed."""
+    """For a metadata log, if requested: the image to the end of the log, which may not all be committed."""
     is_current: bool = False
-    """Where it was asked for: ``image`` ends where the cluster is now."""
+    """If requested: whether ``image`` describes the current state of the cluster."""
     is_guessed: bool = False
-    """It would be current if no configuration named another metadata log; none was given."""
+    """Whether ``image`` is current unless the broker's configuration, which is not known, names another metadata log.
+    """
     details: Details | None = None
-    """Of a metadata log, where they were asked for: what ``image`` leaves out, of every topic."""
+    """For a metadata log, if requested: the details of every topic that ``image`` leaves out."""
 
     def host_context(self, *, max_age_ms: int = DEFAULT_MAX_AGE_MS, is_position_confirmed: bool = False) -> HostContext:
-        """Return what the rules of trust ask for.
+        """Return the facts of this host for the trust rules.
 
         Args:
             max_age_ms: ``reconcile.max.metadata.age``.
-            is_position_confirmed: An operator accepts an image that is behind, or of which nothing is remembered.
+            is_position_confirmed: Whether the operator accepts an image older than the last applied position, or
+                without such a position.
         """
         return HostContext(
             last_applied=self.last_applied,
@@ -105,29 +108,29 @@ def read_desired(
     is_end_needed: bool = False,
     is_detail_needed: bool = False,
 ) -> Desired:
-    """Read what the cluster says; changes nothing. The files of a metadata log are read once.
+    """Read a source; changes nothing. The files of a metadata log are read once.
 
     Args:
-        source: Which source.
+        source: The source.
         named: The broker.
-        facts: Of every log dir configured for it.
-        last_applied: Of ``decide.position.highest``.
-        now_ms: This moment (wall clock).
-        is_broker_running: Of ``is_running``.
-        is_past_needed: Whether removals are looked for in what a log holds before its newest snapshot.
-        is_end_needed: Whether it matters how the cluster is now: the own log of the only voter counts to its end, and
-            of another it is found out whether what is said of the quorum came after the stop of the broker.
-        is_detail_needed: Whether what an image leaves out of its topics is read, too.
+        facts: Facts of every configured log dir.
+        last_applied: From ``decide.image.position.highest``.
+        now_ms: Current wall clock time, milliseconds.
+        is_broker_running: From ``is_running``.
+        is_past_needed: Whether to search the log before its newest snapshot for removals.
+        is_end_needed: Whether the current state matters: the own log of the only voter then counts to its end, and for
+            other logs it is checked that the given high watermark is later than the broker's stop.
+        is_detail_needed: Whether to read the topic details that an image leaves out.
 
     Returns:
-        It; an image remembers the removal of topic ids that lie on these disks alone.
+        The contents of the source; the image remembers removals only of topic ids that lie on these disks.
 
     Raises:
-        ConfigError: the source is not named right, or is not there.
-        MetadataLogUnreadError: no source is named, and the broker's own metadata log is not there, or cannot be read.
-        LogDirOfflineError: nothing says which node this is, and a log dir cannot be read.
-        ForeignLogDirError: the log dirs are not of one node.
-        FormatError: it cannot be read as what it should be.
+        ConfigError: the source is invalid, or does not exist.
+        MetadataLogUnreadError: no source is named, and the broker's own metadata log does not exist or cannot be read.
+        LogDirOfflineError: the node id is not known because a log dir cannot be read.
+        ForeignLogDirError: the log dirs belong to several nodes.
+        FormatError: the source is malformed.
     """
     with metadata_files.one_reading():
         desired = _read_desired(
@@ -156,7 +159,7 @@ def _read_desired(
     is_past_needed: bool,
     is_end_needed: bool,
 ) -> Desired:
-    """As ``read_desired``, without what an image leaves out."""
+    """Read a source as ``read_desired`` does, without topic details."""
     uri = parse_uri(source.uri)
     watermark = _watermark(source, last_applied)
     node_id, cluster_id = _host_of(named, facts)
@@ -172,7 +175,7 @@ def _read_desired(
             is_own = own is not None and is_same(own, directory)
             is_ours = any(is_same(path, directory) for path in own_logs(named, facts))
             is_alone = is_end_needed and is_ours and is_only_voter(directory, node_id)
-            # What the only voter has in its log is committed.
+            # Everything in the log of the only voter is committed.
             bound = _WHOLE if is_alone else watermark
             with _naming_own_log(directory, is_default=not uri.path):
                 image = _read_log(directory, node_id, bound, last_applied, is_past_needed=is_past_needed)
@@ -190,7 +193,7 @@ def _read_desired(
             image = requests.fold(None, document, receipt)
         case Scheme.ZNODES:
             data = read_whole(uri.path, znodes.MAX_BYTES)
-            # When it was taken nothing says, and a copy is younger than that: it never shows how things are now.
+            # The document has no time of its own, and its file time may be that of a copy: it never counts as current.
             taken_ms = min(now_ms, _changed_ms(uri.path))
             image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
     return Desired(
@@ -219,7 +222,7 @@ def _watermark(source: SourceRequest, last_applied: ControllerFile | None) -> Wa
     said = quorum_word(source)
     if said is not None:
         return Watermark(offset=said.high_watermark, epoch=said.leader_epoch)
-    # What was used before was committed then, and stays so.
+    # What was applied before was committed then, and stays committed.
     mark = None if last_applied is None else last_applied.metadata
     return None if mark is None else Watermark(offset=mark.offset, epoch=mark.epoch)
 
@@ -243,7 +246,7 @@ def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, st
 
 
 def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
-    """Return if the broker has a metadata log, or none of its log dirs that is not read can hold one."""
+    """Return if the broker has a metadata log, or if every unread log dir certainly holds none."""
     unread = ", ".join(one.log_dir for one in facts if one.is_offline)
     if own is None and unread:
         found = f"no such directory on a log dir that can be read; {unread} cannot"
@@ -253,7 +256,7 @@ def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
 
 @contextmanager
 def _naming_own_log(directory: str, *, is_default: bool) -> Iterator[None]:
-    """Name the log itself, not an option that was not typed, where the default source cannot be read."""
+    """Make errors of the default source name the log itself, because the operator typed no ``--from``."""
     try:
         yield
     except ConfigError as error:
@@ -278,7 +281,7 @@ def _metadata_dir(path: str | None) -> str:
         expected = f"a {METADATA_DIR} in one of the log dirs"
         raise ConfigError((asked(expected, "none", "name one: metadata:DIR, request:FILE or znodes:FILE"),))
     inner = f"{path}/{METADATA_DIR}"
-    # Of a disk that does not answer the reader of the log tells.
+    # The reader of the log reports a disk that does not answer.
     is_there = os.path.isdir(inner)  # noqa: PTH112 - unlike Path's it never raises
     return inner if os.path.basename(path) != METADATA_DIR and is_there else path
 
@@ -303,7 +306,7 @@ def _read_log(
         )
         if watermark is None or mark is None or image.offset >= mark.offset:
             return image
-        # The quorum's word is older than what was used before: that was committed, too.
+        # The given watermark is older than the last applied position, which was committed, too.
         farther = Watermark(offset=mark.offset, epoch=mark.epoch)
         return metadata_log.read(
             directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, last_applied=mark
@@ -327,15 +330,15 @@ def _readable(path: str, option: str = "--from") -> Iterator[None]:
 
 
 def read_whole(path: str, limit: int, option: str = "--from") -> bytes:
-    """Return a regular file, at most one byte more than ``limit`` of it.
+    """Return the content of a regular file, at most ``limit`` + 1 bytes.
 
     Args:
-        path: Which file.
+        path: The file.
         limit: In bytes.
-        option: Which names it, for the error.
+        option: The option that names the file, for the error.
 
     Raises:
-        ConfigError: it is not there, cannot be read, or is no regular file.
+        ConfigError: the file does not exist, cannot be read, or is no regular file.
     """
     with _readable(path, option):
         descriptor = os.open(path, _OPEN)
@@ -354,20 +357,20 @@ def _changed_ms(path: str) -> int:
 
 
 def against_blank(image: Image) -> Problem | None:
-    """Return what is needed where a metadata log holds nothing that is known to be committed, ``None`` otherwise."""
+    """Return the problem of a metadata log without any known committed content; ``None`` if there is some."""
     if image.source is not Source.METADATA_LOG or image.offset > 0 or image.ended is not None:
         return None
     return Problem(
         "config-error",
         image.origin,
-        "a snapshot, or what the quorum says of how far the log is committed",
-        "no snapshot, and no such options",
-        "say --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them",
+        "a snapshot, or the high watermark of the quorum",
+        "no snapshot, and no --high-watermark and --leader-epoch",
+        "add --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them",
     )
 
 
 def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
-    """Return the live replicas of which an image says more than that they are wanted, or nothing at all."""
+    """Return the live replicas that the image does not simply confirm as wanted."""
     return tuple(
         replica
         for one in facts

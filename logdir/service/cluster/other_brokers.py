@@ -1,9 +1,9 @@
-"""What is staged on the other brokers of a cluster, by the listings that an operator made there.
+"""Staged replicas on the other brokers of a cluster, from listings that an operator made there.
 
-One command sees the disks of one broker. ``logdirctl staged ls --json`` on another one says which staged files it
-holds, where each ends, and whether that broker is stopped. Reads only.
+A command reads only the disks of its own broker. The output of ``logdirctl staged ls --json`` on another broker lists
+its staged replicas with their log ends, and whether that broker is stopped. Only reads.
 
-Not here: the form of a listing (``formats.staged_document``), what follows from it (``decide.adopt``).
+Not here: the format of a listing (``formats.own.staged_document``), the decision (``decide.adopt``).
 
 Spec: design §3.3 "Restore"; attacks A16, A25.
 """
@@ -23,12 +23,12 @@ from logdir.service.cluster.image_source import read_whole
 
 OPTION = "--with"
 _USABLE = frozenset((ListedState.COUNTING, ListedState.DUE, ListedState.HELD, ListedState.INCOMING))
-_AGAIN = "type on that broker, once it is stopped: logdirctl staged ls --json > FILE"
+_AGAIN = "run on that broker, once it is stopped: logdirctl staged ls --json > FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherBrokers:
-    """What the listings say together."""
+    """The combined content of the listings."""
 
     staged: tuple[StagedFiles, ...] = ()
     is_stopped: Mapping[int, bool] = field(default_factory=dict)
@@ -39,15 +39,15 @@ def read_listings(paths: Sequence[str], *, cluster_id: str | None, node_id: int)
     """Read the listings of other brokers.
 
     Args:
-        paths: Of the files.
-        cluster_id: Of the broker of this host.
-        node_id: Likewise: no listing is of this one.
+        paths: Paths of the files.
+        cluster_id: Cluster id of this host's broker.
+        node_id: Node id of this host's broker, of which no listing is accepted.
 
     Raises:
         ConfigError: a file cannot be read.
-        FormatError: one is no listing.
-        RefusedError: one is of another cluster or of this broker, two are of one broker, or one does not say all that
-            is asked.
+        FormatError: a file is no listing.
+        RefusedError: a listing is of another cluster or of this broker, two listings are of one broker, or one is
+            incomplete.
     """
     staged: list[StagedFiles] = []
     is_stopped: dict[int, bool] = {}
@@ -72,10 +72,10 @@ def _read(path: str) -> StagedDocument:
 
 
 def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
-    """Return the node id of a listing that is whole, and of this cluster."""
+    """Return the node id of a listing that is complete and of this cluster."""
     if document.exit_status != 0:
         expected = "a listing of a broker whose log dirs can all be read, with exit status 0"
-        fix = "type logdirctl staged ls on that broker: it says what is wrong there"
+        fix = "run logdirctl staged ls on that broker: it shows what is wrong there"
         raise RefusedError(
             document.path,
             why=Why.LISTING_UNUSABLE,
@@ -100,7 +100,7 @@ def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
 def _files(node_id: int, one: ListedReplica) -> StagedFiles:
     return StagedFiles(
         node_id=node_id,
-        # Shown beside paths of this host, and never opened.
+        # Printed beside paths of this host, and never opened.
         log_dir=f"broker {node_id}: {one.log_dir}",
         name=one.name,
         ref=replace(one.ref, topic=one.ref.topic or "?"),

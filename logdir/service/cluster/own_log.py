@@ -1,6 +1,7 @@
-"""The metadata logs that the broker of this host wrote: which one it writes, where it ends, and what reaches its end.
+"""The metadata logs that this host's broker wrote: which one is in use, where it ends, and whether an image reaches its
+end.
 
-Reads only. Not here: what a log says (``desired.metadata_log``), reading a source (``desired_source``).
+Only reads. Not here: the contents of a log (``logdir.cluster``), reading a source (``image_source``).
 
 Spec: design §3.3 "Restore"; kafka-formats §8.1; attacks A47, A48.
 """
@@ -25,23 +26,23 @@ METADATA_DIR = f"{METADATA_TOPIC}-0"
 
 
 def own_log(named: BrokerConfig, facts: Iterable[LogDirFacts]) -> str | None:
-    """Return the metadata log that the broker itself writes, ``None`` if there is none.
+    """Return the metadata log that the broker writes; ``None`` if there is none.
 
     Args:
-        named: The broker; its configuration says where, else it is looked for.
-        facts: Of its log dirs.
+        named: The broker; its configuration names the directory, otherwise the log dirs are searched.
+        facts: Facts of its log dirs.
     """
     if named.metadata_log_dir is not None and named.is_kraft is not False:
         return f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
     if "metadata.log.dir" in named.unknown:
-        return None  # what lies in a log dir may be one that was left behind
+        return None  # A metadata log in a log dir may be an abandoned one.
     found = _logs_in(facts)
-    # Of several all but one were left behind: the broker goes on with the one that ends last.
+    # All but one of several logs were abandoned: the broker continues the one that ends last.
     return max(found, key=lambda path: metadata_log.end_of(path) or 0) if len(found) > 1 else next(iter(found), None)
 
 
 def own_logs(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[str, ...]:
-    """Return every metadata log that the broker wrote: the one of ``own_log``, and what was left in its log dirs."""
+    """Return every metadata log that the broker wrote: that of ``own_log``, and abandoned ones in its log dirs."""
     own = own_log(named, facts)
     return tuple(dict.fromkeys((*(() if own is None else (own,)), *_logs_in(facts))))
 
@@ -52,19 +53,21 @@ def _logs_in(facts: Iterable[LogDirFacts]) -> list[str]:
 
 
 def as_ended(image: Image, directory: str) -> Image:
-    """Return what an own log says to its end, as one that has ended before it, if bytes are left that are no batch."""
+    """Return the image of an own log; if bytes after the last batch are no batch, mark the image as ending
+    before them.
+    """
     if image.ended is not None or metadata_log.end_of(directory, is_torn_read=False) is not None:
         return image
-    found = "bytes behind the last one that are none: anything may have stood there"
+    found = "bytes after the last whole batch that are no batch: they may have been anything"
     return replace(image, ended=Problem(MalformedFileError.code, directory, "whole batches to its end", found))
 
 
 def _end_of_own(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> int | None:
-    """Return where the newest of the metadata logs ends that the broker wrote; ``None`` if that is not known.
+    """Return the end offset of the newest metadata log that the broker wrote; ``None`` if it is not known.
 
-    One that a moved ``metadata.log.dir`` left behind ended then: only a configuration says which log the broker writes
-    now. Behind a torn batch there may have been more. The log that is configured may be new on a disk that was
-    replaced, or put back from an older copy: what another one holds beyond it was committed once.
+    A log abandoned by a change of ``metadata.log.dir`` ended then; only the configuration shows which log the broker
+    writes now. After a torn batch there may have been more. The configured log may be new on a replaced disk, or
+    restored from an older copy: entries that another log has beyond it were committed once.
     """
     if named.metadata_log_dir is None or not named.is_kraft:
         return None
@@ -74,16 +77,16 @@ def _end_of_own(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> int | None
 
 
 def ends_now(image: Image, named: BrokerConfig, facts: Sequence[LogDirFacts]) -> bool:
-    """Whether what the only voter has in its log was read to its very end: nothing can have changed since."""
+    """Whether the log of the only voter was read to its very end, so that nothing can have changed since."""
     return image.ended is None and image.offset == _end_of_own(named, facts)
 
 
 def reaches(image: Image, word: QuorumWord | None, named: BrokerConfig, facts: Sequence[LogDirFacts]) -> bool:
-    """Whether an image reaches a high watermark that was learnt after the broker stopped.
+    """Whether an image reaches a high watermark that was read after the broker stopped.
 
-    The log of a stopped broker ends before it: a quorum writes on. What was committed before stands at that end at
-    most: the broker may have had it all, so a watermark at that very end may be of before a kill. No own log reaches
-    another one.
+    The log of a stopped broker ends before such a watermark, because the quorum continues to write. A watermark equal
+    to that end may be from before a kill, because the broker may have had everything that was committed. No own log
+    reaches a watermark of another log.
     """
     if word is None or image.ended is not None:
         return False
@@ -92,7 +95,7 @@ def reaches(image: Image, word: QuorumWord | None, named: BrokerConfig, facts: S
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two paths lead to one file; ``False`` where one cannot be looked at."""
+    """Whether two paths lead to one file; ``False`` if one cannot be read."""
     try:
         return Path(one).samefile(other)
     except OSError:

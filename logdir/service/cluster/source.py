@@ -1,6 +1,6 @@
-"""Where what the cluster says comes from: ``metadata:[DIR]``, ``request:FILE`` or ``znodes:FILE``.
+"""Sources of cluster metadata: ``metadata:[DIR]``, ``request:FILE`` or ``znodes:FILE``.
 
-Not here: reading it (``image_source``). Few imports: every command that may be told it starts with this.
+Not here: reading them (``image_source``). Few imports: every command with ``--from`` imports this module first.
 
 Spec: design §4, §6.
 """
@@ -15,7 +15,7 @@ from logdir.errors import ConfigError, Problem
 
 
 class Scheme(Enum):
-    """What a URI begins with."""
+    """The schemes of a source URI."""
 
     METADATA = "metadata"
     REQUEST = "request"
@@ -23,14 +23,14 @@ class Scheme(Enum):
 
 
 class Uri(NamedTuple):
-    """Where an image comes from."""
+    """The URI of a source."""
 
     scheme: Scheme
     path: str
-    """Empty: the broker's own metadata log."""
+    """The path; empty for the broker's own metadata log."""
 
     def __str__(self) -> str:
-        """Return it as it is typed."""
+        """Return the URI as it is typed."""
         return f"{self.scheme.value}:{self.path}"
 
 
@@ -38,26 +38,26 @@ OWN_LOG = Uri(Scheme.METADATA, "")
 
 
 class SourceRequest(NamedTuple):
-    """Where a use case reads what the cluster says, and what an operator says of the quorum."""
+    """The source of cluster metadata for a use case, and the operator's statement about the quorum."""
 
     uri: str = str(OWN_LOG)
     high_watermark: int | None = None
-    """``HighWatermark`` of ``kafka-metadata-quorum describe --status``; with ``leader_epoch`` or not at all."""
+    """``HighWatermark`` of ``kafka-metadata-quorum describe --status``; requires ``leader_epoch``."""
     leader_epoch: int | None = None
 
 
 class QuorumWord(NamedTuple):
-    """How far the quorum says that its log is committed."""
+    """How far the quorum has committed its log."""
 
     high_watermark: int
     leader_epoch: int
 
 
 def quorum_word(source: SourceRequest) -> QuorumWord | None:
-    """Return what an operator says of the quorum, ``None`` if nothing.
+    """Return the operator's statement about the quorum; ``None`` if there is none.
 
     Raises:
-        ConfigError: one of the two without the other, or a number that is none.
+        ConfigError: one of the two values is missing, or is no valid number.
     """
     offset, epoch = source.high_watermark, source.leader_epoch
     if offset is None and epoch is None:
@@ -71,15 +71,15 @@ def quorum_word(source: SourceRequest) -> QuorumWord | None:
 
 
 def parse_uri(text: str) -> Uri:
-    """Read a URI.
+    """Parse a source URI.
 
     Raises:
-        ConfigError: it is none of those that are known.
+        ConfigError: its scheme is not known.
     """
     scheme, colon, path = text.partition(":")
     known = {one.value: one for one in Scheme}
     if not colon or scheme not in known or "\0" in path:
-        fix = "cluster: is not there yet" if text.startswith("cluster:") else ""
+        fix = "cluster: is not supported yet" if text.startswith("cluster:") else ""
         raise ConfigError((asked("metadata:[DIR], request:FILE or znodes:FILE", text, fix),))
     if not path and known[scheme] is not Scheme.METADATA:
         raise ConfigError((asked(f"a file behind {scheme}:", "none"),))
@@ -87,5 +87,5 @@ def parse_uri(text: str) -> Uri:
 
 
 def asked(expected: str, found: str, fix: str = "") -> Problem:
-    """Return what is wrong with what ``--from`` names."""
+    """Return the problem of a wrong ``--from`` value."""
     return Problem("config-error", "--from", expected, found, fix)

@@ -1,1 +1,1 @@
-"""The log dirs of one broker: named, opened, locked, looked at."""
+"""The log dirs of one broker: configuration, opening, locking, scanning."""

@@ -1,6 +1,6 @@
-"""The log dirs of one broker, as its ``server.properties`` or a list of paths names them.
+"""The log dirs of one broker, from its ``server.properties`` or a list of paths.
 
-Not here: opening them (``broker``). Few imports: every command starts with this.
+Not here: opening them (``opening``). Few imports: every command imports this module first.
 
 Spec: design §6; attacks A45.
 """
@@ -17,38 +17,38 @@ from logdir.text import utf8
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ONCE = "list it once: a broker stops over two log dirs that are one"
+_ONCE = "list it once: a broker does not start with the same log dir twice"
 
 _MAX_BYTES = 1 << 20
-"""Of a ``server.properties``; one takes some thousands."""
+"""Size limit of a ``server.properties``, which usually has some thousand bytes."""
 
 
 class BrokerConfig(NamedTuple):
-    """What a broker's configuration says of its log dirs."""
+    """The settings of a broker that concern its log dirs."""
 
     log_dirs: tuple[str, ...]
     """Absolute, in the order given."""
     rack: str | None
     node_id: int | None = None
-    """``None`` if that is not said."""
+    """``None`` if it is not set."""
     metadata_log_dir: str | None = None
     is_kraft: bool | None = None
-    """``None`` if that is not said."""
+    """``None`` if it is not known."""
     unknown: tuple[str, ...] = ()
-    """Keys of its configuration whose value is a variable, and so is not known."""
+    """Configuration keys whose value is a variable, and therefore not known."""
     may_be_only_voter: bool = False
-    """Its configuration says that it is a controller, and names no other voter."""
+    """Whether the broker is also a controller and its configuration names no other voter."""
 
 
 def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerConfig:
-    """Read which log dirs a broker has, from its configuration or from a list of them.
+    """Read the log dirs of a broker from its configuration or from a list.
 
     Args:
-        server_properties: Path of the broker's configuration; ``None`` where its log dirs are listed.
-        log_dirs: The paths, separated by commas; used where there is no configuration.
+        server_properties: Path of the broker's configuration; ``None`` if its log dirs are listed.
+        log_dirs: The paths, separated by commas; used if there is no configuration.
 
     Raises:
-        ConfigError: the file cannot be read or names nothing usable.
+        ConfigError: the file cannot be read, or names no usable log dir.
     """
     rack: str | None = None
     node_id: int | None = None
@@ -76,7 +76,7 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
         Problem("config-error", where, "a path the system takes", part) for part in dirs if part and part not in fit
     ]
     absolute = [os.path.abspath(part) for part in fit]
-    # As an inventory shows them: two that differ in bytes no text holds would be one to its reader.
+    # Compared as an inventory prints them: paths that differ only in bytes that are not UTF-8 would look equal there.
     texts = [utf8(path) for path in absolute]
     twice = sorted({text for text in texts if texts.count(text) > 1})
     problems += [Problem("config-error", where, "each log dir once", f"{text} more than once") for text in twice]
@@ -86,14 +86,14 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
 
 
 def require_distinct(identities: Mapping[str, tuple[int, int]], where: str) -> None:
-    """Return if every log dir is a directory of its own, whatever links and mounts lead to it.
+    """Return if no two log dirs are the same directory, through links or mounts.
 
     Args:
-        identities: By path, in the order of the configuration: of those that answer.
-        where: What names them, for the message.
+        identities: Identity of each log dir that answers, by path, in the order of the configuration.
+        where: The option or file that names them, for the message.
 
     Raises:
-        ConfigError: two of them are one directory.
+        ConfigError: two log dirs are the same directory.
     """
     first: dict[tuple[int, int], str] = {}
     problems = []
@@ -107,10 +107,10 @@ def require_distinct(identities: Mapping[str, tuple[int, int]], where: str) -> N
 
 
 def require_text(named: BrokerConfig) -> None:
-    """Return if every log dir has a path that UTF-8 can hold; the files of a work root record it.
+    """Return if every log dir path is valid UTF-8, because the files of a work root record it.
 
     Raises:
-        ConfigError: one has not; it can be looked at, and nothing of it can be changed.
+        ConfigError: a path is not UTF-8; such a log dir can be read, but not changed.
     """
     problems = tuple(
         Problem(

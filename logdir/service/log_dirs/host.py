@@ -1,8 +1,8 @@
-"""All disks of a broker as a command that only reads sees them, with what is remembered in their work roots.
+"""Read-only view of all disks of a broker, with the records in their work roots.
 
-Works beside a running broker, and without work roots: what is not remembered only means that less is proven.
+Works beside a running broker and without work roots: a missing record only means that less is proven.
 
-Not here: opening them for a change (``broker``).
+Not here: opening them for a change (``opening``).
 
 Spec: design §2 laws 2, 6, §6, §8; attacks A20, A25, A38.
 """
@@ -28,32 +28,32 @@ from logdir.service.log_dirs.quarantine import quarantine_of
 
 
 class Host(NamedTuple):
-    """A broker's disks, and what is remembered beside them."""
+    """The disks of a broker, and the records in its work roots."""
 
     facts: tuple[LogDirFacts, ...]
     last_applied: ControllerFile | None
-    """How far the cluster was followed."""
+    """The last applied position of the cluster metadata."""
     record: tuple[Count, ...] | None
-    """What the staging limit counted."""
+    """The record of the staging limit."""
     problems: tuple[Problem, ...]
     """Why log dirs may not be changed."""
     rootless: tuple[str, ...] = ()
-    """Log dirs that were never given a work root."""
+    """Log dirs that never had a work root."""
 
 
 def unformatted(facts: Iterable[LogDirFacts]) -> list[Problem]:
-    """Return a problem for each log dir that can be read and was never formatted: no broker starts on it."""
+    """Return a problem for each readable log dir that is not formatted: no broker starts on it."""
     return [problem for one in facts if (problem := not_formatted(one)) is not None]
 
 
 def look_at_host(ports: BrokerPorts) -> Host:
-    """Look at all disks of a broker and at what is remembered in their work roots; reads only.
+    """Scan all disks of a broker and read the records in their work roots; changes nothing.
 
     Args:
         ports: Of the broker.
 
     Raises:
-        FormatError: a newer release wrote what is remembered.
+        FormatError: a newer release wrote a record.
     """
     facts = {one.log_dir: one for one in ports.look()}
     last_applied: list[ControllerFile | None] = []
@@ -71,14 +71,14 @@ def look_at_host(ports: BrokerPorts) -> Host:
                 ports.note(error)
             if isinstance(error, NoWorkRootError):
                 rootless.append(log_dir)
-            # Without a work root nothing is remembered, which only means that less is proven.
+            # Without a work root there is no record, which only means that less is proven.
             last_applied.append(None)
             records.append(None)
             continue
         open_dirs[log_dir] = root.open_dir
         last_applied += found
         records += record
-        # Behind a start block the true node stands elsewhere.
+        # Behind a start block the original node id is in start-block.json.
         facts[log_dir] = replace(facts[log_dir], node_id=root.belongs.node_id)
     with map_os_errors(ports.named.log_dirs[0]):
         quarantined = ports.on_all(open_dirs, quarantine_of)

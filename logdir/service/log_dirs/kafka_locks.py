@@ -1,9 +1,9 @@
 """Kafka's locks of all log dirs of a broker that answer, held for one batch.
 
-Taken without waiting, all or none. When one log dir gives no sign of life as the batch should end, the locks of the
-others are released; its own stays with its worker: a broker cannot start on that disk until it answers.
+The locks are taken without waiting, all or none. If a log dir gives no sign of life at the end of a batch, the locks of
+the others are released; its own lock stays with its worker, and no broker can start on that disk until it answers.
 
-Not here: taking one lock (``disk.locks``), what is done under them.
+Not here: taking one lock (``disk.locks``), the changes under the locks.
 
 Spec: design §2 law 4; attacks A22, A31.
 """
@@ -24,11 +24,11 @@ from logdir.worker.state import release_kafka_lock, require_kafka_lock, take_kaf
 from logdir.worker.waiting import Overdue
 
 _TRIES = 3
-"""How often the locks are asked for when one log dir was too slow to give its own."""
+"""Attempts to take all locks when one log dir answers too slowly."""
 
 
 class HeldLocks:
-    """Kafka's locks of the log dirs of a broker, held from an instant on."""
+    """Kafka's locks of a broker's log dirs, held since one instant."""
 
     def __init__(self, ports: Sequence[Port], began_boottime_ms: int) -> None:
         self._ports = tuple(ports)
@@ -40,15 +40,15 @@ class HeldLocks:
         """Of log dirs that did not answer as their locks were released."""
 
     def expired(self, now_boottime_ms: int, /) -> bool:
-        """Whether the locks were held for as long as they may be: finish the step, and let go."""
+        """Whether the longest hold is over: finish the current step and release the locks."""
         return self.is_released or now_boottime_ms - self.began_boottime_ms >= BATCH_MS
 
     def require_held(self) -> None:
-        """Return if every lock is still the one of its log dir; ask before each group of changes.
+        """Return if every lock file still belongs to its log dir; called before each group of changes.
 
         Raises:
-            LogDirReplacedError: one is not.
-            RefusedError: they were released: a log dir did not answer.
+            LogDirReplacedError: a lock file was replaced.
+            RefusedError: the locks were released because a log dir did not answer.
         """
         if self.is_released:
             raise _unanswered(", ".join(self.log_dirs))
@@ -59,7 +59,7 @@ class HeldLocks:
                 pending.result()
 
     def release(self) -> None:
-        """Release every lock whose log dir answers; twice does nothing."""
+        """Release every lock whose log dir answers; a second call does nothing."""
         self.is_released = True
         begun = [port.begin_opened(release_kafka_lock) for port in self._ports if port.is_idle]
         gather(begun)
@@ -69,7 +69,7 @@ class HeldLocks:
             except LogDirSuspectError as error:
                 self.silent.append(error)
             except (LogDirError, OSError):
-                continue  # its descriptor is closed all the same
+                continue  # Its descriptor is closed in any case.
 
 
 def _unanswered(where: str) -> RefusedError:
@@ -77,7 +77,7 @@ def _unanswered(where: str) -> RefusedError:
         where,
         why=Why.LOG_DIR_SUSPECT,
         expected="log dirs that answer while Kafka's locks are held",
-        found="one that gave no sign of life; the locks of the others were released",
+        found="a log dir without a sign of life; the locks of the other log dirs were released",
         fix="nothing was begun after that; run it again",
     )
 
@@ -88,17 +88,17 @@ def hold_all(broker: BrokerPorts, *, without: Collection[str], now_boottime_ms: 
 
     Args:
         broker: Its ports.
-        without: Log dirs that are said to have failed. One that answers is locked all the same.
-        now_boottime_ms: The boot-time clock now; the batch counts from here.
+        without: Log dirs that ``--skip-log-dir`` names. Those that answer are locked all the same.
+        now_boottime_ms: The boot-time clock now; the batch starts here.
 
     Yields:
         The locks.
 
     Raises:
-        LockHeldError: somebody holds one; the message names the log dir and the process.
-        LogDirOfflineError: one cannot be opened, or its lock not be asked for, and it is not in ``without``.
-        ReadOnlyDiskError: one takes no lock file, and it is not in ``without``.
-        RefusedError: none is left to lock, or two paths lead to one directory.
+        LockHeldError: another process holds a lock; the message names the log dir and the process.
+        LogDirOfflineError: a log dir cannot be opened, or its lock cannot be queried, and it is not in ``without``.
+        ReadOnlyDiskError: a log dir is read-only, and not in ``without``.
+        RefusedError: no log dir is left to lock, or two paths lead to one directory.
     """
     ports = sorted(broker.ports, key=lambda port: port.log_dir)
     for number in range(1, _TRIES + 1):
@@ -113,12 +113,12 @@ def hold_all(broker: BrokerPorts, *, without: Collection[str], now_boottime_ms: 
         finally:
             held.release()
             for error in held.silent:
-                broker.remember(error)  # what was done under the locks is done
+                broker.remember(error)  # Changes made under the locks stay.
     raise _unanswered(", ".join(port.log_dir for port in ports))
 
 
 def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str]) -> tuple[str, ...]:
-    """Take every lock; return where one was taken. Raises as ``hold_all``."""
+    """Take every lock; return the log dirs that are locked. Raises as ``hold_all``."""
     taken: list[str] = []
     identities: dict[tuple[int, int], str] = {}
     failed: LogDirError | OSError | None = None

@@ -1,10 +1,10 @@
-"""What was seen last in the log dirs of a broker, and the look of a batch, under the locks, at what is new since.
+"""Cache of the last scan of a broker's log dirs, and the incremental scan of a batch under the locks.
 
-The names of every log dir are listed, each directory once. Only these are looked into: what the batch may change, its
-namesakes on all disks, what has another name or inode than before, and every replica without a known topic id that may
-be of the same partition as one that has an id: Kafka may have written its id since. Any other has another topic, by its
-name, and another id, by what was read before: neither changes behind a name and an inode. While the work roots are
-owned, no other process of ours changes what is staged there.
+The scan of a batch lists every directory of every log dir once. It reads into only these replicas: those the batch may
+change, replicas of the same name on any disk, those with a new name or inode, and replicas without a known topic id
+that may be the same partition as one with an id, because Kafka may have written their id since. Every other replica has
+another topic, by its name, and another id, by the earlier scan: neither changes without a new name or inode. While the
+owner locks are held, no other logdird process changes staged replicas.
 
 Spec: design §2 law 4; attacks A13, A15, A22.
 """
@@ -24,38 +24,38 @@ from logdir.worker.look import Deep, look_again
 Place = tuple[str, str]
 """Log dir, and path relative to it or to its work root."""
 _NEVER = -1
-"""The number of no look."""
+"""Number of a scan that never took place."""
 _TWINS = frozenset((Kind.LIVE, Kind.FUTURE))
-"""What may be a second replica of a partition."""
+"""Kinds of directories that may be a second replica of a partition."""
 
 
 @dataclass(slots=True)
 class LastLook:
-    """What was seen in each log dir, and the number of that look."""
+    """The last scan of each log dir, and its number."""
 
     ports: BrokerPorts
     seen: dict[str, tuple[int, LogDirFacts]] = field(default_factory=dict)
     births: dict[Place, int] = field(default_factory=dict)
-    """When directories came to be, of those that were asked for since they were looked into."""
+    """Creation times of directories, as far as they were requested since their last scan."""
 
     def look(self, deep: Deep) -> tuple[LogDirFacts, ...]:
-        """Look into everything, and remember it."""
+        """Scan everything, and store the result."""
         self.seen.clear()
         return self._look(deep, {})
 
     def again(
         self, deep: Deep, places: Collection[Place], *, named: Iterable[str] = (), partitions: Iterable[int] = ()
     ) -> tuple[LogDirFacts, ...]:
-        """Return what lies in every log dir now.
+        """Return the current contents of every log dir, by an incremental scan.
 
         Args:
-            deep: Which live replicas are opened, of those that are looked into.
-            places: What may be changed.
-            named: Live names that are looked into, too, on every disk.
-            partitions: Of replicas that may get a topic id.
+            deep: Which of the live replicas to scan are opened.
+            places: Replicas that may be changed.
+            named: Live names to scan as well, on every disk.
+            partitions: Partitions of replicas that may get a topic id.
 
         Returns:
-            As ``look``; of a log dir with a problem everything is looked into.
+            As ``look``; a log dir with a problem is scanned completely.
         """
         paths: dict[str, set[str]] = {log_dir: set() for log_dir in self.seen}
         for log_dir, path in places:
@@ -71,7 +71,9 @@ class LastLook:
         return self._look(deep, paths)
 
     def births_of(self, replicas: Iterable[Replica]) -> Mapping[Place, int]:
-        """As ``BrokerPorts.births_of``, where nothing was changed since the last look; read once after each."""
+        """Return creation times as ``BrokerPorts.births_of``, from the cache if nothing was changed since the last
+        scan.
+        """
         listed = tuple(replicas)
         self.births |= self.ports.births_of(one for one in listed if (one.log_dir, one.path) not in self.births)
         asked = ((one.log_dir, one.path) for one in listed)
@@ -101,7 +103,7 @@ class LastLook:
         return tuple(looked)
 
     def _forget_births(self, log_dir: str, paths: frozenset[str] | None) -> None:
-        """Forget when those directories came to be that were looked into again; ``None``: all of the log dir."""
+        """Remove creation times of rescanned directories from the cache; ``None``: of the whole log dir."""
         for place in [one for one in self.births if one[0] == log_dir and (paths is None or one[1] in paths)]:
             del self.births[place]
 
@@ -113,7 +115,7 @@ def _at(facts: LogDirFacts, paths: Collection[str]) -> Iterable[Replica | Staged
 
 
 def _live_names(one: Replica | StagedReplica) -> Iterable[str]:
-    """Return what a live replica of the same partition is called: by its topic, or as it is."""
+    """Return the live names of the same partition: by its topic, or its own name."""
     yield one.path
     if one.ref.topic is not None:
         yield str(one.ref)

@@ -1,4 +1,4 @@
-"""Whether the log dirs of a command are all of the broker that was named.
+"""Check that the log dirs of a command all belong to the named broker.
 
 Spec: design §3.2; attacks A25.
 """
@@ -14,10 +14,10 @@ from logdir.service.log_dirs.config import BrokerConfig
 def require_one_broker(
     named: BrokerConfig, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
 ) -> None:
-    """Return if a log dir is of the broker that was named and of the cluster and node of the first one.
+    """Return if a log dir belongs to the named broker, and to the cluster and node of the first log dir.
 
     Raises:
-        ForeignLogDirError: it is not.
+        ForeignLogDirError: it belongs to another broker.
     """
     wanted = found.node_id if named.node_id is None else named.node_id
     if found.node_id != wanted or (first is not None and found[:2] != first[:2]):

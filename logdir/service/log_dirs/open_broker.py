@@ -1,12 +1,12 @@
-"""The log dirs of one broker opened for a command, and its locks held while something changes.
+"""The log dirs of one broker opened for a command, and its locks during changes.
 
-Opening reads only. A command that changes something takes the owner lock of every work root for as long as it runs, and
-Kafka's lock of every log dir in batches of at most two seconds; before each batch the broker's configuration is read
-again and every path is compared with what was opened. What an interruption left is finished or undone first. A log dir
-may be closed (``closed``): it is looked at, and nothing of it is changed. So is one that is said to have failed as soon
-as it takes no lock of ours or no change, as one does that was remounted read-only.
+Opening only reads. A changing command takes the owner lock of every work root for its whole run, and Kafka's lock of
+every log dir in batches of at most two seconds. Before each batch it reads the broker's configuration again and
+compares every path with the open directory. Crash recovery comes first. A quarantined log dir (``quarantine``) is read,
+but not changed. A log dir that ``--skip-log-dir`` names is quarantined as soon as it cannot be locked or changed, for
+example after a read-only remount.
 
-Not here: what is changed, and whether it may be (``logdir.decide``).
+Not here: the changes, and whether they are allowed (``logdir.decide``).
 
 Spec: design §2 laws 4, 6, 9; attacks A19, A22, A23, A25, A26, A31, A45.
 """
@@ -54,19 +54,19 @@ S = TypeVar("S", bound=LogDirTop)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenBroker:
-    """Open log dirs of one broker."""
+    """The open log dirs of one broker."""
 
     ports: BrokerPorts
     request: BrokerRequest
     all_roots: tuple[WorkRoot, ...]
     missing: tuple[str, ...]
-    """Of ``without``: those that did not answer."""
+    """Skipped log dirs (``without``) that did not answer."""
     rootless: tuple[str, ...] = ()
-    """Those without a whole work root, where that is allowed."""
+    """Log dirs without a whole work root, if the command allows that."""
     quarantined: dict[str, Problem] = field(default_factory=dict)
-    """Log dirs of which nothing may be changed though they answer, or begin to, and why; there may come more."""
+    """Quarantined log dirs and why; entries may be added later."""
     owned: Mapping[str, str] = field(default_factory=dict)
-    """The file of the lock of each work root that is owned, by log dir; none where nothing is changed."""
+    """Path of the owner lock file of each log dir; empty if the command changes nothing."""
     last_look: LastLook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,12 +79,12 @@ class OpenBroker:
 
     @property
     def without(self) -> frozenset[str]:
-        """Return the log dirs that are said to have failed."""
+        """Return the log dirs that ``--skip-log-dir`` names."""
         return self.ports.skipped
 
     @property
     def notes(self) -> list[Problem]:
-        """What is to be known beside the outcome."""
+        """Remarks beside the result."""
         return self.ports.notes
 
     @property
@@ -100,36 +100,38 @@ class OpenBroker:
 
     @property
     def changeable(self) -> tuple[OpenLogDir, ...]:
-        """Return those of them that may be changed."""
+        """Return the log dirs that answer and may be changed."""
         return tuple(open_dir for open_dir in self.open_dirs if open_dir.log_dir not in self.quarantined)
 
     def site_of(self, log_dir: str) -> OpenLogDir:
-        """Return one of them.
+        """Return the open log dir of a path.
 
         Raises:
-            KeyError: it did not answer.
+            KeyError: the log dir did not answer.
         """
         return {open_dir.log_dir: open_dir for open_dir in self.open_dirs}[log_dir]
 
     def path_of(self, log_dir: str, path: str) -> str:
-        """Return an absolute path, for messages: ``Site.path_of`` of a log dir that answers, else below its own."""
+        """Return an absolute path, for messages: by ``OpenLogDir.path_of`` if the log dir answers, else below the log
+        dir.
+        """
         return next(
             (open_dir.path_of(path) for open_dir in self.open_dirs if open_dir.log_dir == log_dir), f"{log_dir}/{path}"
         )
 
     def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
-        """Look at every configured log dir; behind a start block node and cluster are the true ones."""
-        # What will be changed is looked at again under the locks.
+        """Scan every configured log dir; behind a start block node and cluster are the original ones."""
+        # Replicas to change are scanned again under the locks.
         return self._as_ours(self.last_look.look(deep) if self.owned else self.ports.look(deep))
 
     def look_again(
         self, deep: Deep, places: Collection[Place], *, named: Iterable[str] = (), partitions: Iterable[int] = ()
     ) -> tuple[LogDirFacts, ...]:
-        """Look at every configured log dir under the locks; as ``LastLook.again``."""
+        """Scan every configured log dir again under the locks, as ``LastLook.again``."""
         return self._as_ours(self.last_look.again(deep, places, named=named, partitions=partitions))
 
     def births_of(self, replicas: Iterable[Replica]) -> Mapping[Place, int]:
-        """As ``BrokerPorts.births_of``; as ``LastLook.births_of`` where something is changed."""
+        """Return creation times as ``BrokerPorts.births_of``, from the cache during a change."""
         return self.last_look.births_of(replicas) if self.owned else self.ports.births_of(replicas)
 
     def _as_ours(self, facts: Iterable[LogDirFacts]) -> tuple[LogDirFacts, ...]:
@@ -140,19 +142,19 @@ class OpenBroker:
         )
 
     def run_at(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Make a call of one log dir where its port makes calls."""
-        asked = cast("Callable[Concatenate[OpenLogDir, P], R]", call)  # an open log dir is more than its top
+        """Run a call of one log dir in its worker."""
+        asked = cast("Callable[Concatenate[OpenLogDir, P], R]", call)  # An OpenLogDir also satisfies LogDirTop.
         return self.ports.port(open_dir.log_dir).run_at(asked, *args, **kwargs)
 
     def on_all(self, call: Callable[[Sequence[OpenLogDir]], R]) -> R:
-        """As ``BrokerPorts.on_all``, of those with a work root."""
+        """Run a call over all log dirs with a work root, as ``BrokerPorts.on_all``."""
         return self.ports.on_all({open_dir.log_dir: open_dir for open_dir in self.open_dirs}, call)
 
     def write_all(self, write: Callable[[Sequence[OpenLogDir]], object]) -> None:
-        """Write the same to every log dir that may be changed; again without one that stops answering meanwhile.
+        """Write the same record to every changeable log dir; repeat without a log dir that stops answering.
 
         Args:
-            write: May be repeated.
+            write: Writes the record; may be repeated.
 
         Raises:
             LogDirError: as ``write``, or as ``on_all``.
@@ -160,10 +162,10 @@ class OpenBroker:
         self.ports.on_all({open_dir.log_dir: open_dir for open_dir in self.changeable}, write)
 
     def require_unchanged(self) -> None:
-        """Return if the broker's configuration still says what it said.
+        """Return if the broker's configuration is unchanged.
 
         Raises:
-            RefusedError: it does not, or cannot be read any more.
+            RefusedError: it was changed, or cannot be read any more.
         """
         try:
             now = self.request.config()
@@ -173,10 +175,10 @@ class OpenBroker:
             raise _edited(str(self.request.server_properties), f"{', '.join(now.log_dirs)} of node {now.node_id}")
 
     def require_owned(self) -> None:
-        """Return if every work root is still owned: an ``owner.lock`` that was removed may be another's by now.
+        """Return if every owner lock is still ours: another process may own a recreated ``owner.lock``.
 
         Raises:
-            LogDirReplacedError: one is not.
+            LogDirReplacedError: an owner lock was replaced.
         """
         begun = {
             log_dir: self.ports.port(log_dir).begin_opened(require_owner_lock)
@@ -190,7 +192,9 @@ class OpenBroker:
 
     @contextmanager
     def _map_os_errors(self, log_dir: str, path: str | None = None) -> Iterator[None]:
-        """As ``map_os_errors_or_quarantine``; one that stops answering is passed over where it may be."""
+        """Translate errors as ``map_os_errors_or_quarantine``; skip a log dir that stops answering, if the command
+        allows that.
+        """
         try:
             with map_os_errors_or_quarantine(log_dir, self.without, self._close, path):
                 yield
@@ -204,15 +208,15 @@ class OpenBroker:
 
     @contextmanager
     def batch(self) -> Iterator[HeldLocks]:
-        """Hold Kafka's lock in every log dir that answers; begin nothing more once the batch has ``expired``.
+        """Hold Kafka's lock in every log dir that answers; start no step after the batch has ``expired``.
 
-        One that is said to have failed, and whose lock cannot be held, is closed.
+        A skipped log dir whose lock cannot be held is quarantined.
 
         Raises:
             LockHeldError: a broker runs.
             RefusedError: as ``require_unchanged``.
-            LogDirReplacedError: a path leads elsewhere by now.
-            LogDirOfflineError, ReadOnlyDiskError: a log dir does not answer and is not said to have failed.
+            LogDirReplacedError: a path leads to another directory now.
+            LogDirOfflineError, ReadOnlyDiskError: a log dir fails and ``--skip-log-dir`` does not name it.
         """
         self.require_unchanged()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
@@ -227,21 +231,22 @@ class OpenBroker:
 
     @contextmanager
     def batch_after(self, look: Callable[[], object]) -> Iterator[HeldLocks]:
-        """As ``batch``, right after a look without the locks: the one under them then finds little that is new.
+        """Hold the locks as ``batch``, right after a scan without locks, so that the scan under the locks finds little
+        new.
 
         Args:
-            look: Looks again at what may be changed.
+            look: Scans the replicas that may be changed.
         """
         look()
         with self.batch() as held:
             yield held
 
     def disk_of(self, log_dir: str) -> Disk:
-        """Return what opens directories on the disk of a log dir."""
+        """Return the disk interface that opens directories of a log dir."""
         return self.ports.port(log_dir).disk
 
     def recover(self) -> None:
-        """Finish or undo what an interruption left, and prove that replicas can be renamed, in one batch.
+        """Run crash recovery, and prove that replicas can be renamed, in one batch.
 
         Raises:
             LogDirError: as ``batch``, ``prove``, the recoveries and ``BrokerPorts.require_answering``.
@@ -254,7 +259,7 @@ class OpenBroker:
                         fs_type = self.ports.port(log_dir).run(fs_type_at, log_dir)
                         require_supported_fs(log_dir, fs_type, unsupported_fs=root.unsupported_fs)
                         root.prove()
-            # A log dir that is away or closed may hold the replica that speaks against finishing an adoption.
+            # A missing or quarantined log dir may hold the replica that forbids finishing an adoption.
             is_whole = not (self.missing or self.rootless or self.quarantined or self.without or self.ports.suspect)
             self.notes.extend(
                 recover_broker(
@@ -264,26 +269,26 @@ class OpenBroker:
         self.ports.require_answering()
 
     def refill(self) -> None:
-        """Put back what a full disk made us give up; what cannot be is noted."""
+        """Restore the reserves that a full disk used; failures are noted."""
         refill(self.changeable, self.notes)
 
     def beat(self, now: Instant) -> None:
-        """Fold every heartbeat forward but those of closed disks; of one that is lost is told: nothing is purged there.
+        """Advance every heartbeat except those of quarantined log dirs; note lost ones: nothing is purged there.
 
         Raises:
-            UnsupportedVersionError: a newer release wrote one.
-            DiskError: one cannot be written, and its log dir is not said to have failed.
+            UnsupportedVersionError: a newer release wrote a heartbeat.
+            DiskError: a heartbeat cannot be written, and ``--skip-log-dir`` does not name its log dir.
         """
         for open_dir in self.changeable:
             with self._map_os_errors(open_dir.log_dir, open_dir.work.path):
                 try:
                     is_lost = heartbeat.beat(open_dir, now) is None
                 except DiskFullError:
-                    # One that stays behind only makes deadlines later, and to purge is how a full disk gets room.
+                    # An old heartbeat only makes deadlines later, and a full disk needs the purge to free space.
                     continue
                 if is_lost:
                     path = f"{open_dir.work.path}/heartbeat.json"
-                    fix = "nothing there is purged until logdirctl init writes it anew"
+                    fix = "nothing there is purged until logdirctl init recreates it"
                     self.notes.append(
                         Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)
                     )
@@ -295,5 +300,5 @@ def _edited(path: str, found: str) -> RefusedError:
         why=Why.CONFIGURATION_CHANGED,
         expected="log.dirs, node.id and metadata.log.dir as when the command began",
         found=found,
-        fix="nothing more was changed; look at the file, then do it again",
+        fix="nothing more was changed; check the file, then repeat the command",
     )

@@ -1,8 +1,8 @@
-"""The log dirs of one broker opened for a use case, with their work roots and, for changes, our locks on them.
+"""Opening the log dirs of one broker for a use case, with their work roots and, for changes, our locks.
 
-Opening reads only. Every log dir is asked side by side.
+Opening only reads. All log dirs are opened in parallel.
 
-Not here: what can be done with them (``broker``).
+Not here: the use of open log dirs (``open_broker``).
 
 Spec: design §2 laws 4, 6, §3.2; attacks A19, A23, A25, A26, A31.
 """
@@ -52,21 +52,21 @@ def opened(
     """Open every log dir of a broker and its work root.
 
     Args:
-        request: Which broker.
-        changes: Whether the owner locks are taken; without them nothing may be changed.
-        is_start_block_allowed: Whether the broker may be blocked while a change of its layout is under way.
-        is_root_needed: Whether each log dir must have a work root that is whole.
-        is_skip_of_use: Whether the command can go on without a log dir that does not answer.
-        is_copy: Whether what lies there is only read: a disk that takes no changes is told of, and no hindrance.
-        needs_all: Whether a log dir that does not answer in time ends the command, unless it is said to have failed.
+        request: The broker.
+        changes: Whether to take the owner locks; without them nothing may be changed.
+        is_start_block_allowed: Whether to open a broker that is blocked during a layout change.
+        is_root_needed: Whether each log dir must have a whole work root.
+        is_skip_of_use: Whether ``--skip-log-dir`` helps the command to continue without a log dir that does not answer.
+        is_copy: Whether the command only reads the log dirs: a read-only disk is then reported, but no error.
+        needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
 
     Raises:
-        ConfigError: the broker is not named right, or the path of a log dir is no UTF-8.
-        LogDirOfflineError: a log dir does not answer and is not said to have failed.
-        ReadOnlyDiskError: one takes no changes and is not said to have failed.
-        NoWorkRootError: one has no work root.
-        ForeignLogDirError: they are not all of one broker.
-        WorkRootOwnedError: another process of ours works there.
+        ConfigError: the broker is invalid, or the path of a log dir is not UTF-8.
+        LogDirOfflineError: a log dir does not answer and ``--skip-log-dir`` does not name it.
+        ReadOnlyDiskError: a log dir is read-only and ``--skip-log-dir`` does not name it.
+        NoWorkRootError: a log dir has no work root.
+        ForeignLogDirError: the log dirs belong to several brokers.
+        WorkRootOwnedError: another logdird process works there.
         LogDirError: as ``open_root``.
     """
     with connected(request, needs_all=needs_all) as ports:
@@ -110,7 +110,7 @@ def _opened(
             continue
         except LogDirOfflineError as error:
             if not is_skip_of_use and log_dir not in without:
-                raise  # without the words to go on without it
+                raise  # The command cannot continue without it: do not suggest --skip-log-dir.
             failed_of(error, log_dir, without)
             missing.append(log_dir)
             continue
@@ -175,7 +175,7 @@ def _opened(
 
 
 def _lockless(open_dir: OpenLogDir) -> list[Problem]:
-    """Say in a plan what would keep it from being done."""
+    """Return the problems that would keep a plan from being applied."""
     with map_os_errors(open_dir.work.path):
         try:
             open_dir.work.stat(OwnerLock.name)
@@ -194,4 +194,4 @@ def _require_known_versions(open_dir: OpenLogDir) -> None:
         except UnsupportedVersionError:
             raise
         except (FileNotFoundError, LogDirError):
-            return  # the staging limit itself says what follows
+            return  # The staging limit handles this problem itself.

@@ -1,4 +1,4 @@
-"""Turn an ``OSError`` of the kernel into an error of ours that names the log dir and what to do.
+"""Translation of ``OSError`` to errors that name the log dir and a fix.
 
 Spec: style §5.6; attacks A10, A23, A40.
 """
@@ -16,7 +16,7 @@ from logdir.service.log_dirs.quarantine import failed_of
 
 @contextmanager
 def map_os_errors(path: str) -> Iterator[None]:
-    """Turn an error of the kernel into one of ours."""
+    """Translate an ``OSError`` of the body."""
     try:
         yield
     except OSError as error:
@@ -27,17 +27,16 @@ def map_os_errors(path: str) -> Iterator[None]:
 def map_os_errors_or_quarantine(
     log_dir: str, without: Collection[str], close: Callable[[str, Problem], None], path: str | None = None
 ) -> Iterator[None]:
-    """As ``told``; one that is said to have failed is closed by an error of its disk, and no error is raised.
+    """Translate errors as ``map_os_errors``; quarantine a log dir that ``--skip-log-dir`` names instead of raising.
 
     Args:
-        log_dir: Whose disk it is.
-        without: Those that are said to have failed.
-        close: Told the log dir and what is wrong with it.
-        path: What is worked on, if not the log dir.
+        log_dir: The log dir on whose disk the body works.
+        without: Log dirs that ``--skip-log-dir`` names.
+        close: Called with the log dir to quarantine and its problem.
+        path: The path that the body works on, if not the log dir.
 
     Raises:
-        LogDirOfflineError, ReadOnlyDiskError, DiskFullError: one of which that was not said does not answer, or takes
-            no change.
+        LogDirOfflineError, ReadOnlyDiskError, DiskFullError: the error of a log dir that is not in ``without``.
     """
     try:
         with map_os_errors(path or log_dir):
@@ -50,7 +49,7 @@ def map_os_errors_or_quarantine(
 
 @contextmanager
 def sick_disks(notes: list[Problem], sick: set[str], open_dir: OpenLogDir) -> Iterator[None]:
-    """Go on with the other disks when one takes no more changes."""
+    """Record a failed disk and continue with the others."""
     try:
         yield
     except (ReadOnlyDiskError, LogDirSuspectError) as error:

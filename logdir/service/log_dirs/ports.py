@@ -1,9 +1,9 @@
-"""The log dirs of one broker, each behind its port: looked at side by side, and none of them waited for too long.
+"""Ports of one broker's log dirs: parallel calls with a deadline for each log dir.
 
-A log dir that does not answer is SUSPECT: its facts are its problem, and the others are answered for. What reads a
-metadata log does so in a process of its own: the log may lie on a disk that does not answer.
+A log dir that does not answer in time is SUSPECT: its facts are that problem, and the calls on the other log dirs
+continue. A metadata log is read in a process of its own, because it may lie on a disk that does not answer.
 
-Not here: work roots and locks (``broker``).
+Not here: work roots and locks (``open_broker``).
 
 Spec: design §2 law 6, §5 "A port per log dir".
 """
@@ -47,16 +47,16 @@ class BrokerPorts:
     ports: tuple[Port, ...]
     patience_ms: int
     needs_all: bool = False
-    """A log dir that does not answer ends the command, unless it is said to have failed."""
+    """Whether a log dir that does not answer ends the command, unless ``--skip-log-dir`` names it."""
     skipped: frozenset[str] = frozenset()
-    """Log dirs that are said to have failed."""
+    """Log dirs that ``--skip-log-dir`` names."""
     notes: list[Problem] = field(default_factory=list)
-    """What is to be known beside the outcome: log dirs that are suspect among it."""
+    """Remarks beside the result, including SUSPECT log dirs."""
     touched: tuple[Pending[None], ...] = ()
-    """Looks at the disks of metadata logs, begun with the command: two disks that hang take no more time than one."""
+    """Checks of the disks of metadata logs, started with the command: two hung disks take no longer than one."""
 
     def port(self, log_dir: str) -> Port:
-        """Return the port of a log dir. Raises ``KeyError``: it is none of the broker's."""
+        """Return the port of a log dir. Raises ``KeyError``: the broker has no such log dir."""
         return {port.log_dir: port for port in self.ports}[log_dir]
 
     @property
@@ -65,42 +65,42 @@ class BrokerPorts:
         return frozenset(port.log_dir for port in self.ports if port.is_suspect)
 
     def note(self, error: LogDirSuspectError) -> None:
-        """Note that a log dir is suspect, once.
+        """Record that a log dir is SUSPECT, once.
 
         Raises:
-            LogDirSuspectError: the same, where every log dir is needed.
+            LogDirSuspectError: the same error, if every log dir is needed.
         """
         if self.needs_all and error.path not in self.skipped:
             raise error
         self.remember(error)
 
     def remember(self, error: LogDirSuspectError) -> None:
-        """Note that a log dir is suspect, once, after what needed it was done."""
+        """Record that a log dir is SUSPECT, once, without raising."""
         problem = error.problem()
         if all((problem.slug, problem.path) != (one.slug, one.path) for one in self.notes):
             self.notes.append(problem)
 
     def require_answering(self) -> None:
-        """Return if every log dir answered so far that is needed.
+        """Return if every needed log dir has answered so far.
 
         Raises:
-            LogDirSuspectError: one did not, and every log dir is needed.
+            LogDirSuspectError: a log dir did not answer, and every log dir is needed.
         """
         for port in self.ports:
             if port.is_suspect:
                 try:
-                    port.run(identity_at, port.log_dir)  # refused at once
+                    port.run(identity_at, port.log_dir)  # A SUSPECT port refuses at once.
                 except LogDirSuspectError as error:
                     self.note(error)
 
     def each(self, begin: Callable[[Port], Pending[R]]) -> list[R | LogDirSuspectError]:
-        """Make one call on every log dir, side by side.
+        """Make one call on every log dir, in parallel.
 
         Returns:
-            One result per port, in their order; a log dir that does not answer has its error instead.
+            One result per port, in their order; the error, for a log dir that does not answer.
 
         Raises:
-            LogDirError, OSError: of the first call that raised another; all are over by then.
+            LogDirError, OSError: the first call that raised another error; all calls have ended by then.
         """
         pendings = [begin(port) for port in self.ports]
         gather(pendings)
@@ -121,13 +121,13 @@ class BrokerPorts:
         return results
 
     def begin_roots(self, *, is_start_block_allowed: bool) -> Iterator[tuple[str, Pending[WorkRoot]]]:
-        """Open the work root of every log dir, side by side; yield each log dir and what came of it."""
+        """Open the work root of every log dir, in parallel; yield each log dir and its pending result."""
         begun = [port.begin_root(is_start_block_allowed=is_start_block_allowed) for port in self.ports]
         gather(begun)
         yield from zip((port.log_dir for port in self.ports), begun, strict=True)
 
     def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
-        """Look at every log dir; opens no lock and no work root."""
+        """Scan every log dir; opens no lock and no work root."""
         found = self.each(lambda port: port.begin(look_deep, port.log_dir, deep))
         return tuple(
             unanswered(port.log_dir, one.problem()) if isinstance(one, LogDirSuspectError) else one
@@ -135,10 +135,10 @@ class BrokerPorts:
         )
 
     def is_running(self) -> bool:
-        """As ``running``.
+        """Return whether a broker runs, as ``running``.
 
         Raises:
-            ConfigError: a lock file may not be read, and no other can be.
+            ConfigError: no lock file can be read.
         """
         found = self.running()
         if isinstance(found, Problem):
@@ -146,14 +146,14 @@ class BrokerPorts:
         return found
 
     def on_all(self, open_dirs: Mapping[str, OpenLogDir], call: Callable[[Sequence[OpenLogDir]], R]) -> R:
-        """Make a call over every log dir that answers; again without one that stops answering meanwhile.
+        """Make a call over every log dir that answers; repeat it without a log dir that stops answering.
 
         Args:
             open_dirs: Open log dirs, by path.
-            call: Changes nothing that matters twice.
+            call: The call; may be repeated.
 
         Raises:
-            LogDirSuspectError: one stops answering, and every log dir is needed.
+            LogDirSuspectError: a log dir stops answering, and every log dir is needed.
         """
         while True:
             suspect = self.suspect
@@ -165,14 +165,14 @@ class BrokerPorts:
                     raise
 
     def running(self) -> bool | Problem:
-        """Whether another process holds Kafka's lock in a log dir that answers; takes none, and makes no file.
+        """Whether another process holds Kafka's lock in a log dir that answers; takes no lock and creates no file.
 
         Returns:
-            A problem where a lock file may not be read, and no other can be.
+            A problem if no lock file can be read.
         """
         denied: list[Problem] = []
         is_asked = False
-        # A log dir that is away tells nothing; the locks of the others are held, too.
+        # A missing log dir does not matter: a running broker holds the locks of the others, too.
         for found in self.each(lambda port: port.begin(is_locked, port.log_dir)):
             if isinstance(found, Problem):
                 denied.append(found._replace(slug=ConfigError.code))
@@ -185,9 +185,9 @@ class BrokerPorts:
         return False
 
     def births_of(self, replicas: Iterable[Replica]) -> Mapping[tuple[str, str], int]:
-        """Return when partition directories came to be (wall clock, ms), by log dir and path.
+        """Return the creation times of partition directories (wall clock, ms), by log dir and path.
 
-        Those that cannot be read are left out.
+        Unreadable directories are left out.
         """
         paths: dict[str, list[str]] = {}
         for replica in replicas:
@@ -199,7 +199,7 @@ class BrokerPorts:
         return found
 
     def failed_syncs(self) -> Mapping[int, str]:
-        """Return on which devices a sync failed, and what was found at the first, of log dirs that answer."""
+        """Return the devices on which a sync failed, each with its first error, of log dirs that answer."""
         found: dict[int, str] = {}
         for port in self.ports:
             if not port.is_suspect:
@@ -208,15 +208,15 @@ class BrokerPorts:
         return found
 
     def log_end(self, log_dir: str, top: str, path: str) -> int | None:
-        """Return where a log ends.
+        """Return the end offset of a log.
 
         Args:
-            log_dir: On whose disk it lies.
+            log_dir: The log dir on whose disk the log lies.
             top: The log dir, or its work root.
-            path: Relative to that.
+            path: Path relative to ``top``.
 
         Returns:
-            ``None`` if that cannot be read, or the disk does not answer.
+            ``None`` if it cannot be read, or the disk does not answer.
         """
         try:
             return self.port(log_dir).run(log_end, top, path)
@@ -225,16 +225,16 @@ class BrokerPorts:
             return None
 
     def apart(self, path: str | None, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Make a call that reads a metadata log, in a process of its own.
+        """Run a call that reads a metadata log in a process of its own.
 
         Args:
-            path: Of the log, if it is known.
-            call: Of values; changes nothing.
+            path: Path of the log, if known.
+            call: The call; takes and returns values, and changes nothing.
             args: Its arguments.
             kwargs: Its arguments.
 
         Raises:
-            LogDirSuspectError: the disk of the log does not answer, now or before.
+            LogDirSuspectError: the disk of the log does not answer now, or did not before.
         """
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
@@ -253,14 +253,14 @@ def unanswered(log_dir: str, problem: Problem) -> LogDirFacts:
 
 @contextmanager
 def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[BrokerPorts]:
-    """Start a port for each log dir of a broker; all are closed at the end.
+    """Start a port for each log dir of a broker; all ports are closed at the end.
 
     Args:
-        request: Which broker.
-        needs_all: A log dir that does not answer, and is not said to have failed, ends the command.
+        request: The broker.
+        needs_all: Whether a log dir that does not answer ends the command, unless ``--skip-log-dir`` names it.
 
     Raises:
-        ConfigError: the broker is not named right, or two of its paths lead to one directory.
+        ConfigError: the broker is invalid, or two of its paths lead to one directory.
     """
     named = request.config()
     skipped = skipped_of(request, named)
@@ -283,7 +283,7 @@ def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[Br
 
 
 def _logs_beside(request: BrokerRequest, named: BrokerConfig) -> tuple[str, ...]:
-    """Return the paths of metadata logs, and of other sources, that lie in no log dir of the broker."""
+    """Return the paths of metadata logs and other sources that lie in no log dir of the broker."""
     source = (request.source or "").partition(":")[2]
     own = "" if named.metadata_log_dir is None else f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
     found = dict.fromkeys(os.path.abspath(path) for path in (source, own) if path and "\0" not in path)
@@ -294,7 +294,7 @@ def _require_distinct(ports: BrokerPorts, where: str) -> None:
     found: Sequence[tuple[int, int] | LogDirSuspectError | None] = ports.each(
         lambda port: port.begin(identity_at, port.log_dir)
     )
-    # One that does not answer is no other one's second name.
+    # A log dir that does not answer cannot be compared with the others.
     known = {
         port.log_dir: one
         for port, one in zip(ports.ports, found, strict=True)
@@ -304,15 +304,16 @@ def _require_distinct(ports: BrokerPorts, where: str) -> None:
 
 
 def metadata_path(named: BrokerConfig, uri_path: str) -> str | None:
-    """Return where the metadata log lies that a source names, as far as that is known without looking."""
+    """Return the path of the metadata log that a source names, as far as it is known without reading a disk."""
     return uri_path or (None if named.metadata_log_dir is None else os.path.abspath(named.metadata_log_dir))
 
 
 def kept_free_places(ports: BrokerPorts) -> tuple[KeptFree, ...]:
-    """Return the log dirs and work roots of a broker, into which nothing is written; each is looked at by its worker.
+    """Return the log dirs and work roots of a broker, which no output may be written into; each worker resolves its
+    own.
 
     Raises:
-        LogDirSuspectError: one does not answer, and every log dir is needed.
+        LogDirSuspectError: a log dir does not answer, and every log dir is needed.
     """
     places: list[KeptFree] = []
     for port, found in zip(ports.ports, ports.each(lambda port: port.begin(kept_free, port.log_dir)), strict=True):

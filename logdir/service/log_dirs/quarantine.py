@@ -1,10 +1,10 @@
-"""Log dirs of a broker that answer and may not be changed: why, and how the next process learns of it.
+"""Quarantined log dirs: those that answer but may not be changed, why, and how later processes learn of it.
 
-Three things close one: a sync failed on its disk since the host was started, it was away while the others lived on, or
-it is said to have failed and takes no lock or no change. It is looked at like any other, so that what lives there keeps
-its name; the others are worked on.
+There are three causes: a sync failed on the disk since the host was started, the disk is stale, or ``--skip-log-dir``
+names a log dir that cannot be locked or changed. A quarantined log dir is read like any other, so that its live names
+count as taken; the other log dirs are changed as usual.
 
-Not here: who was away (``decide.returned``), the file that tells of failed syncs (``disk.record.quarantine``).
+Not here: detecting a stale disk (``decide.stale_disk``), the record of failed syncs (``disk.record.quarantine``).
 
 Spec: design §2 laws 2, 6, §3.4; attacks A23, A25; reliability §4.3.
 """
@@ -28,14 +28,14 @@ _HOUR_MS = 60 * 60 * 1000
 
 
 def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = ()) -> dict[str, Problem]:
-    """Return why log dirs may not be changed, by path; reads only.
+    """Return why log dirs may not be changed, by path; only reads.
 
     Args:
-        open_dirs: All that answer.
-        accepted: Those of them that an operator has looked at since they came back.
+        open_dirs: All log dirs that answer.
+        accepted: Stale disks that an operator has accepted.
 
     Raises:
-        FormatError: a heartbeat is of a newer release, or nobody can say whom a ``quarantine.json`` means.
+        FormatError: a heartbeat is of a newer release, or a ``quarantine.json`` is malformed.
         OSError: a file cannot be read.
     """
     found = {}
@@ -44,9 +44,9 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
             found[log_dir] = Problem(
                 "returned",
                 log_dir,
-                "a disk that was here all the time",
+                "a disk that was never away",
                 f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
-                "what is staged there may be restored or purged since; look at it, then say --even-if-stale-disk DIR",
+                "check it for outdated staged replicas, then add --even-if-stale-disk DIR",
             )
     for log_dir, suspect in read_quarantine(open_dirs, clock.boot_id()).items():
         found[log_dir] = Problem(
@@ -60,40 +60,40 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
 
 
 def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Problem:
-    """Return what is wrong with a log dir that is said to have failed.
+    """Return the problem of a log dir that ``--skip-log-dir`` names.
 
     Raises:
-        DiskError: that was not said; the same, with the words to go on without it.
+        DiskError: the option does not name it; the same error, with the option in its fix.
     """
     if log_dir in without:
         return error.problem()
-    # One of several may be at fault: the words are for the one that is.
+    # The error may be about another log dir: the fix names the one that failed.
     paths = {log_dir, *(path_of(kind, log_dir) for kind in WorkRootKind)}
     if not any(f"{error.path}/".startswith(f"{path}/") for path in paths):
         raise error
     if isinstance(error, NoPermissionError):
-        raise error  # it has not failed
+        raise error  # The log dir has not failed.
     fix = f"{error.fix} (if it has failed, --skip-log-dir {quoted(log_dir)} goes on without it)".strip()
     raise type(error)(error.path, expected=error.expected, found=error.found, fix=fix) from error
 
 
 def unlocked(log_dir: str) -> Problem:
-    """Return what is wrong with one that is said to have failed, and of which Kafka's lock cannot be held."""
+    """Return the problem of a skipped log dir whose Kafka lock cannot be held."""
     expected = "a lock that can be held, to know that no broker runs"
     return Problem(
         "log-dir-offline",
         log_dir,
         expected,
         "a lock that cannot be held",
-        "it is said to have failed: nothing is changed on it",
+        "--skip-log-dir names it: nothing is changed on it",
     )
 
 
 def require_none_quarantined(quarantined: Mapping[str, Problem]) -> None:
-    """Return if no log dir is closed: for what is done to all of them or to none.
+    """Return if no log dir is quarantined, for changes to all log dirs or none.
 
     Raises:
-        RefusedError: one is.
+        RefusedError: a log dir is quarantined.
     """
     for problem in quarantined.values():
         raise RefusedError.of(problem)
@@ -103,9 +103,9 @@ def keep_in_mind(failed: Mapping[int, str], open_dirs: Sequence[OpenLogDir], qua
     """Record for later processes of this boot on which disks a sync failed; changes nothing else. Never raises.
 
     Args:
-        failed: Device to what was said of the first failure.
-        open_dirs: All that answer; their owner locks are held.
-        quarantined: Those of them that may not be changed.
+        failed: Device to the message of its first failure.
+        open_dirs: All log dirs that answer; their owner locks are held.
+        quarantined: Those that may not be changed.
     """
     if failed:
         write_quarantine(open_dirs, failed, read_instant(), quarantined=quarantined)

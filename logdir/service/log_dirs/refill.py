@@ -1,4 +1,4 @@
-"""What a full disk made us give up, put back after a command has changed something, or said that it could not be.
+"""Restoring the reserves that a full disk used, after a command has changed something.
 
 Spec: design §3.2, §3.4; attacks A10.
 """
@@ -13,11 +13,11 @@ from logdir.errors import LogDirError, Problem
 
 
 def refill(open_dirs: Iterable[OpenLogDir], notes: list[Problem]) -> None:
-    """Put back the reserve and the spare inodes of some log dirs. Never raises: what is done stays done.
+    """Restore the reserve and the spare inodes of some log dirs. Never raises: changes made by then stay.
 
     Args:
-        open_dirs: Those that may be changed; their owner locks are held.
-        notes: What cannot be put back is added, once; what could not be before, and now is there, is taken out.
+        open_dirs: Log dirs that may be changed; their owner locks are held.
+        notes: Gets a problem for each reserve that cannot be restored, and loses problems that are solved now.
     """
     for open_dir in open_dirs:
         above = f"{open_dir.work.path}/"

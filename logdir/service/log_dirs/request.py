@@ -1,4 +1,4 @@
-"""Which broker a use case is about, and what an operator says of its disks.
+"""The broker of a use case, and the operator's statements about its disks.
 
 Spec: design §6; attacks A23, A25.
 """
@@ -16,55 +16,55 @@ from logdir.worker.remote import DEFAULT_PATIENCE_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRequest:
-    """Which broker a use case is about, and what an operator says of its disks."""
+    """The broker of a use case, and the operator's statements about its disks."""
 
     server_properties: str | None = None
-    """Path of the broker's configuration; ``None`` where its log dirs are listed."""
+    """Path of the broker's configuration; ``None`` if its log dirs are listed."""
     log_dirs: str | None = None
     """The log dirs themselves, separated by commas."""
     skipped: tuple[str, ...] = ()
-    """Log dirs that are said to have failed and may not answer."""
+    """Log dirs that ``--skip-log-dir`` names; they may not answer."""
     accepted_stale: tuple[str, ...] = ()
-    """Log dirs that were away and are back, and that an operator has looked at since."""
+    """Stale disks that an operator has checked and accepted."""
     named_disk: str | None = None
-    """A log dir to which a selection is narrowed; checked only for being one of the broker's."""
+    """The log dir of ``--disk``, which limits a selection; checked only for being one of the broker's."""
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     """How long a log dir may give no sign of life before it is SUSPECT."""
     source: str | None = None
-    """What the cluster says comes from there (``source.Uri``): its disk is asked beside the log dirs."""
+    """The source of cluster metadata (``source.Uri``): its disk is checked beside the log dirs."""
 
     def config(self) -> BrokerConfig:
         """Read the broker's configuration.
 
         Raises:
-            ConfigError: it cannot be read or names nothing usable.
+            ConfigError: it cannot be read, or names no usable log dir.
         """
         return read_config(self.server_properties, self.log_dirs)
 
 
 def skipped_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:
-    """Return the absolute paths of the log dirs that are said to have failed.
+    """Return the absolute paths of the log dirs that ``--skip-log-dir`` names.
 
     Raises:
-        ConfigError: one of them is not among the broker's log dirs.
+        ConfigError: a path is no log dir of the broker.
     """
     return require_log_dirs("--skip-log-dir", request.skipped, config)
 
 
 def accepted_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:
-    """Return the absolute paths of the log dirs that were away, and that an operator has looked at since.
+    """Return the absolute paths of the stale disks that an operator has accepted.
 
     Raises:
-        ConfigError: one of them is not among the broker's log dirs.
+        ConfigError: a path is no log dir of the broker.
     """
     return require_log_dirs("--even-if-stale-disk", request.accepted_stale, config)
 
 
 def require_log_dirs(option: str, paths: Sequence[str], config: BrokerConfig) -> frozenset[str]:
-    """Return absolute paths, each of which is one of the broker's log dirs; ``option`` is for the message.
+    """Return absolute paths, each of which is a log dir of the broker; ``option`` is for the message.
 
     Raises:
-        ConfigError: one is not.
+        ConfigError: a path is no log dir of the broker.
     """
     absolute = [os.path.abspath(path) for path in paths]
     strange = [path for path in absolute if path not in config.log_dirs]

@@ -1,4 +1,4 @@
-"""The items of a description: a directory, or a replica that is missing, and what the cluster says of it.
+"""Items of a description: a directory or a missing replica, and its partition's state in the cluster.
 
 Spec: docs/json.md.
 """
@@ -15,7 +15,7 @@ from logdir.replica_ref import ReplicaRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterItem:
-    """What the cluster says of a partition."""
+    """The cluster metadata of a partition."""
 
     leader: int | None
     leader_epoch: int
@@ -26,7 +26,7 @@ class ClusterItem:
 
     @classmethod
     def of(cls, said: Partition) -> ClusterItem:
-        """Return what an image has of a partition."""
+        """Return the item of a partition in an image."""
         return cls(
             leader=None if said.leader == NO_LEADER else said.leader,
             leader_epoch=said.leader_epoch,
@@ -39,7 +39,7 @@ class ClusterItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedItem:
-    """One directory, or a replica that should be here and is not; fields as of ``decide.describe.Described``."""
+    """One directory, or a replica that is missing here; fields as in ``decide.describe.Described``."""
 
     ref: ReplicaRef
     state: State
@@ -52,7 +52,7 @@ class DescribedItem:
     problems: tuple[str, ...]
     tiered: bool
     cluster: ClusterItem | None
-    """``None``: nothing is said of it."""
+    """``None``: the cluster metadata does not contain it."""
 
     @classmethod
     def of(cls, row: Described) -> DescribedItem:

@@ -1,9 +1,9 @@
-"""Describe partitions in the words of stock tools: ``kafka-log-dirs --describe``, ``kafka-topics --describe``.
+"""Describe partitions in the output format of stock tools: ``kafka-log-dirs --describe``, ``kafka-topics --describe``.
 
-The lines are those of the stock tool, without the two lines of talk that ``kafka-log-dirs`` prints first, so that what
-reads theirs reads ours.
+The lines are those of the stock tool, so programs that read its output can read ours. The two introductory lines of
+``kafka-log-dirs`` are left out.
 
-Not here: the forms (``formats.log_dirs_json``, ``formats.topic_lines``).
+Not here: the formats (``formats.stock_output.log_dirs_json``, ``formats.stock_output.topic_lines``).
 
 Spec: design §6; kafka-behaviour §5.1.
 """
@@ -30,31 +30,31 @@ from logdir.text import utf8
 
 _UNUSABLE = frozenset(("symlink", "mount-point", "unreadable"))
 _MAX_PROPERTIES = 1 << 20
-# Java's String.trim(): everything up to the blank, control characters included.
+# Java's String.trim() removes every character up to the blank, including control characters.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class Lines(NamedTuple):
-    """What is printed."""
+    """The output."""
 
     lines: tuple[str, ...]
     found: bool
-    """Whether anything was selected."""
+    """Whether the selector matched anything."""
 
 
 def log_dirs(
     ports: BrokerPorts, facts: Sequence[LogDirFacts], selector: Selector | None, disks: frozenset[str] | None = None
 ) -> Lines:
-    """Return the line of ``kafka-log-dirs --describe``; reads the ends of logs that are being moved.
+    """Return the line of ``kafka-log-dirs --describe``; reads the ends of future logs.
 
     Args:
         ports: Of the broker.
-        facts: Of every log dir.
-        selector: Which partitions; every log dir is listed all the same.
-        disks: Which log dirs; ``None``: all.
+        facts: Facts of every log dir.
+        selector: The partitions; every log dir is listed in any case.
+        disks: The log dirs; ``None``: all.
 
     Raises:
-        ConfigError: nothing says the node id, or log dirs contradict each other.
+        ConfigError: the node id is not known, or log dirs differ in it.
     """
     broker = one_broker(facts, ports.named.node_id)
     served = [
@@ -70,7 +70,7 @@ def log_dirs(
     by_dir: dict[str, list[PartitionLine]] = {one.log_dir: [] for one in facts if disks is None or one.log_dir in disks}
     for replica in chosen:
         by_dir[replica.log_dir].append(_line(ports, replica, current))
-    # One of which only a part is hidden still tells.
+    # A log dir that is only partly unreadable still answers.
     offline = {one.log_dir for one in facts if one.is_offline}
     lines = [
         LogDirLine(utf8(path), log_dirs_json.OFFLINE if path in offline else None, tuple(listed))
@@ -81,7 +81,7 @@ def log_dirs(
 
 def _line(ports: BrokerPorts, replica: Replica, current: Mapping[tuple[str | None, int], Replica]) -> PartitionLine:
     is_future = replica.kind is Kind.FUTURE
-    lag = 0  # a high watermark never lies beyond the end of its own log
+    lag = 0  # A high watermark is never beyond the end of its own log.
     if is_future:
         other = current.get((replica.ref.topic, replica.ref.partition))
         ends = None if other is None else (_end_of(ports, other), _end_of(ports, replica))
@@ -103,8 +103,8 @@ def topics(server_properties: str | None, desired: Desired | None, selector: Sel
 
     Args:
         server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
-        desired: What the cluster says, read with what an image leaves out.
-        selector: Which topics; of one that is only partly meant the other partitions are not listed.
+        desired: The cluster metadata, read with topic details.
+        selector: The topics; of a partly selected topic only the selected partitions are listed.
 
     Raises:
         ConfigError: the broker's configuration cannot be read.
@@ -124,7 +124,7 @@ def topics(server_properties: str | None, desired: Desired | None, selector: Sel
 
 
 def _own(path: str | None) -> Mapping[str, str]:
-    """Return the broker's own settings, as far as its configuration file is known."""
+    """Return the broker's own settings, if its configuration file is known."""
     if path is None:
         return {}
     values = java_properties.parse(read_whole(path, _MAX_PROPERTIES), path)
@@ -154,7 +154,7 @@ def _topic(image: Image, topic: Topic, details: Details | None, own: Mapping[str
 def _partition(
     image: Image, number: int, one: Partition, elr: tuple[int, ...] | None, last_known: tuple[int, ...] | None
 ) -> PartitionText:
-    # Of a leader that is not registered a broker knows no address, and tells of none.
+    # A broker does not know the address of an unregistered leader, and prints no leader.
     is_known = one.leader > NO_LEADER and (image.source is not Source.METADATA_LOG or one.leader in image.brokers)
     return PartitionText(
         partition=number,

@@ -26,9 +26,9 @@ from logdir.ids import Uuid
 from logdir.replica_ref import ReplicaRef
 
 KEY: Final = "json"
-"""In the metadata of a field: its key; ``None``: it has none."""
+"""Key of field metadata: the JSON key of the field; ``None``: the field is left out."""
 HIDDEN: Final = {KEY: None}
-"""Metadata of a field that is not in the form."""
+"""Field metadata of a field that is left out."""
 _T = TypeVar("_T")
 _Decode = Callable[[object, str], Any]
 _PLAIN: Final = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
@@ -38,7 +38,7 @@ def to_json(value: object) -> object:
     """Return a value as dictionaries, lists, texts, numbers, booleans and ``None``.
 
     Raises:
-        TypeError: it holds something that has no JSON form.
+        TypeError: it contains a value without a JSON form.
     """
     kind: Any = type(value)
     if kind in _PLAIN:
@@ -48,7 +48,7 @@ def to_json(value: object) -> object:
 
 
 def from_json(kind: type[_T], value: object) -> _T:
-    """Return what ``to_json`` made a value of.
+    """Return the value of which ``to_json`` returned this form.
 
     Args:
         kind: The dataclass or named tuple that is expected.
@@ -121,7 +121,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 @cache
 def _decoder(kind: Any) -> _Decode:
-    """Return what reads values of an annotation."""
+    """Return the decoder of an annotation."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return _plain(kind)

@@ -1,4 +1,4 @@
-"""What a verb of the layout use case would do, or did: steps, items, problems, and what to do next.
+"""The result of a layout verb, planned or done: steps, items, problems, and the next command.
 
 Spec: design §5 "A use case", §8; docs/json.md.
 """
@@ -33,7 +33,7 @@ from logdir.service.report.result import ItemState
 
 
 class LayoutVerb(Enum):
-    """What is asked of a broker's layout."""
+    """The verbs of a layout change."""
 
     CHECK = "check"
     APPLY = "apply"
@@ -48,15 +48,15 @@ class LayoutVerb(Enum):
 
 
 class LayoutNext(Enum):
-    """What follows a verb; never *finalize*: no released Kafka reads what it leaves (design §8)."""
+    """The next command after a verb; never *finalize*, because no released Kafka reads its result (design §8)."""
 
     SAME = "same"
-    """The same verb, with ``--apply``; of a check the apply."""
+    """The same verb, with ``--apply``; after a check the apply."""
     VERIFY = "verify"
     UNINSTALL = "uninstall"
-    """It takes away a work root inside a log dir, and lifts the start block after that."""
+    """Uninstall: it removes a work root inside a log dir, then lifts the start block."""
     INVENTORY = "inventory"
-    """Of which another plan is made."""
+    """An inventory, to make a new plan."""
     STATUS = "status"
 
 
@@ -69,9 +69,9 @@ class LayoutStep:
     log_dir: str | None
     """``None``: every log dir."""
     replicas: int | None = None
-    """How many it moves; ``None`` where it moves none."""
+    """Number of replicas it moves; ``None`` if it moves none."""
     done: int | None = None
-    """How many were moved; ``None`` where nothing was done yet."""
+    """Number of replicas moved; ``None`` if nothing was done yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class LayoutItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutResult:
-    """What a verb would do, or did."""
+    """The result of a layout verb, planned or done."""
 
     verb: LayoutVerb = field(metadata=HIDDEN)
     is_applied: bool = field(metadata={KEY: "applied"})
@@ -118,12 +118,12 @@ class LayoutResult:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong: no problem, and what was done came to its end."""
+        """Whether there is no problem, and the change, if made, is complete."""
         return not self.problems and (self.is_finished or not self.is_applied)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether this is a plan that has something to do."""
+        """Whether this is a plan with work to do."""
         return self.has_work and not self.is_applied
 
     @property
@@ -152,15 +152,16 @@ def result_of(
     left_out: tuple[str, ...] = (),
     is_idle: bool = False,
 ) -> LayoutResult:
-    """Put together what a verb would do, or did.
+    """Build the result of a layout verb, planned or done.
 
     Args:
         verb: The verb.
-        decision: What was decided last.
-        report: What became of it; ``None``: it was only planned.
-        notes: What is wrong beside that.
+        decision: The last decision.
+        report: The report of carrying it out; ``None``: it was only planned.
+        notes: Further problems.
         left_out: Log dirs that do not answer.
-        is_idle: A way back that has nothing to take back; what is done removes leftovers of what never began.
+        is_idle: Whether it is a rollback without replicas to move, which only removes leftovers of a change that never
+            began.
     """
     refused = decision.refused if report is None else report.refused
     failed = () if report is None else tuple(report.failed.values())
@@ -202,14 +203,14 @@ def _left_out(log_dir: str) -> Problem:
 def _next(
     verb: LayoutVerb, decision: Decision, *, is_waiting: bool, is_cut_off: bool, has_problems: bool
 ) -> LayoutNext:
-    """Return what follows.
+    """Return the next command.
 
     Args:
         verb: The verb.
-        decision: What was decided last.
-        is_waiting: It was planned, and there is something to do.
-        is_cut_off: It was begun, and did not come to its end.
-        has_problems: Something is wrong.
+        decision: The last decision.
+        is_waiting: Whether it was planned and has work to do.
+        is_cut_off: Whether it was begun and is not complete.
+        has_problems: Whether there is any problem.
     """
     match verb:
         case LayoutVerb.ROLLBACK:
@@ -232,7 +233,7 @@ def _next(
 
 
 def _moved(action: Action) -> Sequence[ToIds | ToNames]:
-    """Return the replicas that an action moves; those that lie where they belong are only looked at."""
+    """Return the replicas that an action moves, without those already in place."""
     match action:
         case MoveToTopicIds():
             return action.items
@@ -263,13 +264,13 @@ def _steps(decision: Decision, report: LayoutReport | None) -> Iterator[LayoutSt
 
 
 def _done_in(report: LayoutReport | None) -> Counter[str]:
-    """Return how many replicas were moved, by log dir."""
+    """Return the number of moved replicas by log dir."""
     outcomes = () if report is None else report.outcomes
     return Counter(log_dir for log_dir, one in outcomes if one.error is None and "/" in _under_id(one))
 
 
 def _under_id(outcome: Outcome) -> str:
-    """Return where a replica lies or lay in the topic-id layout; without a slash if nowhere."""
+    """Return the place of a replica in the topic-id layout, now or before; a text without a slash if there is none."""
     return outcome.path if "/" in outcome.path else outcome.place or ""
 
 

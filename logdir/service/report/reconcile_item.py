@@ -1,4 +1,4 @@
-"""The items of a reconcile: one per action, and what is refused.
+"""Items of a reconcile result: one per action and one per refusal.
 
 Spec: docs/json.md.
 """
@@ -17,15 +17,15 @@ from logdir.service.report.result import ItemResult, ItemState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileItem(ItemResult):
-    """One action, or what is refused."""
+    """One action, or one refusal."""
 
     action: str | None = None
-    """``stage``, ``give-id`` or ``hold``; ``None`` of a refusal."""
+    """``stage``, ``give-id`` or ``hold``; ``None`` for a refusal."""
     reason: str | None = None
     evidence: Evidence | None = None
     rule: str | None = None
     impact: str | None = None
-    """What goes from view."""
+    """What the broker loses by the action."""
 
     @classmethod
     def of(
@@ -64,12 +64,12 @@ def _about(action: Action) -> tuple[str, ReplicaRef, str | None, str]:
 
 
 def place_of(action: Action) -> str:
-    """Return where what an action is about lies, relative to its log dir or work root."""
+    """Return the path of an action's replica, relative to its log dir or work root."""
     return f"deleting/{action.name}" if isinstance(action, HoldStaged) else action.path
 
 
 def planned_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:
-    """Return a plan as items: what would be done, what waits, and what is refused."""
+    """Return a plan as items: actions to do, waiting ones, and refusals."""
     actions = tuple(ReconcileItem.of(action, ItemState.PLANNED) for action in plan.actions)
     return (*actions, *(ReconcileItem.of(action, ItemState.WAITING) for action in plan.waiting), *refused_rows(plan))
 

@@ -1,4 +1,4 @@
-"""The result of a reconcile: on what it rests, what follows or was done, and what is answered.
+"""The result of a reconcile: its source, its actions, and the answers to a request document.
 
 Spec: docs/json.md.
 """
@@ -23,7 +23,7 @@ from logdir.text import utc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerItem:
-    """What is answered for one partition of a request document."""
+    """The answer for one partition of a request document."""
 
     ref: ReplicaRef
     """As the document names it."""
@@ -32,25 +32,25 @@ class AnswerItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileResult:
-    """What follows, or what was done."""
+    """The result of a reconcile, planned or done."""
 
     applied: bool
     source: SourceItem
     holds_purges: bool
-    """Nothing may be purged until an operator has looked."""
+    """Whether nothing may be purged until an operator has checked."""
     code: Code | None
-    """Of a request document: for the whole of it."""
+    """The code of the whole request document, if there is one."""
     answers: tuple[AnswerItem, ...]
-    """Of a request document: one per partition, in its order."""
+    """The answers of a request document: one per partition, in its order."""
     items: tuple[ReconcileItem, ...]
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
-    """Those of the items, too."""
+    """All problems, including those of the items."""
     is_refused: bool = field(metadata=HIDDEN)
-    """Nothing at all follows, or the staging limit holds it back."""
+    """Whether the whole plan is refused, or held back by the staging limit."""
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is wrong, and nothing is left."""
+        """Whether there is no problem, and no action is left."""
         left = ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING
         return not (self.is_refused or self.problems or any(item.state in left for item in self.items))
 
@@ -63,19 +63,19 @@ def result_of(
     *,
     is_applied: bool,
 ) -> ReconcileResult:
-    """Return the result of a plan, or of what was done.
+    """Return the result of a plan, or of carrying it out.
 
     Args:
-        desired: What the cluster says.
-        decided: What follows.
-        rows: As they were done; ``None``: as they are planned.
-        problems: Beside those of the plan and of the items.
-        is_applied: It was to be done.
+        desired: The cluster metadata.
+        decided: The decision.
+        rows: The rows of carrying it out; ``None``: those of the plan.
+        problems: Further problems.
+        is_applied: Whether the command was to carry it out.
     """
     plan, document, refused = decided.plan, decided.document, decided.refused
     braked = None if plan is None else plan.braked
     items = tuple(rows) if rows is not None else () if plan is None else planned_rows(plan)
-    held_back = None if braked is None else braked._replace(fix="look at the plan, then say --even-over-limit")
+    held_back = None if braked is None else braked._replace(fix="check the plan, then add --even-over-limit")
     found = [*problems, *(() if plan is None else plan.unseen), refused, held_back, desired.image.ended]
     found += [item.problem for item in items]
     return ReconcileResult(

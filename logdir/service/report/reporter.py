@@ -1,4 +1,4 @@
-"""What a use case tells while it works: how far it is, and what is to be known before something is done.
+"""The reporter of a use case: receives progress, and warnings before a change.
 
 Spec: design §5 "A use case".
 """
@@ -9,23 +9,23 @@ from typing import Final, Protocol
 
 
 class Reporter(Protocol):
-    """Hears progress and warnings; may do nothing with them."""
+    """Receives progress and warnings; may ignore them."""
 
     def begin(self, what: str, total: int) -> None:
-        """Work on ``total`` items begins, 0: as many as there are; ``what`` names it, as in *restoring*."""
+        """Work on ``total`` items begins (0: the number is not known); ``what`` names the work, as in *restoring*."""
 
     def advance(self, count: int) -> None:
-        """So many more items are through."""
+        """``count`` more items are finished."""
 
     def end(self) -> None:
-        """The work is over, done or not."""
+        """The work has ended, completely or not."""
 
     def warn(self, line: str) -> None:
-        """Something is to be known now: a loss that is scheduled, or on what a change rests."""
+        """A warning, shown at once: a scheduled loss of data, or the basis of a change."""
 
 
 class Silent:
-    """Hears nothing."""
+    """A reporter that ignores everything."""
 
     def begin(self, what: str, total: int) -> None:
         """Do nothing."""

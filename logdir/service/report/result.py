@@ -1,4 +1,4 @@
-"""The result of a use case: one item per replica, and what is wrong beside them.
+"""The result of a use case: one item per replica, and further problems.
 
 Spec: design §5 "A use case"; docs/json.md.
 """
@@ -20,39 +20,39 @@ from logdir.service.report.json_form import KEY
 
 
 class ItemState(Enum):
-    """What became of a replica, or would."""
+    """The state of a replica in a plan or result."""
 
     PLANNED = "planned"
     DONE = "done"
     UNDONE = "undone"
     REFUSED = "refused"
     WAITING = "waiting"
-    """The staging limit, or something staged, holds it back."""
+    """The staging limit, or a staged replica, holds it back."""
     KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemResult:
-    """One replica of a plan or of what was done."""
+    """One replica of a plan or result."""
 
     log_dir: str
     path: str
-    """Relative to its log dir or work root."""
+    """Its path, relative to its log dir or work root."""
     state: ItemState
     ref: ReplicaRef | None = None
     """``None``: it is about no replica."""
     new_path: str | None = None
-    """Where it lies now, or will."""
+    """Its new or planned path."""
     undo_until_ms: int | None = None
     detail: str = ""
-    """For people."""
+    """A remark for people."""
     problem: Problem | None = None
-    """Why it is not done."""
+    """Why it was not done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemsResult:
-    """What became of every replica."""
+    """A result with one item per replica."""
 
     applied: bool
     items: tuple[ItemResult, ...]
@@ -60,23 +60,23 @@ class ItemsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult(ItemsResult):
-    """Of a purge."""
+    """The result of a purge."""
 
     next_due_ms: int | None
-    """When the next one is due that is not yet; ``None``: no other has a deadline."""
+    """When the next replica is due; ``None``: no other replica has a deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstallResult(ItemsResult):
-    """Of an uninstall."""
+    """The result of an uninstall."""
 
     start_block: StartBlockState
-    """As it was found."""
+    """The state of the start block before the uninstall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptingTopic:
-    """The topic that adopts."""
+    """The re-created topic that adopts the files."""
 
     name: str = field(metadata={KEY: "topic"})
     topic_id: TopicId
@@ -84,18 +84,18 @@ class AdoptingTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptResult(ItemsResult):
-    """Of an adoption: the items are those of this broker."""
+    """The result of an adoption: the items are those of this broker."""
 
     topic: AdoptingTopic | None = field(metadata={KEY: "new_topic"})
-    """``None``: the cluster names none."""
+    """``None``: the cluster has no such topic."""
     stop: tuple[int, ...]
-    """Node ids of the brokers of all replicas that are adopted, in the order to stop them."""
+    """Node ids of the brokers of all adopted replicas, in the order to stop them."""
     start: tuple[int, ...]
-    """The same in the order to start them."""
+    """The same node ids in the order to start them."""
     replicas: tuple[Adopt, ...] = field(metadata={KEY: "adoptions"})
-    """Of all brokers."""
+    """The adoptions on all brokers."""
     warnings: tuple[str, ...]
-    """What is to be known before it is done."""
+    """Warnings to show before the change."""
 
 
 def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:
@@ -106,7 +106,7 @@ def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:
 
 
 def after(item: ItemResult, outcome: Outcome) -> ItemResult:
-    """Return a planned item as it was carried out."""
+    """Return a planned item with its outcome."""
     problem = None if outcome.error is None else outcome.error.problem()
     state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
     return replace(item, state=state, new_path=outcome.place, problem=problem)

@@ -14,16 +14,16 @@ from logdir.text import printable, utc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceItem:
-    """What a listing rests on."""
+    """The source behind a listing."""
 
     uri: str = field(metadata={KEY: "from"})
-    """As it was typed, or what stood for it."""
+    """The URI as typed, or the default source."""
     kind: Source
     origin: str
     cluster_id: str | None
     epoch: int
     offset: int = field(metadata={KEY: "end_offset"})
-    """Behind the last record."""
+    """The offset after the last record."""
     as_of_ms: int
     certainty: Certainty
 

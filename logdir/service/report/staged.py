@@ -1,4 +1,4 @@
-"""Select staged replicas of one broker, and list each as an item of a result.
+"""Selecting staged replicas of one broker, and listing each as an item of a result.
 
 Spec: design §3.3, §6.
 """
@@ -18,49 +18,49 @@ from logdir.service.report.selection import nothing_selected
 
 
 def staged_replicas(facts: Sequence[LogDirFacts], selector: Selector | None, *kinds: Kind) -> tuple[StagedReplica, ...]:
-    """Return what is staged on all disks.
+    """Return the staged replicas of all disks.
 
     Args:
-        facts: Of every log dir.
-        selector: Which of it; ``None``: all.
-        kinds: Of these kinds.
+        facts: Facts of every log dir.
+        selector: The replicas; ``None``: all.
+        kinds: The kinds of directories to include.
 
     Raises:
         ConfigError: as ``select``.
     """
     items = [item for one in facts for item in one.staged if item.kind in kinds]
-    # A glob for everything finds also what nobody can name.
+    # A glob for everything also matches directories without a readable name.
     return tuple(items) if selector is None or selector.text == EVERYTHING else select(selector, items)
 
 
 class Selection(NamedTuple):
-    """Which staged replicas are meant."""
+    """The operator's selection of staged replicas."""
 
     selector: str | None
-    """``None``: any."""
+    """``None``: all."""
     disk: str | None = None
-    """Only what lies on this log dir."""
+    """Only replicas of this log dir."""
     names: tuple[str, ...] = ()
-    """Of several copies these names below ``deleting/``."""
+    """Of several copies only these names below ``deleting/``."""
 
     def require_valid(self) -> None:
-        """Return if the selector is one. Raises ``ConfigError``."""
+        """Return if the selector is valid. Raises ``ConfigError``."""
         if self.selector is not None:
             parse(self.selector)
 
     @property
     def is_named(self) -> bool:
-        """Whether anything narrower than all that is staged is meant."""
+        """Whether the selection is narrower than all staged replicas."""
         return self.selector is not None or self.is_choice
 
     @property
     def text(self) -> str:
-        """What was typed, for a line that says that it means nothing."""
+        """The selection as typed, for the message that it matched nothing."""
         return self.selector or " ".join(self.names) or self.disk or EVERYTHING
 
     @property
     def is_choice(self) -> bool:
-        """Whether one of several copies was chosen."""
+        """Whether the operator chose between several copies."""
         return bool(self.names) or self.disk is not None
 
 
@@ -70,10 +70,10 @@ WHERE_READ: Final = " where the log dirs and their work roots can be read"
 
 
 def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -> tuple[StagedReplica, ...]:
-    """Return the staged replicas that are meant, of some kinds.
+    """Return the selected staged replicas of some kinds.
 
     Raises:
-        ConfigError: the selector is none, or means nothing here.
+        ConfigError: the selector is invalid or ambiguous.
     """
     disk = None if selection.disk is None else os.path.abspath(selection.disk)
     return tuple(
@@ -84,15 +84,15 @@ def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -
 
 
 def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem, ...]:
-    """Return why nothing was found: log dirs that were not read, and that the selector means nothing."""
+    """Return the problems of an empty selection: unread log dirs, and the selector that matched nothing."""
     known = staged_replicas(facts, None, Kind.STAGED, Kind.PURGING)
     unread = [one.problem for one in facts if one.problem is not None]
     meant = staged_replicas(facts, parse(selector), Kind.STAGED, Kind.PURGING)
-    if meant:  # it is there, and not what was asked for: no other name is any better
+    if meant:  # The replica exists but is not eligible, so no similar name is suggested.
         is_begun = all(one.kind is Kind.PURGING for one in meant)
         found = "one whose removal has begun" if is_begun else f"only {', '.join(one.place for one in meant)}"
         fix = "logdirctl staged ls lists what there is"
-        expected = "a staged replica, of the --name and on the --disk that were said"
+        expected = "a staged replica with the given --name on the given --disk"
         return (*unread, Problem("nothing-selected", selector, expected, found, fix))
     return (*unread, nothing_selected(selector, "staged ls", known))
 

@@ -1,3 +1,3 @@
-"""Tables of requests and responses by theme. Kafka's own names and numbers; a form "kip" where a KIP's text parts from
-what was shipped: spelled like the shipped one, flexible where the shipped one of that number is.
+"""Tables of requests and responses by theme, with Kafka's names and numbers. Form "kip" is used if the text of a KIP
+differs from the shipped message; it has the shipped spelling, and is flexible if the shipped version of that number is.
 """

@@ -1,4 +1,4 @@
-"""How a broker makes itself known: BrokerRegistration, BrokerHeartbeat, UnregisterBroker; and ApiVersions, for anybody.
+"""Messages of a broker's registration: BrokerRegistration, BrokerHeartbeat, UnregisterBroker; and ApiVersions.
 
 Spec: KIP-631, "BrokerRegistration", "BrokerHeartbeat", "UnregisterBroker"; clients/src/main/resources/common/message of
 3.9.2 and 4.3.1.
@@ -68,8 +68,8 @@ UNREGISTER_BROKER: Final = api(
     """,
 )  # fmt: skip
 
-# Divergence: the KIP's API keys are 57 to 59, which the releases gave to others; a registration there also tells the
-# highest metadata offset, and the answer to UnregisterBroker has no message.
+# Divergence: the KIP's API keys are 57 to 59, which the releases use for other APIs; its registration also contains the
+# highest metadata offset, and its response to UnregisterBroker has no message.
 BROKER_REGISTRATION_OF_THE_KIP: Final = api(
     57, "BrokerRegistration", "0", "0",
     form=Form.KIP,

@@ -1,4 +1,4 @@
-"""What concerns the disks of a broker: DescribeLogDirs, AlterReplicaLogDirs, AssignReplicasToDirs.
+"""Messages about the disks of a broker: DescribeLogDirs, AlterReplicaLogDirs, AssignReplicasToDirs.
 
 Spec: kafka-formats §11.2; clients/src/main/resources/common/message of 3.9.2 and 4.3.1.
 """

@@ -1,4 +1,4 @@
-"""What is asked of a partition's log: Fetch, ListOffsets, OffsetForLeaderEpoch.
+"""Messages about a partition's log: Fetch, ListOffsets, OffsetForLeaderEpoch.
 
 ``records`` of a fetched partition are batches as bytes: :mod:`logdir.wire.batches` reads them.
 

@@ -1,4 +1,5 @@
-"""How the metadata quorum finds its leader: Vote, BeginQuorumEpoch, EndQuorumEpoch. Read and shown; never sent by us.
+"""Messages of the metadata quorum's leader election: Vote, BeginQuorumEpoch, EndQuorumEpoch. Only read and printed,
+never sent.
 
 Spec: KIP-516, "Vote", "BeginQuorumEpoch", "EndQuorumEpoch"; design §11; clients/src/main/resources/common/message of
 3.9.2 and 4.3.1 (whose field names these are).

@@ -1,7 +1,7 @@
-"""What a controller tells brokers in ZooKeeper mode and while migrating: LeaderAndIsr, StopReplica, UpdateMetadata, and
-ControlledShutdown, the broker's way to ask for it. Gone from 4.0 on.
+"""Messages from a controller to brokers in ZooKeeper mode and during migration: LeaderAndIsr, StopReplica,
+UpdateMetadata; and ControlledShutdown from a broker. Removed in 4.0.
 
-Not here: what a broker does about them (``desired``).
+Not here: their meaning (``logdir.cluster.requests``).
 
 Spec: kafka-formats §11.1; KIP-516, "LeaderAndIsr", "StopReplica", "UpdateMetadata"; clients/src/main/resources/common/
 message of 3.9.2.

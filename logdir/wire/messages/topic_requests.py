@@ -1,4 +1,4 @@
-"""What clients ask about topics: Metadata, CreateTopics, DeleteTopics.
+"""Messages from clients about topics: Metadata, CreateTopics, DeleteTopics.
 
 Spec: KIP-516, "CreateTopics", "Describe Topics", "DeleteTopics"; KIP-4; clients/src/main/resources/common/message of
 3.9.2 and 4.3.1.

@@ -1,4 +1,4 @@
-"""The bridge by which Spark finds the data source ``logdir``.
+"""Bridge module by which Spark finds the data source ``logdir``.
 
 Spark lists the top-level modules whose names start with ``pyspark_`` and takes their ``DefaultSource``.
 Nothing else is here; the data source is ``migrate.source.data_source``.

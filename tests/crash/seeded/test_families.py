@@ -87,7 +87,7 @@ def test_a_copy_without_a_change_passes(tmp_path: Path) -> None:
     copy(tmp_path)
     some = (
         "adopt",
-        "bar, and lifted",
+        "start block, and lifted",
         "export",
         "uninstall beside",
         "staging limit, then stage",

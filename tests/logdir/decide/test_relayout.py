@@ -167,7 +167,7 @@ def test_a42_no_id_is_given_that_a_live_replica_of_another_name_has() -> None:
     """``b-0`` is to get its id; ``other-0`` has that id already."""
     decision = relayout.apply(PLAN, (BEFORE[0], seen(D2, named("b", None, 0), named("other", B, 0))))
     assert items(decision) == [(D1, "a-0"), (D1, "a-1")]
-    assert "/d2/b-0: expected one live replica on this broker, found another: /d2/other-0" in refusals(decision)
+    assert "/d2/b-0: expected one live replica on this broker, found a second one: /d2/other-0" in refusals(decision)
 
 
 def test_an_id_given_meanwhile_is_taken_if_it_is_the_same() -> None:

@@ -196,15 +196,17 @@ def test_a11_a_batch_is_durable_as_soon_as_its_outcomes_are_there(name: str) -> 
 def test_a37_a_start_block_cut_off_anywhere_is_set_by_setting_it_again() -> None:
     host = start(disks=2)
     end = ended(host, blocked)
-    assert_none(explore(host, acknowledged(blocked), blocked, judge_end(end.world()), MODELS, operation="bar"))
+    assert_none(explore(host, acknowledged(blocked), blocked, judge_end(end.world()), MODELS, operation="start block"))
 
 
 def test_a37_a_start_block_cut_off_anywhere_is_lifted_to_the_same_bytes_and_times() -> None:
     host = start(disks=2)
-    assert_none(explore(host, acknowledged(blocked), unbarred, judge_back, MODELS, operation="bar"))
+    assert_none(explore(host, acknowledged(blocked), unbarred, judge_back, MODELS, operation="start block"))
     # Also when the lifting is cut off.
     one = start()
-    assert_none(explore(one, acknowledged(blocked), unbarred, judge_back, ("K", "J", "B", "P"), 2, operation="bar"))
+    assert_none(
+        explore(one, acknowledged(blocked), unbarred, judge_back, ("K", "J", "B", "P"), 2, operation="start block")
+    )
 
 
 def test_a37_a_lifting_cut_off_anywhere_ends_in_the_same_bytes_and_times() -> None:
@@ -232,7 +234,7 @@ def test_a37_no_log_dir_is_blocked_before_all_hold_what_is_true() -> None:
         kept = [f"/d{number}/k/start-block.json" in files for number in (1, 2)]
         return ["blocked without what is true"] if metas != [META_TEXT] * 2 and not all(kept) else []
 
-    assert_none(explore(host, acknowledged(blocked), nothing, judge, MODELS, operation="bar"))
+    assert_none(explore(host, acknowledged(blocked), nothing, judge, MODELS, operation="start block"))
 
 
 def test_a51_a_finalize_cut_off_anywhere_goes_on_or_back() -> None:

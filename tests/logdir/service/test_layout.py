@@ -174,5 +174,5 @@ def test_no_hold_of_the_locks_moves_more_than_one_batch_and_progress_waits_for_i
         decision = relayout.apply(plan, look_all(open_dirs))
         assert carry_out(open_dirs, decision, hold, reporter=reporter, batch=3).is_finished
     assert (reporter.counts, reporter.under_lock) == ([3, 3, 1], [])
-    # One for each of applying, bar, three batches, applied, and the last sync.
+    # One for each of applying, start block, three batches, applied, and the last sync.
     assert holds == 7

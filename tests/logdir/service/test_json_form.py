@@ -59,13 +59,23 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     return st.builds(hint, **{name: of(hints[name]) for name in {key.partition(".")[0] for key in keys_of(hint)}})
 
 
+def is_one(kind: type) -> bool:
+    """Whether a type is a request of its own, and not what all of them have in common."""
+    return not getattr(kind, "_is_protocol", False)
+
+
 def requests() -> dict[str, type]:
     """Return every type that a module of ``service`` calls a request."""
     found = {}
     for one in pkgutil.walk_packages(logdir.service.__path__, "logdir.service."):
         module = importlib.import_module(one.name)
         for name, kind in vars(module).items():
-            if name.endswith("Request") and isinstance(kind, type) and kind.__module__ == module.__name__:
+            if (
+                name.endswith("Request")
+                and isinstance(kind, type)
+                and kind.__module__ == module.__name__
+                and is_one(kind)
+            ):
                 found[name] = kind
     return found
 

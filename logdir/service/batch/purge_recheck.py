@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from logdir.clock import boottime_ms
 from logdir.decide.image.position import highest
@@ -28,13 +28,14 @@ from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts, ReplicaIndex
 from logdir.refusal_slug import Why
 from logdir.service.cluster.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
-from logdir.service.cluster.image_source import Desired, against_blank
 from logdir.service.cluster.own_log import METADATA_DIR, own_log
 from logdir.service.cluster.source import OWN_LOG, SourceRequest, parse_uri
 from logdir.service.log_dirs.config import BrokerConfig
-from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.ports import BrokerPorts, metadata_path
 from logdir.worker.look import NOTHING
+
+if TYPE_CHECKING:
+    from logdir.service.log_dirs.open_broker import OpenBroker
 
 _FRESH_MS = 10 * 1000
 """How long a reading counts as current: reading a large log takes seconds."""
@@ -213,8 +214,10 @@ def look_again(
         is_broker_running=is_broker_running,
         is_past_needed=is_past_needed,
     )
-    if not isinstance(desired, Desired):
+    if isinstance(desired, Problem):
         return blind(desired)
+    from logdir.service.cluster.image_source import against_blank
+
     cluster = with_own_logs(usable(desired, facts, now_ms), source, named, facts, last_applied, is_broker_running)
     ends = (cluster.latest, *(one.latest for one in cluster.beside))
     blank = replace(blank, latest=tuple(image for image in ends if image is not None))

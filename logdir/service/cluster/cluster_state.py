@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from logdir.cluster.image import Source
-from logdir.cluster.metadata_files import one_reading
 from logdir.decide.image.position import highest
 from logdir.decide.image.still_assigned import ClusterState
 from logdir.decide.image.trust import ANY_AGE_MS, check_image, is_of_cluster
@@ -25,12 +25,14 @@ from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem,
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
 from logdir.refusal_slug import Why
-from logdir.service.cluster.image_source import Desired, against_blank, read_desired
 from logdir.service.cluster.own_log import METADATA_DIR, is_same, own_log, own_logs
 from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
-from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.ports import metadata_path
+
+if TYPE_CHECKING:
+    from logdir.service.cluster.image_source import Desired
+    from logdir.service.log_dirs.open_broker import OpenBroker
 
 _CONFIGURATION = (
     "name the broker with --server-properties: only its configuration says which metadata log it writes, and a log dir "
@@ -94,6 +96,9 @@ def read_cluster_state(
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
+    # The readers take a third of the start of staged ls, which needs none where there is no metadata log.
+    from logdir.cluster.metadata_files import one_reading
+
     with one_reading():
         state = read_cluster(source, named, facts, used, is_broker_running=is_broker_running)
         return with_own_logs(state, source, named, facts, used, is_broker_running)
@@ -210,7 +215,7 @@ def read_cluster(
         return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "no metadata log"))
     now_ms = max(0, read_instant().wall_ms)
     desired = read_source(source, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
-    return usable(desired, facts, now_ms) if isinstance(desired, Desired) else ClusterState(blind=desired)
+    return ClusterState(blind=desired) if isinstance(desired, Problem) else usable(desired, facts, now_ms)
 
 
 def read_source(
@@ -240,6 +245,8 @@ def read_source(
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
     """
+    from logdir.service.cluster.image_source import read_desired
+
     try:
         if isinstance(is_broker_running, Problem):
             raise ConfigError((is_broker_running,))
@@ -267,6 +274,8 @@ def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> Clust
         facts: Facts of every configured log dir.
         now_ms: Current wall clock time, milliseconds.
     """
+    from logdir.service.cluster.image_source import against_blank
+
     host_context = desired.host_context(max_age_ms=ANY_AGE_MS)
     image, latest = desired.image, desired.latest
     blank = against_blank(image)

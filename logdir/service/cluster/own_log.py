@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from logdir.cluster import metadata_log
 from logdir.cluster.image import Image
 from logdir.errors import MalformedFileError, Problem
 from logdir.formats.own.inventory import Kind
@@ -37,14 +36,23 @@ def own_log(named: BrokerConfig, facts: Iterable[LogDirFacts]) -> str | None:
     if "metadata.log.dir" in named.unknown:
         return None  # A metadata log in a log dir may be an abandoned one.
     found = _logs_in(facts)
+    if len(found) < 2:
+        return next(iter(found), None)
     # All but one of several logs were abandoned: the broker continues the one that ends last.
-    return max(found, key=lambda path: metadata_log.end_of(path) or 0) if len(found) > 1 else next(iter(found), None)
+    return max(found, key=lambda path: _end_of(path) or 0)
 
 
 def own_logs(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[str, ...]:
     """Return every metadata log that the broker wrote: that of ``own_log``, and abandoned ones in its log dirs."""
     own = own_log(named, facts)
     return tuple(dict.fromkeys((*(() if own is None else (own,)), *_logs_in(facts))))
+
+
+def _end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
+    # Loaded where there is a log to read: most of the start of a command that finds none would be this.
+    from logdir.cluster.metadata_log import end_of
+
+    return end_of(directory, is_torn_read=is_torn_read)
 
 
 def _logs_in(facts: Iterable[LogDirFacts]) -> list[str]:
@@ -56,7 +64,7 @@ def as_ended(image: Image, directory: str) -> Image:
     """Return the image of an own log; if bytes after the last batch are no batch, mark the image as ending
     before them.
     """
-    if image.ended is not None or metadata_log.end_of(directory, is_torn_read=False) is not None:
+    if image.ended is not None or _end_of(directory, is_torn_read=False) is not None:
         return image
     found = "bytes after the last whole batch that are no batch: they may have been anything"
     return replace(image, ended=Problem(MalformedFileError.code, directory, "whole batches to its end", found))
@@ -71,7 +79,7 @@ def _end_of_own(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> int | None
     """
     if named.metadata_log_dir is None or not named.is_kraft:
         return None
-    ends = [metadata_log.end_of(path, is_torn_read=False) for path in own_logs(named, facts)]
+    ends = [_end_of(path, is_torn_read=False) for path in own_logs(named, facts)]
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 

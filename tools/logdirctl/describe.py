@@ -19,11 +19,10 @@ from logdir.service.report.describe_item import DescribedItem
 from logdir.service.report.source_item import source_line
 from logdir.text import size
 from tools.cli.arguments import Exit, Streams, answered, put, say, tell
-from tools.cli.broker import add_selector
+from tools.cli.broker import add_broker, add_selector, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.source import add_source, source_argv, source_of
 from tools.cli.streams import as_utf8
-from tools.cli.target import add_broker, argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:

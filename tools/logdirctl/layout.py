@@ -18,9 +18,8 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.report.layout_result import LayoutNext, LayoutResult, LayoutVerb
 from logdir.text import quoted
 from tools.cli.arguments import Streams, say
-from tools.cli.broker import add_change, has_override, next_argv
+from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of
 from tools.cli.progress import TerminalReporter
-from tools.cli.target import argv_of, request_of
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
 
 _VERBS = (

@@ -24,7 +24,7 @@ from logdir.service.report.json_text import envelope_as_it_comes
 from logdir.service.report.metadata_json import answers, dumped, how_far, listed, there
 from logdir.text import printable, quoted
 from tools.cli.arguments import Exit, Streams, exit_for, put, say, tell
-from tools.cli.target import add_disk_timeout, timeout_ms, timeout_words
+from tools.cli.broker import add_disk_timeout, timeout_ms, timeout_words
 from tools.logdirctl.metadata_shell import talk
 
 _End = tuple[Exit, Sequence[Problem]]

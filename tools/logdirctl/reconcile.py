@@ -20,12 +20,11 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.reconcile import Policy
 from logdir.service.report.reconcile_result import rests_on, result_of
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, has_override, next_argv, said_of_override
+from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of, said_of_override
 from tools.cli.delay import add_delay, delay_problems, delay_words
 from tools.cli.progress import TerminalReporter
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, source_argv, source_of
-from tools.cli.target import argv_of, request_of
 from tools.cli.usage import duration_of
 from tools.logdirctl.reconcile_report import report
 

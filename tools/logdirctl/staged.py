@@ -18,12 +18,11 @@ from logdir.service.report.staged import WHERE_READ
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
 from logdir.text import quoted, size, utc
 from tools.cli.arguments import Exit, Streams, answered, put
-from tools.cli.broker import add_change, add_selector
+from tools.cli.broker import add_change, add_selector, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.delay import add_delay
 from tools.cli.report import evidence_words
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import argv_of, request_of
 
 _ADOPTS = (
     "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "

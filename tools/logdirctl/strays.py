@@ -16,11 +16,10 @@ from logdir.service.report.source_item import source_line
 from logdir.service.strays import StraysRequest, StraysResult, strays
 from logdir.text import age, size
 from tools.cli.arguments import Exit, Streams, answered, put, say
-from tools.cli.broker import add_selector
+from tools.cli.broker import add_broker, add_selector, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, source_argv, source_of
-from tools.cli.target import add_broker, argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:

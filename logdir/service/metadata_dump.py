@@ -27,6 +27,7 @@ from logdir.worker.remote import DEFAULT_PATIENCE_MS
 from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
 
+_MOST_GAPS_SHOWN = 10
 _SUFFIXES = (".log", ".checkpoint")
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 
@@ -71,6 +72,11 @@ class DumpEnd(NamedTuple):
     """Offsets that follow each other without being neighbours; the first hundred."""
     trailing_bytes: int | None = None
     """Behind the last whole batch; ``None``: it was not read to its end."""
+
+    @property
+    def first_gaps(self) -> tuple[str, ...]:
+        """A few of the gaps, for people: a line each."""
+        return tuple(f"  {first} is followed by {second}" for first, second in self.gaps[:_MOST_GAPS_SHOWN])
 
 
 class FileDump:

@@ -81,15 +81,11 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _detail(one: WorkRootItem) -> str:
-    return one.detail + "".join(f"; not {place.kind.value}: {place.detail}" for place in one.passed)
-
-
 _COLUMNS: tuple[Column[WorkRootItem], ...] = (
     Column("log dir", "log_dir"),
     Column("state", lambda one: "is there" if one.is_whole and not one.is_mended else one.state),
     Column("kind", "kind"),
     Column("work root", "path"),
     Column("reserve", lambda one: size(one.reserve_bytes), is_number=True),
-    Column("detail", _detail),
+    Column("detail", "whole_detail"),
 )

@@ -111,15 +111,12 @@ def _next(arguments: argparse.Namespace, result: LayoutResult) -> str:
     document = f"{quoted(arguments.plan)} {where}" if result.verb.has_plan else where
     if result.is_waiting and has_override(arguments):
         return f"logdirctl layout status {named}"
-    match result.next:
-        case LayoutNext.SAME:
-            verb = LayoutVerb.APPLY if result.verb is LayoutVerb.CHECK else result.verb
-            return f"logdirctl layout {verb.value} {document} --apply"
-        case LayoutNext.VERIFY:
-            return f"logdirctl layout verify {document} --apply"
-        case LayoutNext.UNINSTALL:
-            return f"logdirctl uninstall {where}"
-        case LayoutNext.INVENTORY:
-            return f"logdirctl inventory {named} -o inventories"
-        case LayoutNext.STATUS:
-            return f"logdirctl layout status {named}"
+    same = LayoutVerb.APPLY if result.verb is LayoutVerb.CHECK else result.verb
+    following = {
+        LayoutNext.SAME: f"layout {same.value} {document} --apply",
+        LayoutNext.VERIFY: f"layout verify {document} --apply",
+        LayoutNext.UNINSTALL: f"uninstall {where}",
+        LayoutNext.INVENTORY: f"inventory {named} -o inventories",
+        LayoutNext.STATUS: f"layout status {named}",
+    }
+    return f"logdirctl {following[result.next]}"

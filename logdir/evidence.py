@@ -55,3 +55,13 @@ class Unknown:
 
 
 Evidence = Removed | Absent | Present | Unknown
+
+
+def words(evidence: Evidence) -> str:
+    """Return evidence for people: its kind, and its proof where there is one.
+
+    >>> words(Unknown())
+    'unknown'
+    """
+    kind = type(evidence).__name__.lower()
+    return f"{kind} ({evidence.proof.value})" if isinstance(evidence, Removed) else kind

@@ -123,6 +123,11 @@ class WorkRootItem:
             passed=passed,
         )
 
+    @property
+    def whole_detail(self) -> str:
+        """The same for people, with why it lies nowhere else."""
+        return self.detail + "".join(f"; not {place.kind.value}: {place.detail}" for place in self.passed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitResult:

@@ -26,6 +26,7 @@ from logdir.worker.remote import DEFAULT_PATIENCE_MS
 from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
 
+_MOST_GAPS_SHOWN = 10
 _SUFFIXES = (SEGMENT_SUFFIX, SNAPSHOT_SUFFIX)
 
 
@@ -69,6 +70,11 @@ class DumpEnd(NamedTuple):
     """Pairs of consecutive offsets with a gap between them; the first hundred."""
     trailing_bytes: int | None = None
     """Bytes after the last whole batch; ``None``: the file was not read to its end."""
+
+    @property
+    def first_gaps(self) -> tuple[str, ...]:
+        """A few of the gaps, for people: a line each."""
+        return tuple(f"  {first} is followed by {second}" for first, second in self.gaps[:_MOST_GAPS_SHOWN])
 
 
 class FileDump:

@@ -36,6 +36,16 @@ class Decided:
     """The plan of a request document."""
 
     @property
+    def has_actions(self) -> bool:
+        """Whether anything would be done."""
+        return self.plan is not None and bool(self.plan.actions)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether it can be carried out."""
+        return self.plan is not None and self.refused is None
+
+    @property
     def refused(self) -> Problem | None:
         """Return why there is no plan at all."""
         if self.plan is not None:

@@ -23,6 +23,7 @@ from logdir.decide.selector import EVERYTHING, parse, select
 from logdir.decide.strays import State, Stray, StrayView, unclaimed, view_strays, view_unsaid
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError
+from logdir.evidence import Proof, Removed
 from logdir.observe.facts import LogDirFacts
 from logdir.service.cluster.image_source import Desired, against_blank, read_desired
 from logdir.service.cluster.source import SourceRequest, parse_uri
@@ -141,6 +142,12 @@ def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> Str
         is_whole=not found.view.unseen,
         has_work_roots=found.has_work_roots,
     )
+
+
+def proof_of(stray: Stray) -> Proof | None:
+    """Return what proves that a stray is not wanted any more."""
+    is_decided = stray.state in (State.PROVEN, State.REFUSED)
+    return stray.evidence.proof if is_decided and isinstance(stray.evidence, Removed) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from tests.house.source import Module, arguments_taken, circles, edges, fields_o
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
 MOST_MODULES = 20
-MOST_TOOLS_LINES = 4340
-"""Of all of ``tools``; 3,200 is where it is to go."""
+MOST_TOOLS_LINES = 3200
+"""Of all of ``tools``."""
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
 TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})

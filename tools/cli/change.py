@@ -15,14 +15,13 @@ from typing import TypeVar
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
 from logdir.service.report.result import ItemResult, ItemsResult
-from logdir.service.report.use_case import Planned, Request, UseCase
+from logdir.service.report.use_case import Asked, Planned, UseCase
 from tools.cli.arguments import Exit, Streams
-from tools.cli.broker import said_of_override
+from tools.cli.broker import request_of, said_of_override
 from tools.cli.progress import TerminalReporter
 from tools.cli.report import finish, is_planned
-from tools.cli.target import request_of
 
-_R = TypeVar("_R", bound=Request)
+_R = TypeVar("_R", bound=Asked)
 _P = TypeVar("_P", bound=Planned)
 
 

@@ -13,7 +13,6 @@ from logdir.decide.staged.deadline import DEFAULT_DELAY_MS, LOOKS_LIKE_SECONDS, 
 from logdir.errors import ConfigError, Problem
 from logdir.formats import duration
 from logdir.formats.duration import Duration
-from tools.cli.usage import duration_of
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +26,7 @@ def add_delay(parser: Any) -> None:
     parser.add_argument(
         _FLAG,
         "--delay-ms",
-        type=duration_of,
+        type=duration.parse,
         default=_DEFAULT,
         metavar="TIME",
         help=f"purge no earlier than that: as 4h, 30m, or plain milliseconds (default {duration.render(_DEFAULT.ms)})",

@@ -15,7 +15,7 @@ from logdir.errors import LogDirError, Problem
 from logdir.service.layout_status import BrokerStart, status
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams, failed, say
-from tools.cli.target import argv_of, request_of
+from tools.cli.broker import argv_of, request_of
 
 SLUG = "interrupted"
 _OVERRIDES = ("--even-", "--include-held")

@@ -7,7 +7,9 @@ Spec: design §5 "A use case".
 
 from __future__ import annotations
 
+import threading
 import time
+from typing import Self
 
 from tools.cli.arguments import Streams, say
 
@@ -54,3 +56,36 @@ class TerminalReporter:
     def warn(self, line: str) -> None:
         """Print it."""
         say(self._streams, f"logdirctl {self._title}: {line}")
+
+
+class Stages:
+    """Says on a terminal which stage is under way, and for how long."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._err = streams.err
+        self._shown = streams.err.isatty()
+        self._stage = ""
+        self._started = 0.0
+        self._over = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._ticker.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        if self._shown:
+            self._ticker.join()
+            self._err.write("\r\x1b[K")
+            self._err.flush()
+
+    def begin(self, stage: str) -> None:
+        """Say that a stage begins."""
+        self._stage, self._started = stage, time.monotonic()
+
+    def _tick(self) -> None:
+        while not self._over.wait(0.5):
+            self._err.write(f"\r\x1b[K{self._stage} … {time.monotonic() - self._started:.0f} s")
+            self._err.flush()

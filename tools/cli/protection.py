@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logdir.decide.refusal import INTERNAL
+from logdir.text import quoted
+
 if TYPE_CHECKING:
     import argparse
 
@@ -26,14 +29,10 @@ def add_protection(parser: Any, of: str = "topics that are refused") -> None:
 
 def protected_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the globs of the topics that are protected."""
-    from logdir.decide.refusal import INTERNAL
-
     return (*arguments.protect, *(() if arguments.internal else (INTERNAL,)))
 
 
 def protection_words(arguments: argparse.Namespace) -> str:
     """Return both as they were said, each behind a blank, for the next command to type."""
-    from logdir.text import quoted
-
     words = "".join(f" --protect {quoted(glob)}" for glob in arguments.protect)
     return words + (" --internal" if arguments.internal else "")

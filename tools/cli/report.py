@@ -10,17 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from logdir.errors import Problem
-from logdir.evidence import Evidence, Removed
 from logdir.service.report.result import ItemResult, ItemsResult, ItemState
 from logdir.text import utc
 from tools.cli.arguments import Exit, Streams, answered, put
 from tools.cli.columns import Column, table
-
-
-def evidence_words(evidence: Evidence) -> str:
-    """Return evidence for people: its kind, and its proof where there is one."""
-    kind = type(evidence).__name__.lower()
-    return f"{kind} ({evidence.proof.value})" if isinstance(evidence, Removed) else kind
 
 
 def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 from logdir.errors import Problem
 from logdir.formats import duration
-from logdir.formats.duration import Duration
 from logdir.suggestion import did_you_mean
 
 SLUG = "usage-error"
@@ -24,11 +23,8 @@ _PATTERNS = (
     (re.compile(r"argument (?P<path>\S+): expected (?P<what>.+)"), "{what}", "none"),
     (re.compile(r"argument (?P<path>\S+): ignored explicit argument (?P<what>.+)"), "no value", "{what}"),
     (re.compile(r"argument (?P<path>\S+): invalid int value: '(?P<what>.*)'"), "a whole number", "{what}"),
-    (
-        re.compile(r"argument (?P<path>\S+): invalid duration_of value: '(?P<what>.*)'"),
-        duration.LOOKS_LIKE,
-        "{what}",
-    ),
+    # ``duration.parse`` is the only type of that name.
+    (re.compile(r"argument (?P<path>\S+): invalid parse value: '(?P<what>.*)'"), duration.LOOKS_LIKE, "{what}"),
 )
 """What ``argparse`` says, what was expected, and what was found; a text that fits no pattern is passed on whole."""
 
@@ -139,12 +135,3 @@ def _below(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[str]:
 def wants_json(argv: Iterable[str]) -> bool:
     """Whether ``--json`` was typed, though the rest does not fit."""
     return "--json" in argv
-
-
-def duration_of(text: str) -> Duration:
-    """Read a duration, for ``argparse``.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return duration.parse(text)

@@ -17,11 +17,10 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.report.result import ItemResult
 from logdir.text import quoted
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, add_selector, has_override, next_argv
+from tools.cli.broker import add_change, add_selector, argv_of, has_override, next_argv
 from tools.cli.change import change
 from tools.cli.delay import add_delay, add_hold, delay_words, delays_of
 from tools.cli.report import is_planned
-from tools.cli.target import argv_of
 
 
 def add_parser(commands: Any) -> None:

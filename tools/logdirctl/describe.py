@@ -19,11 +19,10 @@ from logdir.service.report.describe_item import DescribedItem
 from logdir.service.report.source_item import source_line
 from logdir.text import size
 from tools.cli.arguments import Exit, Streams, answered, put, say, tell
-from tools.cli.broker import add_selector
+from tools.cli.broker import add_broker, add_selector, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.source import add_source, source_argv, source_of
 from tools.cli.streams import as_utf8
-from tools.cli.target import add_broker, argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:
@@ -42,10 +41,11 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser)
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument(
-        "--kafka-json", action="store_true", help="the line of JSON that kafka-log-dirs --describe prints"
-    )
-    forms.add_argument("--kafka-topics", action="store_true", help="the lines that kafka-topics --describe prints")
+    for name, form, text in (
+        ("--kafka-json", Form.KAFKA_LOG_DIRS, "the line of JSON that kafka-log-dirs --describe prints"),
+        ("--kafka-topics", Form.KAFKA_TOPICS, "the lines that kafka-topics --describe prints"),
+    ):
+        forms.add_argument(name, dest="form", action="store_const", const=form, default=Form.LISTING, help=text)
     forms.add_argument("--json", action="store_true", help="one JSON object on standard output")
     # Who names no source takes the broker's own log if there is one, and does without if not.
     parser.set_defaults(run=act, title="describe", source=None)
@@ -54,33 +54,24 @@ def add_parser(commands: Any) -> None:
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     is_named = any(one is not None for one in (arguments.source, arguments.high_watermark, arguments.leader_epoch))
-    form = (
-        Form.KAFKA_LOG_DIRS if arguments.kafka_json else Form.KAFKA_TOPICS if arguments.kafka_topics else Form.LISTING
-    )
     request = DescribeRequest(
         broker=request_of(arguments),
         source=source_of(arguments) if is_named else None,
         selector=arguments.selector,
         disks=None if arguments.disk is None else tuple(arguments.disk),
-        form=form,
+        form=arguments.form,
     )
     # What the source is, before it is said why it is refused.
     found = describe(request, source_read=lambda image: say(streams, f"logdirctl describe: {source_line(image)}"))
     tell(arguments.title, found.notes, streams)
     status = Exit.PROBLEMS if found.problems else Exit.DONE
-    if form is Form.LISTING:
-        if answered(arguments, streams, status, found.problems, found):
-            return status
-        _print(arguments, streams, found)
+    if answered(arguments, streams, status, found.problems, found):
         return status
-    tell(arguments.title, found.problems, streams)
-    if form is Form.KAFKA_LOG_DIRS:
-        as_utf8(streams.out)
-    streams.out.writelines(f"{line}\n" for line in found.lines)
-    return status
-
-
-def _print(arguments: argparse.Namespace, streams: Streams, found: DescribeResult) -> None:
+    if arguments.form is not Form.LISTING:
+        if arguments.form is Form.KAFKA_LOG_DIRS:
+            as_utf8(streams.out)
+        streams.out.writelines(f"{line}\n" for line in found.lines)
+        return status
     if found.image is not None:
         put(streams, source_line(found.image))
     if found.items:
@@ -88,6 +79,7 @@ def _print(arguments: argparse.Namespace, streams: Streams, found: DescribeResul
     else:
         put(streams, "nothing is there" if found.is_whole else "nothing is found on the log dirs that can be read")
     put(streams, f"next: {_next(arguments, found)}")
+    return status
 
 
 def _next(arguments: argparse.Namespace, found: DescribeResult) -> str:

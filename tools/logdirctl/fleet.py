@@ -8,15 +8,14 @@ Spec: design §6, §7.
 from __future__ import annotations
 
 import argparse
-import threading
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from logdir.service.report.json_text import envelope
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams, answered, put, say
 from tools.cli.columns import Column, table
+from tools.cli.progress import Stages
 
 if TYPE_CHECKING:
     from migrate.use_case import SessionRequest
@@ -112,36 +111,3 @@ _CONFLICTS: tuple[Column[tuple[str, int]], ...] = (
     Column("conflict", lambda one: one[0]),
     Column("units", lambda one: one[1], is_number=True),
 )
-
-
-class Stages:
-    """Says on a terminal which stage is under way, and for how long."""
-
-    def __init__(self, streams: Streams) -> None:
-        self._err = streams.err
-        self._shown = streams.err.isatty()
-        self._stage = ""
-        self._started = 0.0
-        self._over = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, daemon=True)
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            self._ticker.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._over.set()
-        if self._shown:
-            self._ticker.join()
-            self._err.write("\r\x1b[K")
-            self._err.flush()
-
-    def begin(self, stage: str) -> None:
-        """Say that a stage begins."""
-        self._stage, self._started = stage, time.monotonic()
-
-    def _tick(self) -> None:
-        while not self._over.wait(0.5):
-            self._err.write(f"\r\x1b[K{self._stage} … {time.monotonic() - self._started:.0f} s")
-            self._err.flush()

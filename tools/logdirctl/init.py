@@ -17,9 +17,8 @@ from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootI
 from logdir.service.log_dirs.ports import connected
 from logdir.text import size
 from tools.cli.arguments import Exit, Streams, answered, exit_for, failed, problems_of, put, say
-from tools.cli.broker import SAME_WITH_APPLY, add_change, has_override, next_argv
+from tools.cli.broker import SAME_WITH_APPLY, add_change, argv_of, has_override, next_argv, request_of
 from tools.cli.columns import Column, table
-from tools.cli.target import argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:
@@ -82,15 +81,11 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     return status
 
 
-def _detail(one: WorkRootItem) -> str:
-    return one.detail + "".join(f"; not {place.kind.value}: {place.detail}" for place in one.passed)
-
-
 _COLUMNS: tuple[Column[WorkRootItem], ...] = (
     Column("log dir", "log_dir"),
     Column("state", lambda one: "is there" if one.is_whole and not one.is_mended else one.state),
     Column("kind", "kind"),
     Column("work root", "path"),
     Column("reserve", lambda one: size(one.reserve_bytes), is_number=True),
-    Column("detail", _detail),
+    Column("detail", "whole_detail"),
 )

@@ -15,9 +15,9 @@ from logdir.service.inventory import InventoryDisk, InventoryRequest, take
 from logdir.service.report.inventory_json import inventory_envelope
 from logdir.text import size
 from tools.cli.arguments import Exit, Streams, put, tell
+from tools.cli.broker import add_broker, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.progress import TerminalReporter
-from tools.cli.target import add_broker, argv_of, request_of
 
 _KINDS = ("live", "future", "delete", "stray", "staged", "purging", "incoming", "unknown")
 

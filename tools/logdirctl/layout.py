@@ -18,9 +18,8 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.report.layout_result import LayoutNext, LayoutResult, LayoutVerb
 from logdir.text import quoted
 from tools.cli.arguments import Streams, say
-from tools.cli.broker import add_change, has_override, next_argv
+from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of
 from tools.cli.progress import TerminalReporter
-from tools.cli.target import argv_of, request_of
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
 
 _VERBS = (
@@ -112,15 +111,12 @@ def _next(arguments: argparse.Namespace, result: LayoutResult) -> str:
     document = f"{quoted(arguments.plan)} {where}" if result.verb.has_plan else where
     if result.is_waiting and has_override(arguments):
         return f"logdirctl layout status {named}"
-    match result.next:
-        case LayoutNext.SAME:
-            verb = LayoutVerb.APPLY if result.verb is LayoutVerb.CHECK else result.verb
-            return f"logdirctl layout {verb.value} {document} --apply"
-        case LayoutNext.VERIFY:
-            return f"logdirctl layout verify {document} --apply"
-        case LayoutNext.UNINSTALL:
-            return f"logdirctl uninstall {where}"
-        case LayoutNext.INVENTORY:
-            return f"logdirctl inventory {named} -o inventories"
-        case LayoutNext.STATUS:
-            return f"logdirctl layout status {named}"
+    same = LayoutVerb.APPLY if result.verb is LayoutVerb.CHECK else result.verb
+    following = {
+        LayoutNext.SAME: f"layout {same.value} {document} --apply",
+        LayoutNext.VERIFY: f"layout verify {document} --apply",
+        LayoutNext.UNINSTALL: f"uninstall {where}",
+        LayoutNext.INVENTORY: f"inventory {named} -o inventories",
+        LayoutNext.STATUS: f"layout status {named}",
+    }
+    return f"logdirctl {following[result.next]}"

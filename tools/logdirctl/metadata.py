@@ -24,14 +24,13 @@ from logdir.service.report.json_text import envelope_as_it_comes
 from logdir.service.report.metadata_json import answers, dumped, how_far, listed, there
 from logdir.text import printable, quoted
 from tools.cli.arguments import Exit, Streams, exit_for, put, say, tell
-from tools.cli.target import add_disk_timeout, timeout_ms, timeout_words
+from tools.cli.broker import add_disk_timeout, timeout_ms, timeout_words
 from tools.logdirctl.metadata_shell import talk
 
 _End = tuple[Exit, Sequence[Problem]]
 """What a command came to."""
 _STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"
 _PLACES = ("server_properties", "log_dirs", "directory", "snapshot")
-_MOST_GAPS_SHOWN = 10
 
 
 def add_parser(commands: Any) -> None:
@@ -169,9 +168,7 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
             for line in one.lines():
                 streams.out.write(f"{escaped(line) if is_shown else line}\n")
             if one.end.gaps:
-                say(streams, f"Non-consecutive offsets in {printable(one.name)}")
-            for first, second in one.end.gaps[:_MOST_GAPS_SHOWN]:
-                say(streams, f"  {first} is followed by {second}")
+                say(streams, "\n".join((f"Non-consecutive offsets in {printable(one.name)}", *one.end.first_gaps)))
         streams.out.flush()
         status, problems = _end_of(files)
         tell(arguments.title, problems, streams)

@@ -13,6 +13,7 @@ from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, SETTING
 from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import ConfigError
+from logdir.formats import duration
 from logdir.formats.duration import Duration
 from logdir.service import reconcile
 from logdir.service.batch import reconcile_apply
@@ -20,13 +21,11 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.reconcile import Policy
 from logdir.service.report.reconcile_result import rests_on, result_of
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, has_override, next_argv, said_of_override
+from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of, said_of_override
 from tools.cli.delay import add_delay, delay_problems, delay_words
 from tools.cli.progress import TerminalReporter
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, source_argv, source_of
-from tools.cli.target import argv_of, request_of
-from tools.cli.usage import duration_of
 from tools.logdirctl.reconcile_report import report
 
 
@@ -54,7 +53,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--max-age",
         "--max-age-ms",
-        type=duration_of,
+        type=duration.parse,
         default=Duration(DEFAULT_MAX_AGE_MS, has_unit=False),
         metavar="TIME",
         help=f"{SETTING}: beside a running broker; as 10m, or plain milliseconds (default 10m)",
@@ -93,21 +92,16 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         if arguments.apply:
             broker.recover()
         shown = reconcile.plan(broker, source_of(arguments), policy, is_stopped=arguments.apply)
-        decided, done = shown.decided, None
-        if arguments.apply and decided.plan is not None and decided.refused is None:
+        decided = shown.decided
+        rows, problems, is_done = None, broker.notes, False
+        if arguments.apply and decided.is_followed:
             reporter = TerminalReporter(streams, arguments.title)
             done = reconcile_apply.apply(broker, shown.desired, policy, decided, reporter)
-            decided = done.decided
-        result = result_of(
-            shown.desired,
-            decided,
-            None if done is None else done.rows,
-            (*broker.notes, *(() if done is None else done.problems)),
-            is_applied=arguments.apply,
-        )
-        lines = said_of_override(arguments, is_planned=decided.plan is not None and bool(decided.plan.actions))
+            decided, rows, is_done = done.decided, done.rows, done.has_changed
+            problems = [*broker.notes, *done.problems]
+        result = result_of(shown.desired, decided, rows, problems, is_applied=arguments.apply)
+        lines = said_of_override(arguments, is_planned=decided.has_actions)
         is_farther = shown.is_farther and not arguments.apply
-        is_done = done is not None and done.has_changed
         following = _next(arguments, decided.plan, is_farther=is_farther, is_done=is_done)
         return report(arguments, streams, result, rests_on(shown.desired, decided), (*lines, f"next: {following}"))
 

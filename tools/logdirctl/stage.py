@@ -16,12 +16,11 @@ from logdir.service.report.result import ItemResult, ItemState
 from logdir.service.stage import StageRequest
 from logdir.text import quoted
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, add_selector, has_override, next_argv
+from tools.cli.broker import add_change, add_selector, argv_of, has_override, next_argv
 from tools.cli.change import change
 from tools.cli.delay import add_delay, add_hold, delay_words, delays_of
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import argv_of
 
 
 def add_parser(commands: Any) -> None:

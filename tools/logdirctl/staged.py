@@ -11,6 +11,7 @@ import argparse
 from functools import partial
 from typing import Any
 
+from logdir import evidence
 from logdir.decide.image.still_assigned import Assigned
 from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
@@ -18,12 +19,10 @@ from logdir.service.report.staged import WHERE_READ
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
 from logdir.text import quoted, size, utc
 from tools.cli.arguments import Exit, Streams, answered, put
-from tools.cli.broker import add_change, add_selector
+from tools.cli.broker import add_change, add_selector, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.delay import add_delay
-from tools.cli.report import evidence_words
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import argv_of, request_of
 
 _ADOPTS = (
     "Make staged files the log of a topic that was created again, after a topic was deleted. The brokers of its "
@@ -50,11 +49,7 @@ def add_parser(commands: Any) -> None:
     ls.set_defaults(run=act_ls, title="staged ls")
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
-        (
-            "adopt",
-            "give the files of a deleted topic to one that was created again",
-            _ADOPTS,
-        ),
+        ("adopt", "give the files of a deleted topic to one that was created again", _ADOPTS),
         ("hold", "keep replicas from being purged", "Take the deadline from what is staged."),
         ("export", "copy replicas to a place outside the log dirs", "Copy what is staged, verified, elsewhere."),
         ("purge", "remove for good what is due", "Remove for good what was staged and whose time has come."),
@@ -182,7 +177,7 @@ _COLUMNS: tuple[Column[StagedItem], ...] = (
     Column("id", "ref.topic_id"),
     Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("reason", lambda one: one.reason or "?"),
-    Column("evidence", lambda one: "?" if one.evidence is None else evidence_words(one.evidence)),
+    Column("evidence", lambda one: "?" if one.evidence is None else evidence.words(one.evidence)),
     Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
     Column("restore", "restore"),
     Column("undo until (UTC)", lambda one: utc(one.undo_until_ms) if one.state == COUNTING else one.state),

@@ -23,11 +23,10 @@ from logdir.service.report.staged import Selection
 from logdir.service.restore import RestoreRequest
 from logdir.text import quoted
 from tools.cli.arguments import Streams
-from tools.cli.broker import has_override, next_argv
+from tools.cli.broker import argv_of, has_override, next_argv
 from tools.cli.change import change
 from tools.cli.report import is_planned
 from tools.cli.source import named_words, source_of
-from tools.cli.target import argv_of
 
 _OPENING = partial(opened, needs_all=False)
 

@@ -11,16 +11,14 @@ import argparse
 from typing import Any
 
 from logdir.decide.strays import State, Stray
-from logdir.evidence import Removed
 from logdir.service.report.source_item import source_line
-from logdir.service.strays import StraysRequest, StraysResult, strays
+from logdir.service.strays import StraysRequest, StraysResult, proof_of, strays
 from logdir.text import age, size
 from tools.cli.arguments import Exit, Streams, answered, put, say
-from tools.cli.broker import add_selector
+from tools.cli.broker import add_broker, add_selector, argv_of, request_of
 from tools.cli.columns import Column, table
 from tools.cli.protection import add_protection, protected_of, protection_words
 from tools.cli.source import add_source, source_argv, source_of
-from tools.cli.target import add_broker, argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:
@@ -74,12 +72,6 @@ def _next(arguments: argparse.Namespace, found: StraysResult) -> str:
     return f"logdirctl inventory {where}"
 
 
-def _proof(stray: Stray) -> str:
-    if stray.state in (State.PROVEN, State.REFUSED) and isinstance(stray.evidence, Removed):
-        return stray.evidence.proof.value
-    return "no proof"
-
-
 _COLUMNS: tuple[Column[Stray], ...] = (
     Column("state", "state"),
     Column("topic", lambda one: one.ref.topic or "?"),
@@ -90,7 +82,7 @@ _COLUMNS: tuple[Column[Stray], ...] = (
     Column("age", lambda one: age(one.age_ms), is_number=True),
     Column("assignment", "says"),
     Column("reason", "reason"),
-    Column("proof", _proof),
+    Column("proof", lambda one: proof_of(one) or "no proof"),
     Column("missing", lambda one: None if one.missing is None else f"{one.missing.expected}; {one.missing.found}"),
     Column("disk", "log_dir"),
     Column("path", "path"),

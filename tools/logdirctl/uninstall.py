@@ -20,11 +20,10 @@ from logdir.service.log_dirs.opening import opened
 from logdir.service.report.result import ItemResult, ItemState, UninstallResult
 from logdir.service.uninstall import UninstallRequest
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, has_override, next_argv, said_of_override
+from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of, said_of_override
 from tools.cli.progress import TerminalReporter
 from tools.cli.report import finish, is_planned
 from tools.cli.source import add_source, named_words, source_of
-from tools.cli.target import argv_of, request_of
 
 
 def add_parser(commands: Any) -> None:

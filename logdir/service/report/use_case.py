@@ -16,7 +16,7 @@ from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult
 
 
-class Request(Protocol):
+class Asked(Protocol):
     """What is asked of a broker."""
 
     def require_valid(self) -> None:
@@ -39,7 +39,7 @@ class Planned(Protocol):
         """Whether the selector finds nothing."""
 
 
-_R = TypeVar("_R", bound=Request, contravariant=True)
+_R = TypeVar("_R", bound=Asked, contravariant=True)
 _P = TypeVar("_P", bound=Planned)
 
 

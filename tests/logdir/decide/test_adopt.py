@@ -20,12 +20,14 @@ ALL = {1: True, 2: True, 3: True}
 NOW_MS = 1_000
 
 
-def staged(broker: int, partition: int = 0, *, topic_id: TopicId | None = OLD, **changed: Any) -> StagedFiles:
+def staged(
+    broker: int, partition: int = 0, *, topic: str = "t", topic_id: TopicId | None = OLD, **changed: Any
+) -> StagedFiles:
     made = StagedFiles(
         node_id=broker,
         log_dir=f"/d{broker}",
         name=f"{OLD}_{partition}",
-        ref=ReplicaRef(topic="t", topic_id=topic_id, partition=partition),
+        ref=ReplicaRef(topic=topic, topic_id=topic_id, partition=partition),
         log_end=100,
     )
     return replace(made, **changed)

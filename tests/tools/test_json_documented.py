@@ -24,6 +24,7 @@ from logdir.service.inventory import InventoryDisk, InventoryResult
 from logdir.service.metadata import DirectoryItem, LeafItem, MetadataLog, ShellItem
 from logdir.service.report.describe_item import ClusterItem, DescribedItem
 from logdir.service.report.json_form import keys_of
+from logdir.service.report.layout_items import LayoutForm, LayoutItem, LayoutStatusForm, LayoutStatusItem
 from logdir.service.report.reconcile_item import ReconcileItem
 from logdir.service.report.reconcile_result import AnswerItem, ReconcileResult
 from logdir.service.report.result import AdoptingTopic, AdoptResult, ItemResult, PurgeResult, UninstallResult
@@ -37,6 +38,7 @@ from tests.tools.ctl import ctl, ctl_json, two_disks
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, uninstall"
+LAYOUT = "layout check, layout apply, layout verify, layout rollback, layout finalize"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     "explain": ((ExplainResult,), (Entry,)),
@@ -48,6 +50,8 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     "reconcile": ((ReconcileResult,), (AnswerItem,), (ReconcileItem,)),
     "strays": ((StraysResult,), (SourceItem,), (Stray,)),
     "describe": ((DescribeResult,), (DescribedItem,), (ClusterItem,)),
+    LAYOUT: ((LayoutForm,), (LayoutItem,)),
+    "layout status": ((LayoutStatusForm,), (LayoutStatusItem,)),
     TREE: ((MetadataLog,), (DirectoryItem, LeafItem), (ShellItem,)),
 }
 """Of each section the objects of its tables, in their order; the keys of several types stand in one table."""
@@ -58,8 +62,6 @@ OTHER_WORDS = {
 }  # fmt: skip
 """Keys that once stood for what a key of the shared table stands for."""
 NOT_YET = {
-    "layout check, layout apply, layout verify, layout rollback, layout finalize",
-    "layout status",
     "metadata dump",
     "fleet scan, fleet plan, fleet report",
 }

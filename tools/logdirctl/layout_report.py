@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from logdir.decide.layout.precondition import RELEASES
 from logdir.errors import Problem
 from logdir.service.layout_status import LayoutStatus, LogDirLayout
-from logdir.service.report.json_form import to_json
-from logdir.service.report.layout_result import LayoutResult, LayoutStep
-from logdir.service.report.result import ItemResult
-from logdir.text import printable, utf8
+from logdir.service.report.layout_items import LayoutForm, LayoutStatusForm
+from logdir.service.report.layout_result import LayoutResult
+from logdir.text import printable
 from tools.cli import render
 from tools.cli.arguments import Exit, Streams, envelope, say
 
@@ -27,7 +26,7 @@ def print_result(arguments: argparse.Namespace, streams: Streams, result: Layout
     status = Exit.DONE if result.is_well else Exit.PROBLEMS
     _print_problems(arguments, streams, result.problems)
     if arguments.json:
-        streams.out.write(envelope(arguments.title, status, result.problems, _json(result)))
+        streams.out.write(envelope(arguments.title, status, result.problems, LayoutForm.of(result)))
         return status
     if result.steps:
         rows = [[one.what, one.log_dir or "all", _or(one.replicas, "-"), _or(one.done, "-")] for one in result.steps]
@@ -41,8 +40,7 @@ def print_status(arguments: argparse.Namespace, streams: Streams, found: LayoutS
     status = Exit.PROBLEMS if found.problems else Exit.DONE
     _print_problems(arguments, streams, found.problems)
     if arguments.json:
-        result = {"items": [_log_dir_json(one) for one in found.log_dirs]}
-        streams.out.write(envelope(arguments.title, status, found.problems, result))
+        streams.out.write(envelope(arguments.title, status, found.problems, LayoutStatusForm.of(found)))
         return status
     headers = ["log dir", "layout", "change", "start block", "by name", "by id", "held"]
     rows = [_log_dir_row(one) for one in found.log_dirs]
@@ -73,30 +71,6 @@ def _summary(result: LayoutResult) -> str:
     return ", ".join(words)
 
 
-def _json(result: LayoutResult) -> dict[str, object]:
-    return {
-        "applied": result.is_applied,
-        "finished": result.is_finished,
-        "plan_sha256": result.plan_sha256 or None,
-        "done_before": result.done_before,
-        "steps": [_step_json(step) for step in result.steps],
-        "items": [_item_json(item) for item in result.items],
-    }
-
-
-def _step_json(step: LayoutStep) -> dict[str, object]:
-    log_dir = None if step.log_dir is None else utf8(step.log_dir)
-    return {"detail": step.what, "log_dir": log_dir, "replicas": step.replicas, "done": step.done}
-
-
-def _item_json(item: ItemResult) -> dict[str, object]:
-    known = (None, None, None) if item.ref is None else (item.ref.topic, item.ref.topic_id, item.ref.partition)
-    replica = dict(zip(("topic", "topic_id", "partition"), map(to_json, known), strict=True))
-    place = {"log_dir": utf8(item.log_dir) or None, "path": utf8(item.path), "new_path": item.new_path}
-    problem = None if item.problem is None else to_json(item.problem)
-    return {**place, "state": item.state.value, "problem": problem, **replica}
-
-
 def _log_dir_row(one: LogDirLayout) -> list[str]:
     change = "?" if one.seen is None else "none" if one.state is None else one.state.value
     if one.for_broker is not None:
@@ -113,20 +87,3 @@ def _log_dir_row(one: LogDirLayout) -> list[str]:
 
 def _or(value: object, unknown: str) -> str:
     return unknown if value is None else str(value)
-
-
-def _log_dir_json(one: LogDirLayout) -> dict[str, object]:
-    by_name, by_id, held = one.counts
-    return {
-        "log_dir": utf8(one.log_dir),
-        "layout": one.layout,
-        "state": None if one.state is None else one.state.value,
-        "plan_sha256": one.plan_sha256,
-        "for_broker": one.for_broker,
-        "cluster_id": None if one.seen is None else one.seen.cluster_id,
-        "node_id": None if one.seen is None else one.seen.node_id,
-        "start_block": None if one.start_block is None else one.start_block.value,
-        "by_name": by_name,
-        "by_id": by_id,
-        "held": held,
-    }

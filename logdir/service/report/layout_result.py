@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
@@ -27,6 +27,7 @@ from logdir.disk.replica.outcome import Outcome
 from logdir.errors import Problem, RefusedError
 from logdir.refusal_slug import Why
 from logdir.service.batch.layout_phases import LayoutReport
+from logdir.service.report.json_form import KEY
 from logdir.service.report.result import ItemResult, ItemState
 
 
@@ -62,7 +63,7 @@ class LayoutNext(Enum):
 class LayoutStep:
     """One step of a decision."""
 
-    what: str
+    what: str = field(metadata={KEY: "detail"})
     """For people."""
     log_dir: str | None
     """``None``: every log dir."""

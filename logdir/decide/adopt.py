@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from logdir.decide.new_topic import NewTopic
 from logdir.decide.refusal import READ_ONLY, Refusal, refuse
 from logdir.ids import TopicId
-from logdir.names import METADATA_TOPIC
+from logdir.paths import DELETING, METADATA_TOPIC
 from logdir.refusal_slug import Why
 
 
@@ -122,7 +122,7 @@ def _action(one: StagedFiles) -> Adopt:
     return Adopt(
         node_id=one.node_id,
         log_dir=one.log_dir,
-        path=f"deleting/{one.name}",
+        path=f"{DELETING}/{one.name}",
         partition=one.partition,
         log_end=one.log_end,
     )
@@ -130,7 +130,7 @@ def _action(one: StagedFiles) -> Adopt:
 
 def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
     """Return what speaks against one staged replica by itself."""
-    where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
+    where, topic = (one.log_dir, f"{DELETING}/{one.name}"), request.topic
     export = "logdirctl staged export copies the files to a place outside the log dirs"
     if METADATA_TOPIC in (topic.topic, one.topic):
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
@@ -157,7 +157,7 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
 
 def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
     """Return why the new topic has no place for one staged replica."""
-    where = one.log_dir, f"deleting/{one.name}"
+    where = one.log_dir, f"{DELETING}/{one.name}"
     replicas = topic.replicas.get(one.partition)
     if replicas is None:
         found = f"partition {one.partition} of a topic that has {len(topic.replicas)}"
@@ -187,7 +187,7 @@ def _against_group(
         or _against_ends(partition, group)
         or _against_deadline(request, group)
     )
-    return [] if found is None else [refuse(one.log_dir, f"deleting/{one.name}", *found) for one in group]
+    return [] if found is None else [refuse(one.log_dir, f"{DELETING}/{one.name}", *found) for one in group]
 
 
 _Words = tuple[Why, str, str, str]

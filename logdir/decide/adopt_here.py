@@ -38,6 +38,7 @@ from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import Identity, LogDirFacts, Replica, ReplicaIndex, StagedReplica
+from logdir.paths import DELETING
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
@@ -87,7 +88,7 @@ class AdoptHere:
     @property
     def place(self) -> Place:
         """Return where it is staged."""
-        return self.log_dir, f"deleting/{self.name}"
+        return self.log_dir, f"{DELETING}/{self.name}"
 
     @property
     def path(self) -> str:
@@ -198,7 +199,7 @@ def _decide(
 
     The latter is ``None`` where the new topic has no place for it here: the rule over all brokers says why.
     """
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
         return quarantined
     if item.kind is Kind.PURGING:
@@ -225,13 +226,13 @@ def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
     if one.layout in _LAYOUTS:
         return None
     fix = "logdirctl layout rollback takes its replicas to topic names first"
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     return refuse(*where, Why.LAYOUT_DIFFERS, "a log dir in the topic-name layout", one.layout, fix)
 
 
 def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
     """Return why the old id still has, or will have, a live replica here, or the new topic has a ``-future``."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     old = Identity(topic=None, topic_id=marker.topic_id, partition=marker.partition)
     new = Identity(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
     if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
@@ -247,7 +248,7 @@ def _paths(replicas: Iterable[Replica]) -> str:
 
 def _against_old_id(request: AdoptHereRequest, item: StagedReplica) -> Refusal | None:
     """Return why the old id may live on: then its records are not lost, and nothing is to be adopted."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     expected = "a staged replica whose topic id is known to be gone"
     found = assignment_of(request.cluster, item)
     match found.state:
@@ -275,7 +276,7 @@ def _present(
     request: AdoptHereRequest, topic: NewTopic, known: ReplicaIndex, facts: Sequence[LogDirFacts], item: StagedReplica
 ) -> Stage | Refusal | None:
     """Return how the replica is staged that the broker made for the new topic, or why it is not the one to replace."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     name = name_for(topic.topic, item.partition, DirForm.CURRENT)
     if request.node_id not in topic.replicas.get(item.partition, ()):
         return None

@@ -29,8 +29,8 @@ from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
-from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, identity_of
+from logdir.paths import METADATA_TOPIC
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 

@@ -15,6 +15,7 @@ from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
+from logdir.paths import DELETING, INCOMING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class StagedReplica:
     @property
     def path(self) -> str:
         """Return its path relative to its work root."""
-        return f"{'incoming' if self.kind is Kind.INCOMING else 'deleting'}/{self.name}"
+        return f"{INCOMING if self.kind is Kind.INCOMING else DELETING}/{self.name}"
 
     @property
     def place(self) -> str:

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from logdir.errors import RefusedError
-from logdir.observe.classify import META_PROPERTIES, WORK_ROOT_FILE
+from logdir.paths import BESIDE, META_PROPERTIES, WORK_ROOT_FILE
 from logdir.refusal_slug import Why
 
 _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
 """Files by which a log dir, or a work root, of any broker is known."""
-BESIDE = ".logdird"
 """What is added to the path of a log dir for the work root beside it."""
 
 

@@ -20,6 +20,7 @@ from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
+from logdir.paths import DELETING
 from logdir.service.batch.purge_batches import purge_all
 from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
 from logdir.service.cluster.cluster_state import require_source
@@ -180,7 +181,7 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rec
 
 def _kept(plan: PurgePlan, items: Sequence[StagedReplica]) -> list[ItemResult]:
     """Say of each replica that is left why."""
-    by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
+    by_place = {(item.log_dir, f"{DELETING}/{item.name}"): item for item in items}
     rows = []
     for one in plan.refusals:
         item = by_place[one.log_dir, one.path]
@@ -194,7 +195,7 @@ def _purged(action: Purge) -> ItemResult:
     marker = action.marker
     return ItemResult(
         log_dir=action.log_dir,
-        path=f"deleting/{action.name}",
+        path=f"{DELETING}/{action.name}",
         state=ItemState.PLANNED,
         topic=None if marker is None else marker.topic,
         topic_id=None if marker is None else marker.topic_id,

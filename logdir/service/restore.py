@@ -20,6 +20,7 @@ from logdir.disk.replica import staging
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import DELETING
 from logdir.service.cluster.cluster_state import (
     Stamp,
     cluster_with_own_logs,
@@ -122,7 +123,7 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
     marker = action.marker
     return ItemResult(
         log_dir=action.log_dir,
-        path=f"deleting/{action.name}",
+        path=f"{DELETING}/{action.name}",
         state=state,
         topic=marker.topic,
         topic_id=marker.topic_id,
@@ -158,7 +159,7 @@ def restore_all(
         broker.beat(read_instant())
 
     def undecided(place: _Place) -> ItemResult:
-        path = broker.path_of(place[0], f"deleting/{place[1]}")
+        path = broker.path_of(place[0], f"{DELETING}/{place[1]}")
         return replace(_restored(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
     hold = partial(broker.batch_after, partial(work.look, tuple(left)))
@@ -181,14 +182,14 @@ class _Restoring:
 
     def look(self, left: Collection[_Place]) -> tuple[LogDirFacts, ...]:
         """Look again at what is left."""
-        return self.broker.look_again(NOTHING, [(log_dir, f"deleting/{name}") for log_dir, name in left])
+        return self.broker.look_again(NOTHING, [(log_dir, f"{DELETING}/{name}") for log_dir, name in left])
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Look and decide again about what is left."""
         facts = self.look(left)
         require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
-        settled = {(row.log_dir, row.path.removeprefix("deleting/")): row for row in refused(plan.refusals)}
+        settled = {(row.log_dir, row.path.removeprefix(f"{DELETING}/")): row for row in refused(plan.refusals)}
         return Turn(settled=settled, steps=lambda: (partial(self._restore, action) for action in plan.actions))
 
     def _restore(self, action: Restore) -> Mapping[_Place, ItemResult]:

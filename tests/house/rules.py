@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from tests.house.source import Module, circles, edges, imported, streams_taken
+from tests.house.source import Module, circles, constants, edges, imported, spelled, streams_taken
 
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
 MOST_MODULES = 20
 MOST_TOOLS_LINES = 4340
 """Of all of ``tools``; 3,200 is where it is to go."""
+
+PATHS = "logdir.paths"
+"""Spells every well-known name."""
+KINDS = frozenset({"incoming"})
+"""Well-known names that kinds and states are called by, too: alone they are no path."""
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
 TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})
@@ -29,6 +34,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from circle_findings(modules)
     yield from terminal_findings(modules)
     yield from size_findings(modules)
+    yield from name_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -55,6 +61,20 @@ def terminal_findings(modules: Mapping[str, Module], known: Collection[str] = TA
         if taken and module.name not in known:
             yield f"stream: {module.path}: expected no stream below tools, found {', '.join(taken)}; return a value"
     yield from _gone("TAKES_STREAMS", known, takers)
+
+
+def name_findings(modules: Mapping[str, Module]) -> Iterator[str]:
+    """What a file or directory is called stands in one module; a component of a path counts, a sentence does not."""
+    if PATHS not in modules:
+        return
+    known = constants(modules[PATHS])
+    for module in modules.values():
+        if module.name == PATHS or module.name.partition(".")[0] not in ("logdir", "migrate"):
+            continue
+        for line, text in spelled(module):
+            for part in text.split("/"):
+                if part in known and text not in KINDS and " " not in text:
+                    yield f"name: {module.path}:{line}: expected {PATHS}.{known[part]}, found {text!r}; import it"
 
 
 def size_findings(

@@ -87,6 +87,25 @@ def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
+def constants(module: Module) -> dict[str, str]:
+    """Return the names of a module's constants that are texts, by what they say."""
+    found = {}
+    for node in module.tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            value = node.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found[value.value] = node.target.id
+    return found
+
+
+def spelled(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of every string in a module, parts of formatted ones too; docstrings excepted."""
+    docs = {id(node.value) for node in ast.walk(module.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
 def streams_taken(module: Module) -> Iterator[str]:
     """Yield every function that takes a stream, and every use of a standard stream."""
     for node in ast.walk(module.tree):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.rules import circle_findings, findings, size_findings, terminal_findings
+from tests.house.rules import circle_findings, findings, name_findings, size_findings, terminal_findings
 from tests.house.source import Module, read
 
 TOP = Path(__file__).resolve().parents[2]
@@ -83,6 +83,27 @@ def test_a_package_of_21_modules_is_found(number: int, count: int) -> None:
 def test_a_command_line_that_grows_is_found() -> None:
     modules = tree(tools__a="\n" * 6, tools__b="\n" * 5)
     assert [len(list(size_findings(modules, (), (), most))) for most in (11, 10)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__a", 'x = "meta.properties"', 1),
+        ("logdir__a", 'x = f"{top}/meta.properties"', 1),
+        ("logdir__a", 'x = f"incoming/{name}"', 1),
+        ("logdir__a", 'x = f"{base:020d}.log"', 1),
+        ("migrate__a", 'x = name.endswith(".log")', 1),
+        ("logdir__a", '"""meta.properties"""\nx = 1\n"""incoming/"""', 0),
+        ("logdir__a", 'x = "format the log dir, then look at meta.properties"', 0),
+        ("logdir__a", 'x = "copies in incoming/ are kept"', 0),
+        ("logdir__a", 'INCOMING = "incoming"', 0),
+        ("logdir__a", "from logdir.paths import SEGMENT", 0),
+        ("tools__a", 'x = "meta.properties"', 0),
+    ],
+)
+def test_a_well_known_name_that_is_spelled_elsewhere_is_found(name: str, text: str, count: int) -> None:
+    known = 'PROPERTIES: Final = "meta.properties"\nINCOMING: Final = "incoming"\nSEGMENT: Final = ".log"\n'
+    assert len(list(name_findings(tree(logdir__paths=known, **{name: text})))) == count
 
 
 def test_an_exception_that_is_no_longer_needed_is_found() -> None:

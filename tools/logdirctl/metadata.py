@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from logdir.errors import Problem
 from logdir.metadata.dump import RELEASES, form_of
 from logdir.metadata.nodes import Line, Missed, escaped
-from logdir.names import METADATA_DIR
+from logdir.paths import METADATA_DIR
 from logdir.service.metadata import MetadataLog, MetadataRequest, MetadataSession, session, typed
 from logdir.service.metadata_dump import DumpEnd, FileDump, MetadataDumpRequest, files_to_dump
 from logdir.service.report.json_form import to_json

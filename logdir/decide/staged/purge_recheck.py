@@ -32,6 +32,7 @@ from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.facts import ReplicaIndex, StagedReplica, identity_of
+from logdir.paths import DELETING
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from logdir.text import quoted
@@ -72,7 +73,7 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
         item: With its marker just read; one without is held anyway.
         known: What lies on every log dir configured for the broker.
     """
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     marker = item.marker
     if look.held is not None:
         return Refusal(log_dir=item.log_dir, path=where[1], why=None, problem=look.held)
@@ -126,7 +127,7 @@ def _against_deliberate(
     if any(is_wanted(image, item) is not None for image in images):
         return None
     if _was_assigned(marker) and not any(_shows_not_here(image, item, marker) for image in images):
-        return _against_silence(item.log_dir, f"deleting/{item.name}", images)
+        return _against_silence(item.log_dir, f"{DELETING}/{item.name}", images)
     if not _has_live_copy(item, known):
         for image in every:
             if (refusal := _against_last_copy(image, item)) is not None:
@@ -157,7 +158,7 @@ def _against_blind(
     look: PurgeRecheck, blind: Problem, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal:
     """Return why nothing is purged unasked of the cluster, and which override lifts that, if one does."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     if _was_assigned(marker):
         return _against_silence(*where)
     fix = blind.fix or "name another source with --from"
@@ -195,7 +196,7 @@ def _against_assigned(
     look: PurgeRecheck, image: Image, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal | None:
     """Return why what is still assigned here may not be purged, ``None`` if it may."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     one = assignment_in(image, item.topic, item.topic_id, item.partition).partition
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
     if is_live_here and _is_news(image, marker) and _was_assigned(marker):
@@ -229,11 +230,11 @@ def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     one = assignment_in(image, item.topic, item.topic_id, item.partition).partition
     if one is None or is_held_elsewhere(image, one):
         return None
-    return refuse_last_copy(item.log_dir, f"deleting/{item.name}", "logdirctl staged hold")
+    return refuse_last_copy(item.log_dir, f"{DELETING}/{item.name}", "logdirctl staged hold")
 
 
 def _against_old_evidence(image: Image | None, item: StagedReplica, staged_at_ms: int) -> Refusal | None:
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     expected = (
         f"metadata that shows it gone, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
     )

@@ -41,6 +41,7 @@ from logdir.names import (
     parse_partition_dir,
 )
 from logdir.observe.facts import Identity, LogDirFacts, ReplicaIndex, StagedReplica, identity_of
+from logdir.paths import DELETING
 from logdir.refusal_slug import Why
 
 
@@ -157,7 +158,7 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
 
 def _where(log_dir: str, name: str) -> tuple[str, str]:
     """Return a staged replica by its log dir and its path relative to its work root."""
-    return log_dir, f"deleting/{name}"
+    return log_dir, f"{DELETING}/{name}"
 
 
 def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusal:

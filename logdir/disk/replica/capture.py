@@ -9,8 +9,7 @@ The topic id comes from the file, and the topic from the name only where Kafka d
 nobody says the topic, the capture is held. Files are synced one by one, never with ``syncfs``: others write meanwhile.
 
 Repeatable: a second capture of the same directory finds the same inodes and goes on, or is already done, and makes that
-durable. An earlier one that has been claimed for its removal is none any more, however whole it still lies there: it is
-captured anew.
+durable. One that has been claimed for its removal does not count, however whole it still is: it is captured again.
 
 Not here: which directories (``decide``), what becomes of it (``adopt``, ``export``, ``purge``).
 
@@ -42,8 +41,9 @@ from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.names import METADATA_TOPIC, DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
-from logdir.observe.classify import METADATA_FILE, Type
+from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
+from logdir.observe.classify import Type
+from logdir.paths import DELETING, INCOMING, METADATA_FILE, METADATA_TOPIC, SEGMENT_SUFFIX
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
@@ -151,14 +151,14 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
             is_topic_sure=item.topic is not None or not parts.is_truncated,
         )
         found = _found(open_dir, replica, seen)
-        if found is not None and found.startswith("deleting/"):
+        if found is not None and found.startswith(f"{DELETING}/"):
             # Whoever renamed it may have been killed before that was durable.
             with syncing(open_dir.deleting):
                 open_dir.deleting.sync()
             with syncing(open_dir.incoming):
                 open_dir.incoming.sync()
             return done(item.name, found)
-        if not any(name.endswith(".log") for name in seen):
+        if not any(name.endswith(SEGMENT_SUFFIX) for name in seen):
             raise RefusedError(
                 path,
                 why=Why.NO_SEGMENTS,
@@ -173,7 +173,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
                 if problem is None:
                     _sync_files(target)
                     place = _commit(open_dir, name, target, replica, now)
-                    return done(item.name, f"deleting/{place}")
+                    return done(item.name, f"{DELETING}/{place}")
             except OSError as error:
                 if is_sick(error):
                     raise
@@ -185,7 +185,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
                 found=problem,
                 fix=_PARTIAL.format(name),
             )
-            if not any(file.endswith(".log") for file in look(target)):
+            if not any(file.endswith(SEGMENT_SUFFIX) for file in look(target)):
                 return _give_up(open_dir, name, target, item, why)
             _sync_files(target)
             with syncing(target):
@@ -197,7 +197,7 @@ _PARTIAL = "what there was is kept as partial in incoming/{}; it can be exported
 
 
 def _partial(item: CaptureItem, name: str, error: LogDirError) -> Outcome:
-    return Outcome(path=item.name, result=Result.UNDONE, place=f"incoming/{name}", error=error)
+    return Outcome(path=item.name, result=Result.UNDONE, place=f"{INCOMING}/{name}", error=error)
 
 
 def _fits(topic: str, parts: PartitionDir) -> bool:
@@ -215,7 +215,7 @@ def _read_id(source: Directory) -> TopicId | None:
 
 def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
     """Return where an earlier capture of the same directory is: whole in ``deleting/``, or begun in ``incoming/``."""
-    for parent, prefix in ((open_dir.deleting, "deleting/"), (open_dir.incoming, "")):
+    for parent, prefix in ((open_dir.deleting, f"{DELETING}/"), (open_dir.incoming, "")):
         for name in parent.names():
             parts = parse_work_dir(name)
             # What is marked is being purged, or belongs to an adoption: it will not stay.

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
+from logdir.paths import HEARTBEAT
 
-FILE_NAME = "heartbeat.json"
+FILE_NAME = HEARTBEAT
 VERSION = 1
 MAX_BOOTS = 2000
 """Older boots are forgotten: what was staged in one counts from the present boot only."""

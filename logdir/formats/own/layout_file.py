@@ -13,8 +13,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from logdir.formats.own import own_json
+from logdir.paths import LAYOUT
 
-FILE_NAME = "layout.json"
+FILE_NAME = LAYOUT
 VERSION = 1
 MAX_BROKER_CHARACTERS = 200
 """Of ``for_broker``: the file fits in one block."""

@@ -20,9 +20,10 @@ from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.own import own_json
 from logdir.ids import TopicId
 from logdir.names import MAX_PARTITION, is_legal_topic
+from logdir.paths import MARKER_FILE
 from logdir.reasons import Reason
 
-FILE_NAME = "replica.json"
+FILE_NAME = MARKER_FILE
 VERSION = 1
 BY_HAND = "held: no command changes it; docs/undo.md says how its files are taken out by hand"
 """What to do about a staged replica whose marker is not to be used."""

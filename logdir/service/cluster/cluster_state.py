@@ -24,9 +24,10 @@ from logdir.disk.record import controller
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import METADATA_DIR
 from logdir.refusal_slug import Why
 from logdir.service.cluster.image_source import Desired, against_blank, read_desired
-from logdir.service.cluster.own_log import METADATA_DIR, is_same, own_log, own_logs
+from logdir.service.cluster.own_log import is_same, own_log, own_logs
 from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.open_broker import OpenBroker

@@ -12,6 +12,7 @@ from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageRepl
 from logdir.errors import Problem
 from logdir.evidence import Evidence
 from logdir.ids import TopicId
+from logdir.paths import DELETING
 from logdir.service.report.result import ItemResult, ItemState
 
 
@@ -67,7 +68,7 @@ def _about(action: Action) -> tuple[str, str | None, TopicId | None, int, str | 
 
 def place_of(action: Action) -> str:
     """Return where what an action is about lies, relative to its log dir or work root."""
-    return f"deleting/{action.name}" if isinstance(action, HoldStaged) else action.path
+    return f"{DELETING}/{action.name}" if isinstance(action, HoldStaged) else action.path
 
 
 def planned_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:

@@ -11,13 +11,13 @@ from typing import Final
 
 # Kafka's, at the top of a log dir.
 META_PROPERTIES: Final = "meta.properties"
-"""Whose log dir it is; kafka-storage and the broker write it (MetaPropertiesEnsemble)."""
+"""Whose log dir it is (StorageTool, MetaPropertiesEnsemble)."""
 KAFKA_LOCK: Final = ".lock"
 """A running broker holds its lock (LogManager, FileLock)."""
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
 """The broker was shut down in order (CleanShutdownFileHandler)."""
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
-"""The first records of a cluster; kafka-storage writes it (BootstrapDirectory)."""
+"""The first records of a cluster (StorageTool, BootstrapDirectory)."""
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 """How far each log is flushed (LogManager)."""
 LOG_STARTS: Final = "log-start-offset-checkpoint"

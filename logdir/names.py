@@ -19,16 +19,13 @@ from typing import NamedTuple
 from logdir.errors import InvalidIdError, InvalidNameError
 from logdir.ids import TopicId
 from logdir.java_number import parse_java_int
+from logdir.paths import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX
 
 MAX_NAME = 255
 """Bytes in one file name."""
 MAX_TOPIC = 249
 """Characters in a topic name."""
 MAX_PARTITION = 2**31 - 1
-METADATA_TOPIC = "__cluster_metadata"
-METADATA_DIR = "__cluster_metadata-0"
-HIDDEN_WORK_ROOT = "__cluster_metadata-2147483647"
-"""The one sub-directory of a log dir that every stock broker passes over (kafka-behaviour §10.11)."""
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 _SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)", re.ASCII)
@@ -138,7 +135,7 @@ def parse_stock(name: str, path: str = "") -> PartitionDir:
     if "-" not in name:
         raise _refused(name, path)
     form, unique, rest = DirForm.CURRENT, None, name
-    if name.endswith(("-delete", "-future", "-stray")):
+    if name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX)):
         matched = _SUFFIXED.fullmatch(name)
         if matched is None:
             raise _refused(name, path)

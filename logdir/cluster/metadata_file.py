@@ -87,16 +87,17 @@ class MetadataFile:
         """
         self.end = position
         while self.size - position > PREFIX_SIZE:
-            head = self._read(position, HEADER.size)
-            if len(head) <= PREFIX_SIZE:
+            begin = self._hold(position, HEADER.size)
+            if len(self._window) - begin <= PREFIX_SIZE:
                 return  # cut off since it was opened
-            size = framed_size(head, 0, self.size - position, self.path, position)
+            size = framed_size(self._window, begin, self.size - position, self.path, position)
             if size is None:
                 return
             if size > MOST_BYTES:
                 expected = f"a batch of at most {MOST_BYTES} bytes"
                 raise CorruptBatchError(self.path, expected=expected, found=size, position=position + 8)
-            data = self._read(position, size)
+            begin = self._hold(position, size)
+            data = self._window[begin : begin + size]
             if len(data) < size:
                 return
             batch = Batch(self.path, position, data, HEADER.unpack_from(data))
@@ -114,12 +115,14 @@ class MetadataFile:
         for walked in self.walk(position):
             yield walked.require_valid()
 
-    def _read(self, position: int, size: int) -> bytes:
+    def _hold(self, position: int, size: int) -> int:
+        """Have bytes of the file in the window, as far as there are any; return where in it they begin."""
         begin = position - self._start
-        if begin < 0 or begin + size > len(self._window):
-            wanted = min(max(size, _WINDOW), self.size - position)
-            self._window, self._start, begin = os.pread(self._descriptor, wanted, position), position, 0
-        return self._window[begin : begin + size]
+        if begin >= 0 and begin + size <= len(self._window):
+            return begin
+        wanted = min(max(size, _WINDOW), self.size - position)
+        self._window, self._start = os.pread(self._descriptor, wanted, position), position
+        return 0
 
 
 def open_file(path: str, *, is_followed: bool = False) -> MetadataFile:

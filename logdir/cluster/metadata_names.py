@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-SEGMENT_SUFFIX: Final = ".log"
+from logdir.paths import SEGMENT_SUFFIX
+
 SNAPSHOT_SUFFIX: Final = ".checkpoint"
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)

@@ -47,15 +47,16 @@ class Transactions:
         Raises:
             MalformedFileError: a transaction that begins in another one, or ends without a begin; or of ``apply``.
         """
-        apply = self._apply
+        apply, is_open = self._apply, self.open_since is not None
         for offset, row in rows:
             # Compared by identity: this is the hot path.
             if type(row) is MetadataRecord and row.type in _TRANSACTIONS:
                 self._change(row.type, offset)
-            elif self.open_since is None:
-                apply(row, timestamp_ms)
-            else:
+                is_open = self.open_since is not None
+            elif is_open:
                 self._held.append((row, timestamp_ms))
+            else:
+                apply(row, timestamp_ms)
 
     def _change(self, kind: int, offset: int) -> None:
         if kind == _BEGIN:

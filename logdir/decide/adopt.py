@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from logdir.decide.new_topic import NewTopic
 from logdir.decide.refusal import READ_ONLY, Refusal, refuse
-from logdir.names import METADATA_TOPIC
+from logdir.paths import DELETING, METADATA_TOPIC
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef
 
@@ -120,7 +120,7 @@ def _action(one: StagedFiles) -> Adopt:
     return Adopt(
         node_id=one.node_id,
         log_dir=one.log_dir,
-        path=f"deleting/{one.name}",
+        path=f"{DELETING}/{one.name}",
         partition=one.ref.partition,
         log_end=one.log_end,
     )
@@ -128,7 +128,7 @@ def _action(one: StagedFiles) -> Adopt:
 
 def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
     """Return the refusal of one staged replica by itself."""
-    where, topic = (one.log_dir, f"deleting/{one.name}"), request.topic
+    where, topic = (one.log_dir, f"{DELETING}/{one.name}"), request.topic
     export = "logdirctl staged export copies the files to a place outside the log dirs"
     if METADATA_TOPIC in (topic.topic, one.ref.topic):
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
@@ -155,7 +155,7 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
 
 def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
     """Return the refusal of a staged replica that does not fit the replicas of the new topic."""
-    where = one.log_dir, f"deleting/{one.name}"
+    where = one.log_dir, f"{DELETING}/{one.name}"
     replicas = topic.replicas.get(one.ref.partition)
     if replicas is None:
         found = f"partition {one.ref.partition} of a topic that has {len(topic.replicas)}"
@@ -185,7 +185,7 @@ def _against_group(
         or _against_ends(partition, group)
         or _against_deadline(request, group)
     )
-    return [] if found is None else [refuse(one.log_dir, f"deleting/{one.name}", *found) for one in group]
+    return [] if found is None else [refuse(one.log_dir, f"{DELETING}/{one.name}", *found) for one in group]
 
 
 _Words = tuple[Why, str, str, str]

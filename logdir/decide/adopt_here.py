@@ -38,6 +38,7 @@ from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica
+from logdir.paths import DELETING
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef
@@ -90,7 +91,7 @@ class AdoptHere:
     @property
     def place(self) -> Place:
         """Return its log dir and staged path."""
-        return self.log_dir, f"deleting/{self.name}"
+        return self.log_dir, f"{DELETING}/{self.name}"
 
     @property
     def path(self) -> str:
@@ -199,7 +200,7 @@ def _decide(
 
     The latter is ``None`` if the new topic has no such replica here: the plan over all brokers gives the reason.
     """
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
         return quarantined
     if item.kind is Kind.PURGING:
@@ -226,13 +227,13 @@ def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
     if one.layout in _LAYOUTS:
         return None
     fix = "logdirctl layout rollback takes its replicas to topic names first"
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     return refuse(*where, Why.LAYOUT_DIFFERS, "a log dir in the topic-name layout", one.layout, fix)
 
 
 def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:
     """Return the refusal if the old id has, or will have, a live replica here, or the new topic has a ``-future``."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     old = ReplicaRef(topic=None, topic_id=marker.topic_id, partition=marker.partition)
     new = ReplicaRef(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
     if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
@@ -248,7 +249,7 @@ def _paths(replicas: Iterable[Replica]) -> str:
 
 def _against_old_id(request: AdoptHereRequest, item: StagedReplica) -> Refusal | None:
     """Return the refusal if the old id may still exist: then its records are not lost."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     expected = "a staged replica whose topic id is known to be gone"
     found = assignment_of(request.cluster, item)
     match found.state:
@@ -278,7 +279,7 @@ def _present(
     """Return how to stage the replica that the broker created for the new topic, or the refusal if it may not be
     replaced.
     """
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     name = name_for(topic.topic, item.ref.partition, DirForm.CURRENT)
     if request.node_id not in topic.replicas.get(item.ref.partition, ()):
         return None

@@ -25,8 +25,9 @@ from logdir.decide.refusal import (
 )
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.formats.own.inventory import Kind
-from logdir.names import METADATA_TOPIC, parse_partition_dir
+from logdir.names import parse_partition_dir
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.paths import METADATA_TOPIC
 from logdir.refusal_slug import Why
 
 CAPTURABLE = (Kind.DELETE, Kind.STRAY)

@@ -46,8 +46,8 @@ from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.staging_limit_file import Count
 from logdir.ids import TopicId
-from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
+from logdir.paths import DELETING, METADATA_TOPIC
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaKey, TopicIdPartition
 
@@ -103,7 +103,7 @@ class ReconcilePlan:
 
         A refusal of a staged replica does not count: it has no deadline to lose, or its removal has begun.
         """
-        refused = any(not one.path.startswith("deleting/") for one in self.refusals)
+        refused = any(not one.path.startswith(f"{DELETING}/") for one in self.refusals)
         return not (refused or self.waiting or self.unseen)
 
 

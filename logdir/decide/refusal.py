@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 
 from logdir.errors import Problem
 from logdir.formats.own.replica_marker import BY_HAND
-from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.paths import META_PROPERTIES
 from logdir.refusal_slug import Why
 
 FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again"

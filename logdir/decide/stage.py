@@ -35,8 +35,9 @@ from logdir.evidence import Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.formats.own.staging_limit_file import Count
-from logdir.names import METADATA_TOPIC, fits_staged
+from logdir.names import fits_staged
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
+from logdir.paths import METADATA_TOPIC
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 

@@ -28,8 +28,8 @@ from logdir.decide.refusal import FINISH_MOVE, Refusal, is_protected, refuse, re
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Removed, Unknown
 from logdir.formats.own.inventory import Kind
-from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
+from logdir.paths import METADATA_TOPIC
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef

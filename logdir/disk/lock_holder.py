@@ -17,8 +17,8 @@ from pathlib import Path
 
 from logdir import clock
 from logdir.errors import LogDirSuspectError, Problem
+from logdir.paths import KAFKA_LOCK
 
-KAFKA_LOCK = ".lock"
 OUTSIDE = "a process outside this container"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _EXITING = 0x4

@@ -26,7 +26,6 @@ from logdir.disk.kernel.failure import is_denied, is_full, is_read_only, mounted
 from logdir.disk.kernel.host import HostDirectory, HostDisk, note_in_lock
 from logdir.disk.lock_holder import (
     ENDING_MS,
-    KAFKA_LOCK,
     OUTSIDE,
     PAUSE_S,
     hanging_holder,
@@ -46,7 +45,7 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
-from logdir.observe.classify import OWNER_LOCK
+from logdir.paths import KAFKA_LOCK, OWNER_LOCK
 from logdir.refusal_slug import Why
 
 BATCH_MS = 2 * 1000

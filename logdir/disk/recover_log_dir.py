@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import calling, syncing, trouble
-from logdir.disk.kernel.small_file import TEMPORARY
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.relayout_metadata import NEW_METADATA
 from logdir.disk.replica.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
@@ -40,6 +39,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import FILE_NAME, Intent
 from logdir.names import parse_work_dir
 from logdir.observe.classify import Inside, Named, Place, Type, classify
+from logdir.paths import DELETING, INCOMING, TEMPORARY
 
 _BEGUN = tuple(
     file.FILE_NAME + TEMPORARY
@@ -91,14 +91,14 @@ def recover(open_dir: OpenLogDir) -> Recovered:
         for name in open_dir.incoming.names():
             try:
                 if _drop_unfinished(open_dir, name):
-                    dropped.append(f"incoming/{name}")
+                    dropped.append(f"{INCOMING}/{name}")
             except (LogDirError, OSError) as error:
-                _note(open_dir, troubled, f"incoming/{name}", error)
+                _note(open_dir, troubled, f"{INCOMING}/{name}", error)
         for name in open_dir.deleting.names():
             try:
                 _forget_new_marker(open_dir.deleting, name)
             except (LogDirError, OSError) as error:
-                _note(open_dir, troubled, f"deleting/{name}", error)
+                _note(open_dir, troubled, f"{DELETING}/{name}", error)
     return Recovered(unmarked=tuple(unmarked), dropped=tuple(dropped), troubled=tuple(troubled))
 
 

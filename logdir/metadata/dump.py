@@ -20,13 +20,13 @@ from typing import Any, Final, NamedTuple
 from logdir.cluster.metadata_file import MetadataFile, Walked
 from logdir.cluster.metadata_names import snapshot_of
 from logdir.errors import LogDirError, Problem
+from logdir.paths import BOOTSTRAP_CHECKPOINT
 from logdir.wire import control, metadata_records
 from logdir.wire.batches import Batch
 from logdir.wire.errors import UnknownRecordTypeError
 from logdir.wire.json_text import text
 from logdir.wire.records import LOG_APPEND_TIME, Record
 
-BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _SEGMENT: Final = re.compile(r"(\d+)\.log", re.ASCII)
 _RELEASE: Final = re.compile(r"(\d\.\d)(?:\.\d+)?", re.ASCII)
 _DELETE_HORIZON: Final = 0x40
@@ -164,7 +164,7 @@ class Dump:
     def _title(self) -> Iterator[str]:
         if (segment := _SEGMENT.fullmatch(self._name)) is not None:
             yield f"Log starting offset: {int(segment[1])}"
-        elif self._name == BOOTSTRAP_NAME:
+        elif self._name == BOOTSTRAP_CHECKPOINT:
             yield "KRaft bootstrap snapshot"
         elif (snapshot := snapshot_of(self._name)) is not None:
             yield f"Snapshot end offset: {snapshot.offset}, epoch: {snapshot.epoch}"

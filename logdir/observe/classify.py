@@ -11,51 +11,35 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from logdir import names
+from logdir import names, paths
 from logdir.formats.own.inventory import Kind
 from logdir.names import DirForm
 
-DELETING = "deleting"
-INCOMING = "incoming"
-METADATA_FILE = "partition.metadata"
-MARKER_FILE = "replica.json"
-META_PROPERTIES = "meta.properties"
-INDEX_CACHE = "remote-log-index-cache"
-PROBE = "probe"
-"""The directory in a work root that is renamed back and forth as a proof."""
-PROBE_IN_LOG_DIR = "__cluster_metadata-2147483646"
-"""Its name while it is in the log dir, which stock brokers ignore (kafka-behaviour §2.8)."""
-WORK_ROOT_FILE = "work-root.json"
-OWNER_LOCK = "owner.lock"
-RESERVE = "reserve"
-SPARE = "spare-inodes"
-"""The directory in a work root with the spare inode files."""
-
 _KAFKA = (
-    ".lock",
-    ".kafka_cleanshutdown",
-    META_PROPERTIES,
-    "bootstrap.checkpoint",
-    "recovery-point-offset-checkpoint",
-    "log-start-offset-checkpoint",
-    "replication-offset-checkpoint",
-    "cleaner-offset-checkpoint",
-    "_rlmm_committed_offsets",
+    paths.KAFKA_LOCK,
+    paths.CLEAN_MARKER,
+    paths.META_PROPERTIES,
+    paths.BOOTSTRAP_CHECKPOINT,
+    paths.RECOVERY_POINTS,
+    paths.LOG_STARTS,
+    paths.HIGH_WATERMARKS,
+    paths.CLEANER_OFFSETS,
+    paths.REMOTE_LOG_OFFSETS,
 )
 _OURS = (
-    OWNER_LOCK,
-    RESERVE,
-    WORK_ROOT_FILE,
-    "layout.json",
-    "heartbeat.json",
-    "start-block.json",
-    "quarantine.json",
-    "controller.json",
-    "staging-limit.json",
-    "history.jsonl",
-    "logdird-start-block.txt",
+    paths.OWNER_LOCK,
+    paths.RESERVE,
+    paths.WORK_ROOT_FILE,
+    paths.LAYOUT,
+    paths.HEARTBEAT,
+    paths.START_BLOCK,
+    paths.QUARANTINE,
+    paths.CONTROLLER,
+    paths.STAGING_LIMIT,
+    paths.HISTORY,
+    paths.START_BLOCK_NOTE,
 )
-KNOWN_FILES = frozenset(name + tail for name in _KAFKA + _OURS for tail in ("", ".tmp"))
+KNOWN_FILES = frozenset(name + tail for name in _KAFKA + _OURS for tail in ("", paths.TEMPORARY))
 """Plain files of Kafka or logdird at the top of a log dir or work root."""
 
 
@@ -74,8 +58,8 @@ class Place(Enum):
     TOP = "top of a log dir"
     WORK_TOP = "top of a work root"
     PREFIX = "prefix directory"
-    DELETING = "deleting/"
-    INCOMING = "incoming/"
+    DELETING = f"{paths.DELETING}/"
+    INCOMING = f"{paths.INCOMING}/"
 
 
 class Named(NamedTuple):
@@ -104,7 +88,7 @@ class Inside(Enum):
 UNKNOWN = Named(Kind.UNKNOWN)
 _PLAIN = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,8})", re.ASCII)
 """Matches nearly all names of a log dir; other names are parsed fully."""
-_NO_TOPICS = frozenset((".", "..", names.METADATA_TOPIC))
+_NO_TOPICS = frozenset((".", "..", paths.METADATA_TOPIC))
 _KIND_OF_FORM = {
     DirForm.CURRENT: Kind.LIVE,
     DirForm.DELETE: Kind.DELETE,
@@ -115,7 +99,7 @@ _KIND_OF_FORM = {
 
 def _named_dir(name: str) -> Named:
     parts = names.parse_partition_dir(name)
-    if parts is None or parts.topic == names.METADATA_TOPIC:
+    if parts is None or parts.topic == paths.METADATA_TOPIC:
         return UNKNOWN
     problems = ("name-truncated",) if parts.is_truncated else ()
     return Named(_KIND_OF_FORM[parts.form], parts.topic, None, parts.partition, problems, is_replica=True)
@@ -130,7 +114,7 @@ def _id_dir(name: str, prefix: str) -> Named:
 
 
 def _work_dir(name: str, place: Place) -> Named:
-    if name == PROBE:
+    if name == paths.PROBE:
         return Named(Kind.FILE)
     parts = names.parse_work_dir(name)
     allowed = {"": Kind.STAGED, "purging": Kind.PURGING}
@@ -152,17 +136,17 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
             pass
     if place is Place.TOP and (plain := _PLAIN.fullmatch(name)) is not None and plain[1] not in _NO_TOPICS:
         return Named(Kind.LIVE, plain[1], None, int(plain[2]), (), True)
-    if name == DELETING:
+    if name == paths.DELETING:
         return Inside.DELETING
-    if name == INCOMING:
+    if name == paths.INCOMING:
         return Inside.INCOMING
     if place is Place.WORK_TOP:
-        return Named(Kind.FILE) if name in (PROBE, SPARE) else UNKNOWN
-    if name == names.HIDDEN_WORK_ROOT:
+        return Named(Kind.FILE) if name in (paths.PROBE, paths.SPARE) else UNKNOWN
+    if name == paths.HIDDEN_WORK_ROOT:
         return Inside.WORK_ROOT
-    if name == names.METADATA_DIR:
-        return Named(Kind.METADATA, names.METADATA_TOPIC, None, 0, is_replica=True)
-    if name in (INDEX_CACHE, PROBE, PROBE_IN_LOG_DIR, SPARE):
+    if name == paths.METADATA_DIR:
+        return Named(Kind.METADATA, paths.METADATA_TOPIC, None, 0, is_replica=True)
+    if name in (paths.INDEX_CACHE, paths.PROBE, paths.PROBE_IN_LOG_DIR, paths.SPARE):
         return Named(Kind.FILE)
     if names.is_prefix(name):
         return Inside.PREFIX

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.paths import DELETING, INCOMING
 from logdir.replica_ref import ReplicaKey, ReplicaRef
 
 
@@ -64,7 +65,7 @@ class StagedReplica:
     @property
     def path(self) -> str:
         """Return its path relative to its work root."""
-        return f"{'incoming' if self.kind is Kind.INCOMING else 'deleting'}/{self.name}"
+        return f"{INCOMING if self.kind is Kind.INCOMING else DELETING}/{self.name}"
 
     @property
     def place(self) -> str:

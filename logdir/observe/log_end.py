@@ -17,6 +17,7 @@ from typing import Final
 
 from logdir.observe import replica as contents
 from logdir.observe.walk import opened
+from logdir.paths import SEGMENT_SUFFIX
 
 _TOP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -52,7 +53,7 @@ def log_end(log_dir: str, path: str) -> int | None:
 
 def _end_of(directory: int, base: int) -> int | None:
     hint = _hint(directory, base)
-    with opened(os.open(f"{base:020d}.log", _FILE, dir_fd=directory)) as segment:
+    with opened(os.open(f"{base:020d}{SEGMENT_SUFFIX}", _FILE, dir_fd=directory)) as segment:
         size = os.fstat(segment).st_size
         found = _walk(segment, hint, size, base) if hint else None
         return _walk(segment, 0, size, base) if found is None else found

@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from logdir.errors import RefusedError
-from logdir.observe.classify import META_PROPERTIES, WORK_ROOT_FILE
+from logdir.paths import BESIDE, META_PROPERTIES, WORK_ROOT_FILE
 from logdir.refusal_slug import Why
 
 _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
 """Files that identify a log dir or a work root of any broker."""
-BESIDE = ".logdird"
-"""Suffix of a log dir's path for the work root beside it."""
 
 
 class KeptFree(NamedTuple):

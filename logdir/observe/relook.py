@@ -21,14 +21,13 @@ from typing import NamedTuple
 from logdir import clock
 from logdir.formats.kafka.offset_checkpoint import NAMES
 from logdir.formats.own.inventory import Entry, Kind
-from logdir.names import HIDDEN_WORK_ROOT
 from logdir.observe import mounts as mount_table
-from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE, METADATA_FILE, Inside, Place, Type, classify
+from logdir.observe.classify import Inside, Place, Type, classify
 from logdir.observe.facts import LogDirFacts
-from logdir.observe.outside import BESIDE
 from logdir.observe.replica import open_directory
 from logdir.observe.replicas import Checkpointed, look, read_checkpoints
 from logdir.observe.walk import opened
+from logdir.paths import BESIDE, DELETING, HIDDEN_WORK_ROOT, INCOMING, MARKER_FILE, METADATA_FILE
 
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LONGEST_INSIDE = 2

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from logdir.errors import FormatError
 from logdir.formats.kafka import partition_metadata
 from logdir.names import is_legal_topic
-from logdir.observe.classify import MARKER_FILE, METADATA_FILE
+from logdir.paths import MARKER_FILE, METADATA_FILE, SEGMENT_SUFFIX
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a fifo of that name must not stop the scan.
@@ -73,7 +73,9 @@ def measure(directory: int, *, exact: bool) -> Contents:
     oldest = newest = 0
     vanished = False
     stat = os.stat
-    listed = [n for n in names if n[-4:] == ".log" and len(n) == _SEGMENT and n[:20].isdecimal() and n.isascii()]
+    listed = [
+        n for n in names if n[-4:] == SEGMENT_SUFFIX and len(n) == _SEGMENT and n[:20].isdecimal() and n.isascii()
+    ]
     for name in listed:
         try:
             seen = stat(name, dir_fd=directory, follow_symlinks=False)

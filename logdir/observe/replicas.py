@@ -21,17 +21,15 @@ from logdir.formats.own import own_json, replica_marker
 from logdir.formats.own.inventory import Disk, Entry, Kind, Root
 from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.names import HIDDEN_WORK_ROOT, DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
+from logdir.names import DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
 from logdir.observe import replica as contents
-from logdir.observe.classify import DELETING, INCOMING, MARKER_FILE, META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
-from logdir.observe.outside import BESIDE
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
+from logdir.paths import BESIDE, CLEAN_MARKER, DELETING, HIDDEN_WORK_ROOT, INCOMING, MARKER_FILE, META_PROPERTIES
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef
 
-CLEAN_MARKER = ".kafka_cleanshutdown"
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 """Fields of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
 NO_PERMISSION = "no-permission"

@@ -16,16 +16,15 @@ from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from logdir import names
 from logdir.clock import now_ms
 from logdir.errors import FormatError
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own.inventory import Disk, Entry, Kind, Root, sort_key
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica
-from logdir.observe.classify import META_PROPERTIES, Place
-from logdir.observe.outside import BESIDE
+from logdir.observe.classify import Place
 from logdir.observe.walk import Walk, no_progress, opened
+from logdir.paths import BESIDE, HIDDEN_WORK_ROOT, META_PROPERTIES
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -50,10 +49,10 @@ def _status_of(error: OSError) -> str:
 
 def _work_roots(scan: Walk, log_dir: str, directory: int) -> None:
     """Scan the work roots ``in-place`` and ``beside`` where they exist (``inside`` is in the log dir's own tree)."""
-    if os.fsencode(names.HIDDEN_WORK_ROOT) in scan.mounted:
-        scan.refuse(names.HIDDEN_WORK_ROOT, Root.LOG_DIR, ("mount-point", "unreadable"))
+    if os.fsencode(HIDDEN_WORK_ROOT) in scan.mounted:
+        scan.refuse(HIDDEN_WORK_ROOT, Root.LOG_DIR, ("mount-point", "unreadable"))
     else:
-        _work_root(scan, names.HIDDEN_WORK_ROOT, directory)
+        _work_root(scan, HIDDEN_WORK_ROOT, directory)
     _work_root(scan, f"{log_dir.rstrip('/')}{BESIDE}", directory)
 
 

@@ -26,6 +26,7 @@ from logdir.errors import ConfigError, ForeignLogDirError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.names import is_legal_topic
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import DELETING
 from logdir.service.cluster.cluster_state import (
     Stamp,
     cluster_with_own_logs,
@@ -187,7 +188,7 @@ def _row(action: AdoptHere, state: ItemState) -> ItemResult:
     marker = action.marker
     return ItemResult(
         log_dir=action.log_dir,
-        path=f"deleting/{action.name}",
+        path=f"{DELETING}/{action.name}",
         state=state,
         ref=marker.ref,
         new_path=action.path if state is ItemState.PLANNED else None,

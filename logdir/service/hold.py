@@ -14,6 +14,7 @@ from logdir.disk.replica.outcome import Outcome
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
+from logdir.paths import DELETING
 from logdir.service.batch.unlocked import each
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import Reporter
@@ -74,7 +75,7 @@ def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[l
 
 
 def _closed(broker: OpenBroker, item: StagedReplica) -> Refusal | None:
-    quarantined = refuse_quarantined(item.log_dir, f"deleting/{item.name}", broker.quarantined.get(item.log_dir))
+    quarantined = refuse_quarantined(item.log_dir, f"{DELETING}/{item.name}", broker.quarantined.get(item.log_dir))
     return None if quarantined is None else at(item.place, quarantined)
 
 

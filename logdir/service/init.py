@@ -24,7 +24,7 @@ from logdir.disk.root.reserve import RESERVE_BYTES
 from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, LogDirSuspectError, Problem
 from logdir.formats.own import controller_file, heartbeat_file, staging_limit_file
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.observe.classify import OWNER_LOCK
+from logdir.paths import OWNER_LOCK
 from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.os_errors import map_os_errors, map_os_errors_or_quarantine

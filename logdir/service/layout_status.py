@@ -24,6 +24,7 @@ from logdir.disk.root.open_log_dir import OpenTop
 from logdir.disk.root.work_root import open_log_dir
 from logdir.errors import LogDirError, Problem
 from logdir.formats.own.layout_file import LayoutState
+from logdir.paths import LAYOUT
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import connected
@@ -202,7 +203,7 @@ class LayoutStatus:
                 code = Why.LAYOUT_FILE_MISSING.value
                 expected = "layout.json, because this log dir has topic-id directories"
                 fix = f"if the replicas are this broker's: logdirctl layout rollback, with --even-if-found {code}"
-                problems.append(Problem(code, f"{one.log_dir}/layout.json", expected, "no such file", fix))
+                problems.append(Problem(code, f"{one.log_dir}/{LAYOUT}", expected, "no such file", fix))
         plans = {one.plan_sha256 for one in known if one.plan_sha256 is not None}
         if len(plans) > 1:
             where = ", ".join(one.log_dir for one in known if one.state is not None)

@@ -34,7 +34,7 @@ from logdir.metadata.paths import path_of
 from logdir.metadata.shell import Shell
 from logdir.metadata.source import Look, read_directory, read_file
 from logdir.metadata.tree import Found, Leaf, build, children
-from logdir.names import METADATA_DIR
+from logdir.paths import META_PROPERTIES, METADATA_DIR
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import read_config
 from logdir.service.report.json_form import to_json
@@ -46,7 +46,6 @@ from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
 
 NO_LOG = "only a KRaft node has one, in its metadata.log.dir"
-_META_PROPERTIES = "meta.properties"
 _MOST_BYTES = 1 << 20
 _RIGHTS = (errno.EACCES, errno.EPERM)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -367,7 +366,7 @@ def _local_of(look: Look) -> dict[str, object]:
     leaves: dict[str, object] = {"version": version("logdird")}
     parent = os.path.dirname(look.origin if Path(look.origin).is_dir() else os.path.dirname(look.origin))
     try:
-        value = meta_properties.parse(_small(f"{parent}/{_META_PROPERTIES}"))
+        value = meta_properties.parse(_small(f"{parent}/{META_PROPERTIES}"))
     except (OSError, LogDirError):
         return leaves  # Its owner is shown if it is known.
     if value.cluster_id is not None:

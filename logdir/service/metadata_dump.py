@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from logdir.cluster import metadata_file
-from logdir.cluster.metadata_names import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX, bases_of, newest, segment_name
+from logdir.cluster.metadata_names import SNAPSHOT_SUFFIX, bases_of, newest, segment_name
 from logdir.errors import ConfigError, LogDirError, MalformedFileError, Problem
 from logdir.metadata.dump import RELEASES, Dump, form_of
+from logdir.paths import SEGMENT_SUFFIX
 from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, reading
 from logdir.wire.json_text import text
 from logdir.worker.port import Port

@@ -23,6 +23,7 @@ from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
+from logdir.paths import DELETING
 from logdir.service.batch.purge_batches import purge_all
 from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
 from logdir.service.batch.unlocked import recover_if_stopped
@@ -212,7 +213,7 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rec
 
 def _kept(plan: PurgePlan, items: Sequence[StagedReplica]) -> list[ItemResult]:
     """Return an item for each replica that stays, with the reason."""
-    by_place = {(item.log_dir, f"deleting/{item.name}"): item for item in items}
+    by_place = {(item.log_dir, f"{DELETING}/{item.name}"): item for item in items}
     rows = []
     for one in plan.refusals:
         item = by_place[one.log_dir, one.path]
@@ -226,7 +227,7 @@ def _purged(action: Purge) -> ItemResult:
     marker = action.marker
     return ItemResult(
         log_dir=action.log_dir,
-        path=f"deleting/{action.name}",
+        path=f"{DELETING}/{action.name}",
         state=ItemState.PLANNED,
         ref=None if marker is None else marker.ref,
         detail=f"{action.loses} ({action.why})",

@@ -20,6 +20,7 @@ from logdir.disk.replica import staging
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import DELETING
 from logdir.service.cluster.cluster_state import (
     Stamp,
     cluster_with_own_logs,
@@ -127,7 +128,7 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
     marker = action.marker
     return ItemResult(
         log_dir=action.log_dir,
-        path=f"deleting/{action.name}",
+        path=f"{DELETING}/{action.name}",
         state=state,
         ref=marker.ref,
         new_path=action.path if state == ItemState.PLANNED else None,
@@ -161,7 +162,7 @@ def restore_all(
         broker.beat(read_instant())
 
     def undecided(place: _Place) -> ItemResult:
-        path = broker.path_of(place[0], f"deleting/{place[1]}")
+        path = broker.path_of(place[0], f"{DELETING}/{place[1]}")
         return replace(_restored(left[place], ItemState.UNDONE), problem=nothing_decided(path))
 
     hold = partial(broker.batch_after, partial(work.look, tuple(left)))
@@ -184,14 +185,14 @@ class _Restoring:
 
     def look(self, left: Collection[_Place]) -> tuple[LogDirFacts, ...]:
         """Scan the remaining replicas again."""
-        return self.broker.look_again(NOTHING, [(log_dir, f"deleting/{name}") for log_dir, name in left])
+        return self.broker.look_again(NOTHING, [(log_dir, f"{DELETING}/{name}") for log_dir, name in left])
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Scan and decide again about the remaining replicas."""
         facts = self.look(left)
         require_unwritten(self.broker, facts, self.stamp)
         plan = plan_restore(replace(self.request, selected=tuple(left)), facts)
-        settled = {(row.log_dir, row.path.removeprefix("deleting/")): row for row in refused(plan.refusals)}
+        settled = {(row.log_dir, row.path.removeprefix(f"{DELETING}/")): row for row in refused(plan.refusals)}
         return Turn(settled=settled, steps=lambda: (partial(self._restore, action) for action in plan.actions))
 
     def _restore(self, action: Restore) -> Mapping[_Place, ItemResult]:

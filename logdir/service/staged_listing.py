@@ -26,8 +26,8 @@ from logdir.evidence import Evidence
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
-from logdir.observe.classify import WORK_ROOT_FILE
 from logdir.observe.facts import ReplicaIndex, StagedReplica
+from logdir.paths import DELETING, WORK_ROOT_FILE
 from logdir.reasons import Reason
 from logdir.replica_ref import ReplicaRef
 from logdir.service.batch.purge_recheck import Looked, recheck
@@ -277,7 +277,7 @@ def listed(
     if item.kind is Kind.PURGING:
         return StagedItem.of(item, PURGING, "its removal has begun")
     if marker is None or item.problem is not None:
-        held = refuse_marker(item.log_dir, f"deleting/{item.name}", item.problem)
+        held = refuse_marker(item.log_dir, f"{DELETING}/{item.name}", item.problem)
         return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
         part = "partial capture, because its broker removed files meanwhile: logdirctl staged export copies it"

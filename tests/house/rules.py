@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from tests.house.source import Module, arguments_taken, circles, edges, fields_of_classes, imported, streams_taken
+from tests.house.source import (
+    Module,
+    arguments_taken,
+    circles,
+    constants,
+    edges,
+    fields_of_classes,
+    imported,
+    spelled,
+    streams_taken,
+)
 
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
@@ -24,6 +34,11 @@ TAKES_ARGUMENTS = frozenset({"logdir.worker.child"})
 """A worker that is a new interpreter gets the descriptor of its socket so."""
 LONG: frozenset[str] = frozenset()
 FLAT: frozenset[str] = frozenset()
+
+PATHS = "logdir.paths"
+"""Spells every well-known name."""
+KINDS = frozenset({"incoming"})
+"""Well-known names of kinds and states, too: alone they are no path."""
 
 SPELLS_A_REPLICA = frozenset({
     "logdir.decide.selector._Way",
@@ -48,6 +63,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from terminal_findings(modules)
     yield from size_findings(modules)
     yield from replica_findings(modules)
+    yield from name_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -129,3 +145,17 @@ def _gone(table: str, known: Iterable[object], found: Collection[object]) -> Ite
         if one not in found:
             name = ", ".join(sorted(one)) if isinstance(one, frozenset) else one
             yield f"exception: {name}: expected what the table {table} excuses, found none; take it out of the table"
+
+
+def name_findings(modules: Mapping[str, Module]) -> Iterator[str]:
+    """Yield every well-known name spelled outside its one module; a component of a path counts, a sentence does not."""
+    if PATHS not in modules:
+        return
+    known = constants(modules[PATHS])
+    for module in modules.values():
+        if module.name == PATHS or module.name.partition(".")[0] not in ("logdir", "migrate"):
+            continue
+        for line, text in spelled(module):
+            for part in text.split("/"):
+                if part in known and text not in KINDS and " " not in text:
+                    yield f"name: {module.path}:{line}: expected {PATHS}.{known[part]}, found {text!r}; import it"

@@ -128,3 +128,22 @@ def _is_stream(annotation: ast.expr) -> bool:
     text = ast.unparse(annotation)
     names = {node.id for node in ast.walk(ast.parse(text.strip("'\""))) if isinstance(node, ast.Name)}
     return bool(names & {"IO", "TextIO", "BinaryIO", "TextIOBase", "RawIOBase"})
+
+
+def constants(module: Module) -> dict[str, str]:
+    """Return the names of a module's constants that are texts, by what they say."""
+    found = {}
+    for node in module.tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            value = node.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found[value.value] = node.target.id
+    return found
+
+
+def spelled(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of every string in a module, parts of formatted ones too; docstrings excepted."""
+    docs = {id(node.value) for node in ast.walk(module.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value

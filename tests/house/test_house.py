@@ -10,6 +10,7 @@ from tests.house.rules import (
     SPELLS_A_REPLICA,
     circle_findings,
     findings,
+    name_findings,
     replica_findings,
     size_findings,
     terminal_findings,
@@ -124,3 +125,24 @@ def test_an_exception_that_is_no_longer_needed_is_found() -> None:
     assert len(list(terminal_findings(modules, {"logdir.a"}, {"logdir.a"}))) == 2
     assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2
     assert len(list(replica_findings(modules, {"logdir.a.A"}))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__a", 'x = "meta.properties"', 1),
+        ("logdir__a", 'x = f"{top}/meta.properties"', 1),
+        ("logdir__a", 'x = f"incoming/{name}"', 1),
+        ("logdir__a", 'x = f"{base:020d}.log"', 1),
+        ("migrate__a", 'x = name.endswith(".log")', 1),
+        ("logdir__a", '"""meta.properties"""\nx = 1\n"""incoming/"""', 0),
+        ("logdir__a", 'x = "format the log dir, then look at meta.properties"', 0),
+        ("logdir__a", 'x = "copies in incoming/ are kept"', 0),
+        ("logdir__a", 'INCOMING = "incoming"', 0),
+        ("logdir__a", "from logdir.paths import SEGMENT", 0),
+        ("tools__a", 'x = "meta.properties"', 0),
+    ],
+)
+def test_a_well_known_name_that_is_spelled_elsewhere_is_found(name: str, text: str, count: int) -> None:
+    known = 'PROPERTIES: Final = "meta.properties"\nINCOMING: Final = "incoming"\nSEGMENT: Final = ".log"\n'
+    assert len(list(name_findings(tree(logdir__paths=known, **{name: text})))) == count

@@ -25,7 +25,8 @@ from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.errors import FormatError
 from logdir.formats.own import replica_marker
-from logdir.observe.classify import MARKER_FILE, Type
+from logdir.observe.classify import Type
+from logdir.paths import MARKER_FILE
 from tests.crash.model import Killed, ModelHost
 from tests.crash.tree import Log, Node, Volume, World
 

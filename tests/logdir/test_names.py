@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from logdir.errors import InvalidNameError
 from logdir.ids import TopicId
 from logdir.names import (
-    HIDDEN_WORK_ROOT,
-    METADATA_DIR,
-    METADATA_TOPIC,
     DirForm,
     IdDir,
     PartitionDir,
@@ -33,6 +30,7 @@ from logdir.names import (
     render_partition_dir,
     require_legal_topic,
 )
+from logdir.paths import HIDDEN_WORK_ROOT, METADATA_DIR, METADATA_TOPIC
 from tests.logdir.formats.contract import java_answers, java_text
 from tests.proof.claims import NAMES
 from tests.proof.plugin import Recorder

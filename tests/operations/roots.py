@@ -20,7 +20,8 @@ from logdir.disk.root.reserve import put_back
 from logdir.disk.root.work_root import open_log_dir, open_work_root
 from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.observe.classify import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE, Type
+from logdir.observe.classify import Type
+from logdir.paths import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import Failure, ModelHost

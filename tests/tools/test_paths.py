@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from logdir.errors import Problem
-from logdir.names import HIDDEN_WORK_ROOT
 from logdir.observe.replicas import look
+from logdir.paths import HIDDEN_WORK_ROOT
 from logdir.text import quoted
 from tests.builders import log_dir, partition
 from tests.tools.ctl import CODE, HOME, Said, ctl, tree, two_disks

@@ -17,7 +17,7 @@ from typing import Any
 from logdir.errors import Problem
 from logdir.metadata.dump import RELEASES, form_of
 from logdir.metadata.nodes import escaped
-from logdir.names import METADATA_DIR
+from logdir.paths import METADATA_DIR
 from logdir.service.metadata import MetadataRequest, MetadataSession, session
 from logdir.service.metadata_dump import FileDump, MetadataDumpRequest, files_to_dump
 from logdir.service.report.json_text import envelope_as_it_comes

@@ -19,8 +19,8 @@ from logdir.decide.image.position import against_position
 from logdir.errors import Problem
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.ids import Uuid
-from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import META_PROPERTIES
 from logdir.refusal_slug import Why
 
 SETTING = "reconcile.max.metadata.age"

@@ -13,6 +13,7 @@ from logdir.decide.layout.action import LayoutView
 from logdir.errors import ANOTHERS_DISK, RefusedError, in_words
 from logdir.formats.own.layout_file import MAX_BROKER_CHARACTERS, LayoutFile, LayoutState
 from logdir.formats.own.plan_document import PlanDocument
+from logdir.paths import LAYOUT
 from logdir.refusal_slug import Why
 
 RELEASES = "2.8 to 4.3"
@@ -38,7 +39,7 @@ def require_one_broker(broker: Sequence[LayoutView]) -> None:
             )
         if file is not None and (file.cluster_id, file.node_id) != (seen.cluster_id, seen.node_id):
             raise RefusedError(
-                f"{seen.log_dir}/layout.json",
+                f"{seen.log_dir}/{LAYOUT}",
                 why=Why.FOREIGN,
                 expected=_broker(seen),
                 found=_broker(file),
@@ -56,7 +57,7 @@ def require_known(broker: Sequence[LayoutView], *, confirmed: bool) -> None:
         if seen.file is None and seen.is_under_ids and not confirmed:
             code = Why.LAYOUT_FILE_MISSING.value
             raise RefusedError(
-                f"{seen.log_dir}/layout.json",
+                f"{seen.log_dir}/{LAYOUT}",
                 why=Why.LAYOUT_FILE_MISSING,
                 expected="layout.json, because this log dir has topic-id directories",
                 found="no such file",
@@ -99,7 +100,7 @@ def require_states(broker: Sequence[LayoutView], allowed: set[LayoutState], sha2
         if file is None or file.state not in allowed or (sha256 is not None and file.plan_sha256 != sha256):
             found = "no such file" if file is None else f"{file.state.value}, plan {file.plan_sha256}"
             raise RefusedError(
-                f"{seen.log_dir}/layout.json",
+                f"{seen.log_dir}/{LAYOUT}",
                 why=Why.LAYOUT_STATE_DIFFERS,
                 expected=" or ".join(state.value for state in LayoutState if state in allowed)
                 + ("" if sha256 is None else f", plan {sha256}"),

@@ -41,6 +41,7 @@ from logdir.errors import RefusedError
 from logdir.formats.own.layout_file import LayoutState
 from logdir.formats.own.plan_document import IdFrom, PlanDocument, Step
 from logdir.ids import TopicId
+from logdir.paths import LAYOUT
 from logdir.refusal_slug import Why
 from logdir.replica_ref import TopicIdPartition
 
@@ -140,7 +141,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
     for log_dir, file in files.items():
         if file.state in (LayoutState.FINALIZING, LayoutState.FINAL, LayoutState.ROLLING_BACK):
             raise RefusedError(
-                f"{log_dir}/layout.json",
+                f"{log_dir}/{LAYOUT}",
                 why=Why.LAYOUT_STATE_DIFFERS,
                 expected="a log dir to apply to",
                 found=file.state.value,
@@ -148,7 +149,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
             )
         if file.plan_sha256 != plan.sha256 and not all(other.state in over for other in files.values()):
             raise RefusedError(
-                f"{log_dir}/layout.json",
+                f"{log_dir}/{LAYOUT}",
                 why=Why.LAYOUT_PLAN_DIFFERS,
                 expected=f"plan {plan.sha256}",
                 found=file.plan_sha256,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from logdir.decide.refusal import READ_ONLY, Refusal, refuse
 from logdir.errors import ANOTHERS_DISK
 from logdir.formats.own.replica_marker import BY_HAND, Intent, ReplicaMarker
-from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts, StagedReplica
+from logdir.paths import DELETING, METADATA_TOPIC
 from logdir.refusal_slug import Why
 
 
@@ -24,7 +24,7 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
         item: The staged replica.
         marker: Its marker.
     """
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     for word, said, true in (
         ("cluster", marker.cluster_id, one.cluster_id),
         ("node", marker.node_id, one.node_id),

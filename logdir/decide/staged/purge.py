@@ -30,6 +30,7 @@ from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
+from logdir.paths import DELETING
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
@@ -161,7 +162,7 @@ def _at_place(item: StagedReplica, decided: Purge | Refusal) -> Purge | Refusal:
 
 
 def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> Purge | Refusal:
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     if (quarantined := refuse_quarantined(*where, request.quarantined.get(item.log_dir))) is not None:
         return quarantined
     if item.kind is Kind.INCOMING:

@@ -34,6 +34,7 @@ from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.facts import ReplicaIndex, StagedReplica
+from logdir.paths import DELETING
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from logdir.text import quoted
@@ -74,7 +75,7 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
         item: The replica with its marker just read; one without a marker is held anyway.
         known: Index of the replicas of every configured log dir.
     """
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     marker = item.marker
     if look.held is not None:
         return Refusal(log_dir=item.log_dir, path=where[1], why=None, problem=look.held)
@@ -128,7 +129,7 @@ def _against_deliberate(
     if any(is_wanted(image, item) is not None for image in images):
         return None
     if _was_assigned(marker) and not any(_shows_not_here(image, item, marker) for image in images):
-        return _against_silence(item.log_dir, f"deleting/{item.name}", images)
+        return _against_silence(item.log_dir, f"{DELETING}/{item.name}", images)
     if not _has_live_copy(item, known):
         for image in every:
             if (refusal := _against_last_copy(image, item)) is not None:
@@ -159,7 +160,7 @@ def _against_blind(
     look: PurgeRecheck, blind: Problem, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal:
     """Return the refusal of a purge without cluster metadata, with the override that lifts it, if any."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     if _was_assigned(marker):
         return _against_silence(*where)
     fix = blind.fix or "name another source with --from"
@@ -197,7 +198,7 @@ def _against_assigned(
     look: PurgeRecheck, image: Image, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal | None:
     """Return why a replica that is still assigned here may not be purged; ``None`` if it may."""
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     one = assignment_in(image, item.ref).partition
     is_live_here = one is not None and image.node_id in one.isr and _has_live_copy(item, known)
     if is_live_here and _is_news(image, marker) and _was_assigned(marker):
@@ -231,11 +232,11 @@ def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     one = assignment_in(image, item.ref).partition
     if one is None or is_held_elsewhere(image, one):
         return None
-    return refuse_last_copy(item.log_dir, f"deleting/{item.name}", "logdirctl staged hold")
+    return refuse_last_copy(item.log_dir, f"{DELETING}/{item.name}", "logdirctl staged hold")
 
 
 def _against_old_evidence(image: Image | None, item: StagedReplica, staged_at_ms: int) -> Refusal | None:
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     expected = (
         f"metadata that shows it gone, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
     )

@@ -41,6 +41,7 @@ from logdir.names import (
     parse_partition_dir,
 )
 from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
+from logdir.paths import DELETING
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef
 
@@ -158,7 +159,7 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
 
 def _where(log_dir: str, name: str) -> tuple[str, str]:
     """Return log dir, and path relative to its work root, of a staged replica."""
-    return log_dir, f"deleting/{name}"
+    return log_dir, f"{DELETING}/{name}"
 
 
 def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusal:

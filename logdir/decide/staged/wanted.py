@@ -20,6 +20,7 @@ from logdir.decide.refusal import UNTOUCHED, Refusal, at, refuse
 from logdir.evidence import Evidence, Present, Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
+from logdir.paths import DELETING
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaKey
@@ -89,7 +90,7 @@ _BEGUN = "logdirctl staged purge finishes its removal; its broker copies it agai
 
 
 def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
-    where = item.log_dir, f"deleting/{item.name}"
+    where = item.log_dir, f"{DELETING}/{item.name}"
     expected = "nothing staged that the cluster wants"
     if item.kind is Kind.PURGING:
         return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun", _BEGUN)

@@ -26,7 +26,8 @@ from logdir.errors import (
     Problem,
     ReadOnlyDiskError,
 )
-from logdir.observe.classify import RESERVE, SPARE, Type
+from logdir.observe.classify import Type
+from logdir.paths import RESERVE, SPARE
 from logdir.refusal_slug import Why
 
 _T = TypeVar("_T")

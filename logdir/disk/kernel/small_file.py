@@ -15,9 +15,9 @@ from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.failure import calling, syncing, with_reserve
 from logdir.errors import RefusedError
 from logdir.observe.classify import Type
+from logdir.paths import TEMPORARY
 from logdir.refusal_slug import Why
 
-TEMPORARY = ".tmp"
 KEPT = ".old"
 MAX_BYTES = 16 << 20
 

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logdir.disk.kernel.failure import calling, full_disk, is_full, syncing
-from logdir.disk.kernel.small_file import TEMPORARY, read_file, remove_file, replace_file
+from logdir.disk.kernel.small_file import read_file, remove_file, replace_file
 from logdir.disk.replica.layout_view import identity
 from logdir.disk.replica.relayout import remove_empty_prefixes
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.errors import DiskError, RefusedError
 from logdir.formats.own import layout_file
 from logdir.formats.own.layout_file import FILE_NAME, LayoutFile, LayoutState
+from logdir.paths import TEMPORARY
 from logdir.refusal_slug import Why
 
 

@@ -20,16 +20,15 @@ from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import calling, syncing, with_reserve
-from logdir.disk.kernel.small_file import TEMPORARY, read_file, remove_file, replace_file
+from logdir.disk.kernel.small_file import read_file, remove_file, replace_file
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.errors import DiskError, LogDirError, NotFormattedError, ReadOnlyDiskError, RefusedError, StateError
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import start_block_file
 from logdir.formats.own.start_block_file import FILE_NAME, StartBlockFile
-from logdir.observe.classify import META_PROPERTIES
+from logdir.paths import META_PROPERTIES, START_BLOCK_NOTE, TEMPORARY
 from logdir.refusal_slug import Why
 
-TEXT_NAME = "logdird-start-block.txt"
 _NEW = FILE_NAME + TEMPORARY
 """Temporary name of a new ``meta.properties``: Kafka itself may use ``meta.properties.tmp``."""
 
@@ -192,9 +191,7 @@ def _look(top: Directory) -> _Found:
             f"put that into {META_PROPERTIES}",
         )
     if data is None:
-        raise NotFormattedError(
-            path, expected="meta.properties", found="no such file", fix="is the right disk mounted?"
-        )
+        raise NotFormattedError(path, expected=META_PROPERTIES, found="no such file", fix="is the right disk mounted?")
     is_blocked = start_block_file.is_blocked(data, path)
     if not is_blocked:
         # Its content does not matter: meta.properties itself holds the original bytes.
@@ -247,16 +244,16 @@ def _explain(open_dir: OpenLogDir, file: StartBlockFile) -> None:
 
     def write() -> None:
         try:
-            open_dir.top.write(TEXT_NAME, text, open_dir.owner.for_file())
+            open_dir.top.write(START_BLOCK_NOTE, text, open_dir.owner.for_file())
         except OSError:
-            _remove(open_dir.top, TEXT_NAME)
+            _remove(open_dir.top, START_BLOCK_NOTE)
             raise
 
-    if read_file(open_dir.top, TEXT_NAME) != text:
-        _remove(open_dir.top, TEXT_NAME)
+    if read_file(open_dir.top, START_BLOCK_NOTE) != text:
+        _remove(open_dir.top, START_BLOCK_NOTE)
         with_reserve(open_dir.work, write)
     with syncing(open_dir.top):
-        open_dir.top.sync_file(TEXT_NAME)
+        open_dir.top.sync_file(START_BLOCK_NOTE)
 
 
 def _put(open_dir: OpenLogDir, data: bytes, mtime_ns: int | None, *, before: bytes) -> None:
@@ -307,7 +304,7 @@ def _lift(open_dirs: Sequence[OpenLogDir]) -> None:
                 _put(open_dir, each.file.original, each.file.mtime_ns, before=each.data)
     for open_dir in open_dirs:
         with _map_os_errors(open_dir):
-            _remove(open_dir.top, TEXT_NAME)
+            _remove(open_dir.top, START_BLOCK_NOTE)
             _remove(open_dir.top, _NEW)
             # The bytes restored by a killed process must be durable as well before start-block.json is removed.
             with syncing(open_dir.top):

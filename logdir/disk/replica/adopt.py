@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from logdir.decide.refusal import FINISH_MOVE
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import calling, is_sick, read_only, syncing
-from logdir.disk.kernel.small_file import TEMPORARY, read_file
+from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.record.checkpoints import drop_entries, read_entries, set_entries
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked, only_names, write_new
@@ -51,7 +51,8 @@ from logdir.formats.kafka.partition_metadata import PartitionMetadata
 from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, WorkDir, name_for, parse_partition_dir, parse_work_dir, render_work_dir
-from logdir.observe.classify import METADATA_FILE, Type
+from logdir.observe.classify import Type
+from logdir.paths import DELETING, METADATA_FILE, SEGMENT_SUFFIX, TEMPORARY
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
@@ -104,7 +105,7 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
     Raises:
         ReadOnlyDiskError: a sync failed, a disk is sick, or undoing failed; ``recover_adoptions`` finishes it.
     """
-    place = f"deleting/{item.name}"
+    place = f"{DELETING}/{item.name}"
     try:
         with calling(open_dir.top):
             if not _is_adopted(open_dir, item):
@@ -120,7 +121,7 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
 def _is_adopted(open_dir: OpenLogDir, item: AdoptItem) -> bool:
     """Whether an earlier adoption is complete, except for the rescued directory."""
     with open_dir.deleting.open(item.name) as rescued:
-        wanted = {name: rescued.stat(name).inode for name in rescued.names() if name.endswith(".log")}
+        wanted = {name: rescued.stat(name).inode for name in rescued.names() if name.endswith(SEGMENT_SUFFIX)}
     if not is_there(open_dir.top, item.path):
         return False
     with open_dir.top.open(item.path) as live:
@@ -136,7 +137,7 @@ def _id_in(directory: Directory) -> TopicId | None:
 
 
 def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]) -> None:
-    where = open_dir.path_of(f"deleting/{item.name}")
+    where = open_dir.path_of(f"{DELETING}/{item.name}")
     if item.marker.topic_id == item.topic_id:
         raise RefusedError(
             where,
@@ -359,7 +360,7 @@ def publish(
 def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirError | OSError) -> None:
     """Undo the staging of the re-created replica: make it live again."""
     present = item.present
-    back = RestoreItem(name=place.removeprefix("deleting/"), marker=marker, path=item.path, drop_last_indexes=False)
+    back = RestoreItem(name=place.removeprefix(f"{DELETING}/"), marker=marker, path=item.path, drop_last_indexes=False)
     try:
         set_entries(present, item.key, marker.checkpoints)
         outcome = restore(present, back)

@@ -24,6 +24,7 @@ from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.names import DirForm, WorkDir, name_for, parse_work_dir
 from logdir.observe.classify import Type
+from logdir.paths import INCOMING
 from logdir.reasons import Reason
 
 
@@ -55,7 +56,7 @@ def recover_adoptions(open_dirs: Sequence[OpenLogDir]) -> RecoveredAdoptions:
     for open_dir in open_dirs:
         with calling(open_dir.top):
             for name in ready_names(open_dir):
-                path = open_dir.path_of(f"incoming/{name}")
+                path = open_dir.path_of(f"{INCOMING}/{name}")
                 try:
                     live = _finish(open_dir, name, open_dirs)
                     if live is None:

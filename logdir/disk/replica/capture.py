@@ -45,8 +45,9 @@ from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.names import METADATA_TOPIC, DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
-from logdir.observe.classify import METADATA_FILE, Type
+from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
+from logdir.observe.classify import Type
+from logdir.paths import DELETING, INCOMING, METADATA_FILE, METADATA_TOPIC, SEGMENT_SUFFIX
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
@@ -156,14 +157,14 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
             is_topic_sure=item.topic is not None or not parts.is_truncated,
         )
         found = _found(open_dir, replica, seen)
-        if found is not None and found.startswith("deleting/"):
+        if found is not None and found.startswith(f"{DELETING}/"):
             # The process that renamed it may have been killed before the rename was durable.
             with syncing(open_dir.deleting):
                 open_dir.deleting.sync()
             with syncing(open_dir.incoming):
                 open_dir.incoming.sync()
             return done(item.name, found)
-        if not any(name.endswith(".log") for name in seen):
+        if not any(name.endswith(SEGMENT_SUFFIX) for name in seen):
             raise RefusedError(
                 path,
                 why=Why.NO_SEGMENTS,
@@ -178,7 +179,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
                 if problem is None:
                     _sync_files(target)
                     place = _commit(open_dir, name, target, replica, now)
-                    return done(item.name, f"deleting/{place}")
+                    return done(item.name, f"{DELETING}/{place}")
             except OSError as error:
                 if is_sick(error):
                     raise
@@ -190,7 +191,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
                 found=problem,
                 fix=_PARTIAL.format(name),
             )
-            if not any(file.endswith(".log") for file in look(target)):
+            if not any(file.endswith(SEGMENT_SUFFIX) for file in look(target)):
                 return _give_up(open_dir, name, target, item, why)
             _sync_files(target)
             with syncing(target):
@@ -202,7 +203,7 @@ _PARTIAL = "what there was is kept as partial in incoming/{}; it can be exported
 
 
 def _partial(item: CaptureItem, name: str, error: LogDirError) -> Outcome:
-    return Outcome(path=item.name, result=Result.UNDONE, place=f"incoming/{name}", error=error)
+    return Outcome(path=item.name, result=Result.UNDONE, place=f"{INCOMING}/{name}", error=error)
 
 
 def _fits(topic: str, parts: PartitionDir) -> bool:
@@ -222,7 +223,7 @@ def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
     """Return the place of an earlier capture of the same directory: whole in ``deleting/``, or unfinished in
     ``incoming/``.
     """
-    for parent, prefix in ((open_dir.deleting, "deleting/"), (open_dir.incoming, "")):
+    for parent, prefix in ((open_dir.deleting, f"{DELETING}/"), (open_dir.incoming, "")):
         for name in parent.names():
             parts = parse_work_dir(name)
             # A name with a suffix is being purged, or belongs to an adoption: it will not stay.

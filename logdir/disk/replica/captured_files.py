@@ -12,17 +12,16 @@ Spec: kafka-behaviour §3.2 (steps 2 and 4); kafka-formats §5; attacks A17, A33
 from __future__ import annotations
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.small_file import TEMPORARY, read_file
+from logdir.disk.kernel.small_file import read_file
 from logdir.disk.replica.replica_dir import NEW_MARKER, require_file
 from logdir.errors import FormatError, RefusedError
 from logdir.formats.kafka import leader_epoch_checkpoint
 from logdir.formats.own.replica_marker import FILE_NAME
-from logdir.observe.classify import METADATA_FILE
+from logdir.paths import LEADER_EPOCHS, METADATA_FILE, SEGMENT_SUFFIX, TEMPORARY
 
 Files = dict[str, tuple[int, int]]
 """Inode and size in bytes of each file, by name."""
 
-LEADER_EPOCHS = "leader-epoch-checkpoint"
 _BASE = 20
 _INDEXES = (".index", ".timeindex", ".txnindex")
 
@@ -75,7 +74,7 @@ def complaint(
         return f"{differing[0]} differs from its link" if differing else "files that changed during the capture"
     if METADATA_FILE not in held:
         return f"no {METADATA_FILE}"
-    segments = {name[:_BASE] for name in held if name.endswith(".log") and _is_segment(name, ".log")}
+    segments = {name[:_BASE] for name in held if name.endswith(SEGMENT_SUFFIX) and _is_segment(name, SEGMENT_SUFFIX)}
     if not segments:
         return "no segment"
     for name in sorted(held):

@@ -28,8 +28,8 @@ from logdir.disk.root.work_root import failed_at
 from logdir.errors import DiskError, DiskFullError, RefusedError
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.names import parse_work_dir
-from logdir.observe.classify import DELETING, INCOMING
 from logdir.observe.outside import KeptFree, kept_free
+from logdir.paths import DELETING, INCOMING
 from logdir.refusal_slug import Why
 
 MANIFEST = "SHA256SUMS"

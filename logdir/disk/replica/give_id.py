@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import calling, is_sick, syncing, with_reserve
-from logdir.disk.kernel.small_file import TEMPORARY
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.relayout_metadata import plain, read_metadata
@@ -25,7 +24,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.ids import TopicId
-from logdir.observe.classify import METADATA_FILE
+from logdir.paths import METADATA_FILE, TEMPORARY
 from logdir.refusal_slug import Why
 
 _LOOK = "look at both: an id is never replaced"

@@ -25,7 +25,8 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.layout_file import FILE_NAME
 from logdir.ids import TopicId
 from logdir.names import render_id_dir
-from logdir.observe.classify import META_PROPERTIES, Inside, Named, Place, Type, classify
+from logdir.observe.classify import Inside, Named, Place, Type, classify
+from logdir.paths import META_PROPERTIES
 from logdir.replica_ref import ReplicaRef
 
 

@@ -38,6 +38,7 @@ from logdir.errors import DiskError, LogDirError, ReadOnlyDiskError, RefusedErro
 from logdir.formats.own import own_json
 from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker, render
 from logdir.names import parse_work_dir, render_work_dir
+from logdir.paths import DELETING
 from logdir.refusal_slug import Why
 
 STEP_BYTES = 8 << 20
@@ -245,7 +246,7 @@ def claim_all(
                 taken = taken.plus(listing.load)
                 if seen is not None:
                     seen[claimed] = listing
-                outcomes[name] = done(f"deleting/{name}", f"deleting/{claimed}")
+                outcomes[name] = done(f"{DELETING}/{name}", f"{DELETING}/{claimed}")
         if _is_any_done(outcomes):
             with syncing(open_dir.deleting):
                 open_dir.deleting.sync()
@@ -289,7 +290,7 @@ def remove_all(
         def remove_one(name: str) -> None:
             with _noting(open_dir, name, outcomes, is_claimed=True):
                 _remove(open_dir, name, throttle, in_use, seen.get(name))
-                outcomes[name] = done(f"deleting/{name}", None)
+                outcomes[name] = done(f"{DELETING}/{name}", None)
 
         # On a full disk one by one: the reserve is released for one call.
         for_each(claimed, remove_one, at_once if at_once == 1 or has_room(open_dir.work.space()) else 1)
@@ -309,7 +310,7 @@ def _noting(
     open_dir: OpenLogDir, name: str, outcomes: dict[str, Outcome], *, is_claimed: bool = False
 ) -> Iterator[None]:
     """Record an error that concerns one replica alone; a claimed replica may be partly removed by then."""
-    path, place = f"{open_dir.deleting.path}/{name}", f"deleting/{name}"
+    path, place = f"{open_dir.deleting.path}/{name}", f"{DELETING}/{name}"
     lies = place if is_claimed else None
     as_ours = _as_begun if is_claimed else as_error
     try:

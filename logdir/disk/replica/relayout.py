@@ -46,8 +46,9 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.own.replica_marker import FILE_NAME
-from logdir.names import METADATA_TOPIC, is_prefix
-from logdir.observe.classify import METADATA_FILE, Type
+from logdir.names import is_prefix
+from logdir.observe.classify import Type
+from logdir.paths import METADATA_FILE, METADATA_TOPIC
 from logdir.refusal_slug import Why
 
 

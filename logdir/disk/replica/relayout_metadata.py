@@ -19,7 +19,7 @@ from logdir.formats.kafka.partition_metadata import PartitionMetadata
 from logdir.formats.own import relayout_file
 from logdir.formats.own.relayout_file import Original, RelayoutFile
 from logdir.ids import TopicId
-from logdir.observe.classify import METADATA_FILE
+from logdir.paths import METADATA_FILE
 from logdir.refusal_slug import Why
 
 NEW_METADATA = "partition.metadata.new.json"

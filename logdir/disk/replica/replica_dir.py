@@ -19,6 +19,7 @@ from logdir.errors import FormatError, MalformedFileError, RefusedError
 from logdir.formats.own import own_json, replica_marker
 from logdir.formats.own.replica_marker import BY_HAND, FILE_NAME, ReplicaMarker
 from logdir.observe.classify import Type
+from logdir.paths import SEGMENT_SUFFIX
 from logdir.refusal_slug import Why
 
 _SEGMENT = len("00000000000000000000.log")
@@ -139,7 +140,11 @@ def last_indexes(names: Iterable[str]) -> tuple[str, ...]:
     ('00000000000000000000.index',)
     """
     listed = set(names)
-    bases = [n[:20] for n in listed if len(n) == _SEGMENT and n.endswith(".log") and n[:20].isdecimal() and n.isascii()]
+    bases = [
+        n[:20]
+        for n in listed
+        if len(n) == _SEGMENT and n.endswith(SEGMENT_SUFFIX) and n[:20].isdecimal() and n.isascii()
+    ]
     if not bases:
         return ()
     return tuple(sorted(f"{max(bases)}{ending}" for ending in _INDEXES if f"{max(bases)}{ending}" in listed))

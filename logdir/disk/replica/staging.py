@@ -39,6 +39,7 @@ from logdir.errors import DiskError, LogDirError, RefusedError
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
+from logdir.paths import DELETING
 from logdir.refusal_slug import Why
 
 AT_ONCE = 1024
@@ -125,7 +126,7 @@ def stage(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ..
                     parents[prefix] = stack.enter_context(open_dir.top.open(prefix))
                 parent = parents.setdefault(prefix, open_dir.top)
                 place = _rename_free(open_dir, parent, name, item.marker)
-                outcomes[item.path] = done(item.path, f"deleting/{place}")
+                outcomes[item.path] = done(item.path, f"{DELETING}/{place}")
             except (LogDirError, OSError) as error:
                 outcomes[item.path] = _undone(open_dir, item.path, error)
                 _unmark(open_dir, item.path)
@@ -215,7 +216,7 @@ def restore(open_dir: OpenLogDir, item: RestoreItem) -> Outcome:
 
     Spec: design §3.3 "Restore", class (a).
     """
-    place = f"deleting/{item.name}"
+    place = f"{DELETING}/{item.name}"
     with calling(open_dir.top):
         try:
             _restore(open_dir, item)
@@ -320,7 +321,7 @@ def hold(open_dir: OpenLogDir, name: str) -> Outcome:
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick.
     """
-    place = f"deleting/{name}"
+    place = f"{DELETING}/{name}"
     with calling(open_dir.deleting):
         try:
             _require_unclaimed(open_dir, name)

@@ -29,8 +29,8 @@ from logdir.disk.root.work_root import DIRECTORIES, OWNER_LOCK_TEXT, failed_at, 
 from logdir.errors import DiskError, DiskFullError, RefusedError, WorkRootConflictError
 from logdir.formats.own import work_root_file
 from logdir.formats.own.work_root_file import WorkRootFile, WorkRootKind
-from logdir.names import HIDDEN_WORK_ROOT
-from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, PROBE, RESERVE, SPARE, WORK_ROOT_FILE, Type
+from logdir.observe.classify import Type
+from logdir.paths import DELETING, HIDDEN_WORK_ROOT, INCOMING, OWNER_LOCK, PROBE, RESERVE, SPARE, WORK_ROOT_FILE
 from logdir.refusal_slug import Why
 
 _NOT_HERE = probe.NOT_HERE | {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG}

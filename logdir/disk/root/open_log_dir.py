@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from logdir.disk.kernel.calls import Directory, Owner
+from logdir.paths import DELETING, INCOMING
 
 
 class LogDirTop(Protocol):
@@ -57,7 +58,7 @@ class OpenLogDir:
             path: As in an outcome: relative to the log dir; a path that begins with ``deleting/`` or ``incoming/``, to
                 its work root.
         """
-        is_below_root = path.startswith(("deleting/", "incoming/"))
+        is_below_root = path.startswith((f"{DELETING}/", f"{INCOMING}/"))
         return f"{self.work.path if is_below_root else self.log_dir}/{path}"
 
     @contextmanager

@@ -29,7 +29,8 @@ from logdir.errors import RefusedError, WorkRootConflictError
 from logdir.formats.own import layout_file
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
-from logdir.observe.classify import DELETING, INCOMING, OWNER_LOCK, Inside, Named, Place, Type, classify
+from logdir.observe.classify import Inside, Named, Place, Type, classify
+from logdir.paths import DELETING, INCOMING, OWNER_LOCK
 from logdir.refusal_slug import Why
 
 

@@ -24,7 +24,7 @@ from logdir.disk.kernel.failure import is_full, is_sick, read_only
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, NoWorkRootError, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.observe.classify import PROBE, PROBE_IN_LOG_DIR
+from logdir.paths import PROBE, PROBE_IN_LOG_DIR
 from logdir.refusal_slug import Why
 
 _CROSSING = (errno.EXDEV,)

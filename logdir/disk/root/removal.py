@@ -14,32 +14,32 @@ from contextlib import contextmanager
 
 from logdir.disk.kernel.calls import Directory, Disk
 from logdir.disk.kernel.failure import calling, no_permission, spares, syncing
-from logdir.disk.kernel.small_file import TEMPORARY
 from logdir.disk.kernel.whole_path import a_directory, not_a_file
 from logdir.disk.root.plan import opened_parent
 from logdir.disk.root.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root
 from logdir.errors import RefusedError, WorkRootConflictError
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.names import HIDDEN_WORK_ROOT
-from logdir.observe.classify import (
+from logdir.observe.classify import Inside, Named, Place, Type, classify
+from logdir.paths import (
+    CONTROLLER,
     DELETING,
+    HEARTBEAT,
+    HIDDEN_WORK_ROOT,
     INCOMING,
     OWNER_LOCK,
     PROBE,
     PROBE_IN_LOG_DIR,
+    QUARANTINE,
     RESERVE,
     SPARE,
+    STAGING_LIMIT,
+    TEMPORARY,
     WORK_ROOT_FILE,
-    Inside,
-    Named,
-    Place,
-    Type,
-    classify,
 )
 from logdir.refusal_slug import Why
 
-_WITHOUT_WORTH = ("heartbeat.json", "staging-limit.json", "controller.json", "quarantine.json", RESERVE, OWNER_LOCK)
+_WITHOUT_WORTH = (HEARTBEAT, STAGING_LIMIT, CONTROLLER, QUARANTINE, RESERVE, OWNER_LOCK)
 """Files that are worthless without the work root. Any other file shows unfinished work or belongs to another program.
 """
 _FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))

@@ -17,7 +17,7 @@ from logdir.disk.kernel.calls import Directory, Owner, Space
 from logdir.disk.kernel.failure import calling, is_full, syncing
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.errors import Problem
-from logdir.observe.classify import RESERVE, SPARE
+from logdir.paths import RESERVE, SPARE
 
 RESERVE_BYTES = 4 * 1024 * 1024
 _BYTES_PER_INODE = 64 * 1024

@@ -15,7 +15,7 @@ from logdir.disk.root.work_root import WorkRoot, locate, open_log_dir, open_root
 from logdir.errors import NoWorkRootError, RefusedError
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import start_block_file, work_root_file
-from logdir.observe.classify import META_PROPERTIES
+from logdir.paths import META_PROPERTIES
 from logdir.refusal_slug import Why
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from logdir.disk.kernel.calls import Directory, Disk
 from logdir.disk.kernel.failure import calling, is_denied, no_permission
-from logdir.disk.kernel.small_file import TEMPORARY, read_file
+from logdir.disk.kernel.small_file import read_file
 from logdir.disk.record.start_block import true_properties
 from logdir.disk.root import probe
 from logdir.disk.root.open_log_dir import OpenLogDir
@@ -35,19 +35,20 @@ from logdir.errors import (
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import work_root_file
 from logdir.formats.own.work_root_file import Belonging, WorkRootFile, WorkRootKind
-from logdir.names import HIDDEN_WORK_ROOT
-from logdir.observe.classify import (
+from logdir.observe.classify import KNOWN_FILES
+from logdir.paths import (
+    BESIDE,
     DELETING,
+    HIDDEN_WORK_ROOT,
     INCOMING,
-    KNOWN_FILES,
     META_PROPERTIES,
     OWNER_LOCK,
     PROBE,
     RESERVE,
     SPARE,
+    TEMPORARY,
     WORK_ROOT_FILE,
 )
-from logdir.observe.outside import BESIDE
 from logdir.refusal_slug import Why
 
 DIRECTORIES = (DELETING, INCOMING, PROBE, SPARE)

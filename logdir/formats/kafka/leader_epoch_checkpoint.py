@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from logdir.formats.kafka.checkpoint_text import parse_entries, parse_number, render_entries
+from logdir.paths import LEADER_EPOCHS
 
-NAME = "leader-epoch-checkpoint"
+NAME = LEADER_EPOCHS
 
 _FIELDS = ("epoch", "startOffset")
 _MAX_EPOCH = 2**31 - 1

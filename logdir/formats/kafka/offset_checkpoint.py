@@ -16,13 +16,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from logdir.formats.kafka.checkpoint_text import parse_entries, parse_number, render_entries
+from logdir.paths import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 
-NAMES = (
-    "recovery-point-offset-checkpoint",
-    "log-start-offset-checkpoint",
-    "replication-offset-checkpoint",
-    "cleaner-offset-checkpoint",
-)
+NAMES = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 """The files with this format at the top of a log dir."""
 
 _FIELDS = ("topic", "partition", "offset")

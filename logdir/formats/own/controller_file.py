@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
+from logdir.paths import CONTROLLER
 
-FILE_NAME = "controller.json"
+FILE_NAME = CONTROLLER
 VERSION = 1
 MAX_BYTES = own_json.MAX_BYTES
 _KIND = "controller"

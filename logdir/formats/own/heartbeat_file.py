@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
+from logdir.paths import HEARTBEAT
 
-FILE_NAME = "heartbeat.json"
+FILE_NAME = HEARTBEAT
 VERSION = 1
 MAX_BOOTS = 2000
 """Limit of recorded boots: replicas staged in an older boot count from the current boot only."""

@@ -13,8 +13,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from logdir.formats.own import own_json
+from logdir.paths import LAYOUT
 
-FILE_NAME = "layout.json"
+FILE_NAME = LAYOUT
 VERSION = 1
 MAX_BROKER_CHARACTERS = 200
 """Limit of ``for_broker``, so that the file fits in one block."""

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from logdir.errors import FormatError, MalformedFileError, UnsupportedVersionError
 from logdir.formats.own.own_json import Values, parse_json
 from logdir.ids import TopicId
-from logdir.names import MAX_PARTITION, METADATA_TOPIC, DirForm, parse_partition_dir, render_id_dir
+from logdir.names import MAX_PARTITION, DirForm, parse_partition_dir, render_id_dir
+from logdir.paths import METADATA_TOPIC
 
 VERSION = 1
 VERB = "layout"

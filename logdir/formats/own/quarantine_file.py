@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
+from logdir.paths import QUARANTINE
 
-FILE_NAME = "quarantine.json"
+FILE_NAME = QUARANTINE
 VERSION = 1
 MAX_BYTES = 64 << 10
 _KIND = "quarantine"

@@ -20,10 +20,11 @@ from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.own import own_json
 from logdir.ids import TopicId
 from logdir.names import MAX_PARTITION, is_legal_topic
+from logdir.paths import MARKER_FILE
 from logdir.reasons import Reason
 from logdir.replica_ref import ReplicaRef
 
-FILE_NAME = "replica.json"
+FILE_NAME = MARKER_FILE
 VERSION = 1
 BY_HAND = "held: no command changes it; docs/undo.md says how its files are taken out by hand"
 """Fix for a staged replica whose marker cannot be used."""

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
+from logdir.paths import STAGING_LIMIT
 
-FILE_NAME = "staging-limit.json"
+FILE_NAME = STAGING_LIMIT
 VERSION = 1
 MAX_COUNTS = 1000
 """Limit of counts; a writer with more merges the oldest (``decide.staging_limit``)."""

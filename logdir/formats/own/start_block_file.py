@@ -22,8 +22,9 @@ from logdir.errors import MalformedFileError
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import own_json
 from logdir.formats.own.relayout_file import unpacked
+from logdir.paths import START_BLOCK
 
-FILE_NAME = "start-block.json"
+FILE_NAME = START_BLOCK
 VERSION = 1
 FALSE_NODE_ID = meta_properties.START_BLOCK_NODE_ID
 """A node id that no broker has: a broker that reads it stops at its first step, without side effects."""

@@ -22,6 +22,7 @@ from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.replica.outcome import Outcome, undone
 from logdir.errors import LogDirError, Problem
+from logdir.paths import DELETING
 from logdir.service.batch.unlocked import unlocked
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import sick_disks
@@ -71,7 +72,7 @@ def purge_all(
         outcomes: dict[str, Outcome] = {}
         for action in some:
             if (error := against(action)) is not None:
-                outcomes[action.name] = undone(f"deleting/{action.name}", error)
+                outcomes[action.name] = undone(f"{DELETING}/{action.name}", error)
         some = [action for action in some if action.name not in outcomes]
         if some:
             _batch(broker, some, rates, outcomes, problems, sick)
@@ -90,7 +91,7 @@ def purge_all(
         return Turn(steps=lambda: [partial(step, some)])
 
     def undecided(place: _Place) -> _Became:
-        problems.append(nothing_decided(broker.path_of(place[0], f"deleting/{place[1]}")))
+        problems.append(nothing_decided(broker.path_of(place[0], f"{DELETING}/{place[1]}")))
         return place, None
 
     def report(some: Sequence[_Became]) -> None:

@@ -26,9 +26,10 @@ from logdir.disk.record import controller
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts, ReplicaIndex
+from logdir.paths import DELETING, METADATA_DIR
 from logdir.refusal_slug import Why
 from logdir.service.cluster.cluster_state import own_log_there, read_source, require_source, usable, with_own_logs
-from logdir.service.cluster.own_log import METADATA_DIR, own_log
+from logdir.service.cluster.own_log import own_log
 from logdir.service.cluster.source import OWN_LOG, SourceRequest, parse_uri
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.ports import BrokerPorts, metadata_path
@@ -97,7 +98,7 @@ class Rechecking:
             self._read()
         item = self._items.get((action.log_dir, action.name))
         if item is None:
-            place = self._broker.path_of(action.log_dir, f"deleting/{action.name}")
+            place = self._broker.path_of(action.log_dir, f"{DELETING}/{action.name}")
             return RefusedError(
                 place, why=Why.CHANGED, expected="what was decided on", found="nothing", fix="look again"
             )

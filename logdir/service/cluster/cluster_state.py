@@ -24,8 +24,9 @@ from logdir.disk.record import controller
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import METADATA_DIR
 from logdir.refusal_slug import Why
-from logdir.service.cluster.own_log import METADATA_DIR, is_same, own_log, own_logs
+from logdir.service.cluster.own_log import is_same, own_log, own_logs
 from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.ports import metadata_path

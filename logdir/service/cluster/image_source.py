@@ -39,9 +39,9 @@ from logdir.formats.own.controller_file import ControllerFile, MetadataMark
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.metadata.topic_detail import Details, read_details
-from logdir.observe.classify import META_PROPERTIES
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.service.cluster.own_log import METADATA_DIR, as_ended, ends_now, is_same, own_log, own_logs, reaches
+from logdir.paths import META_PROPERTIES, METADATA_DIR
+from logdir.service.cluster.own_log import as_ended, ends_now, is_same, own_log, own_logs, reaches
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 

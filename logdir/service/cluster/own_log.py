@@ -16,12 +16,10 @@ from pathlib import Path
 from logdir.cluster.image import Image
 from logdir.errors import MalformedFileError, Problem
 from logdir.formats.own.inventory import Kind
-from logdir.names import METADATA_TOPIC
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import METADATA_DIR
 from logdir.service.cluster.source import QuorumWord
 from logdir.service.log_dirs.config import BrokerConfig
-
-METADATA_DIR = f"{METADATA_TOPIC}-0"
 
 
 def own_log(named: BrokerConfig, facts: Iterable[LogDirFacts]) -> str | None:

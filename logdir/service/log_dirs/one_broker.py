@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from logdir.errors import ANOTHERS_DISK, ForeignLogDirError
 from logdir.formats.own import work_root_file
-from logdir.observe.classify import META_PROPERTIES
+from logdir.paths import META_PROPERTIES
 from logdir.service.log_dirs.config import BrokerConfig
 
 

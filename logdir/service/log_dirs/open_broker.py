@@ -34,6 +34,7 @@ from logdir.errors import (
     RefusedError,
 )
 from logdir.observe.facts import LogDirFacts, Replica
+from logdir.paths import HEARTBEAT
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
@@ -287,7 +288,7 @@ class OpenBroker:
                     # An old heartbeat only makes deadlines later, and a full disk needs the purge to free space.
                     continue
                 if is_lost:
-                    path = f"{open_dir.work.path}/heartbeat.json"
+                    path = f"{open_dir.work.path}/{HEARTBEAT}"
                     fix = "nothing there is purged until logdirctl init recreates it"
                     self.notes.append(
                         Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)

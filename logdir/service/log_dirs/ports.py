@@ -20,13 +20,13 @@ from logdir.disk.lock_holder import is_locked
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
-from logdir.names import METADATA_DIR
 from logdir.observe.answering import touch
 from logdir.observe.birth import births
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.observe.log_end import log_end
 from logdir.observe.mounts import identity_at
 from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen
+from logdir.paths import METADATA_DIR
 from logdir.service.log_dirs.config import BrokerConfig, require_distinct
 from logdir.service.log_dirs.request import BrokerRequest, skipped_of
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep

@@ -11,6 +11,7 @@ from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
 from logdir.errors import Problem
 from logdir.evidence import Evidence
+from logdir.paths import DELETING
 from logdir.replica_ref import ReplicaRef
 from logdir.service.report.result import ItemResult, ItemState
 
@@ -65,7 +66,7 @@ def _about(action: Action) -> tuple[str, ReplicaRef, str | None, str]:
 
 def place_of(action: Action) -> str:
     """Return the path of an action's replica, relative to its log dir or work root."""
-    return f"deleting/{action.name}" if isinstance(action, HoldStaged) else action.path
+    return f"{DELETING}/{action.name}" if isinstance(action, HoldStaged) else action.path
 
 
 def planned_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:

@@ -17,7 +17,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.partition_metadata import PartitionMetadata
 from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir, render_id_dir
-from logdir.observe.classify import METADATA_FILE
+from logdir.paths import METADATA_FILE
 from tests.logdir.disk.layout_rig import document
 
 FIRST_LOG = "00000000000000000000.log"

@@ -29,8 +29,8 @@ from logdir.errors import (
 )
 from logdir.formats.own import work_root_file
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.observe.classify import PROBE_IN_LOG_DIR
 from logdir.observe.scan import scan_log_dir
+from logdir.paths import PROBE_IN_LOG_DIR
 from tests.builders import META, TOPIC_ID, log_dir, partition
 
 INSIDE, BESIDE, IN_PLACE = WorkRootKind

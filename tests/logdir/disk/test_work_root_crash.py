@@ -16,7 +16,7 @@ from logdir.disk.root.plan import plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.errors import LogDirError, NoWorkRootError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
-from logdir.observe.classify import RESERVE
+from logdir.paths import RESERVE
 from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.persistence import DiskLog
 from tests.crash.tree import World

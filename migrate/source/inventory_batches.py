@@ -108,7 +108,7 @@ def _open(path: str, stack: ExitStack) -> BinaryIO:
         from pyarrow import fs
 
         system, inner = fs.FileSystem.from_uri(path)
-        # Compression is told from the name alone, here as for local files.
+        # Compression is recognised by the name alone, as for local files.
         raw = cast(BinaryIO, stack.enter_context(system.open_input_stream(inner, compression=None)))
         name = inner
     else:

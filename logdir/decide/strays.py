@@ -287,7 +287,9 @@ class _Judge:
 
     def _unknown(self, replica: Replica, said: Assignment) -> Stray:
         found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
-        missing = refuse(replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "ask another source")
+        missing = refuse(
+            replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "use another source with --from"
+        )
         return replace(self._row(replica, said, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
 
     def _refused(self, row: Stray, refusal: Refusal) -> Stray:
@@ -348,7 +350,7 @@ class _Judge:
             return self._not_known(replica, later)
         if self._image.certainty is Certainty.LOCAL:
             return replace(self._row(replica, said, _unsure(replica)), missing=self._unplaced)
-        expected, found = "a live replica of what the cluster wants here", "only what a broker staged"
+        expected, found = "a live replica of a partition that the cluster assigns here", "only what a broker staged"
         fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"

@@ -120,7 +120,7 @@ def _open(path: str, stack: ExitStack) -> BinaryIO:
 
 
 def _too_long(path: str) -> MalformedFileError:
-    return MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one")
+    return MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer line")
 
 
 def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
@@ -132,7 +132,7 @@ def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
             rest += data
             if len(rest) > _MAX_LINE_BYTES:
                 raise MalformedFileError(
-                    path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one"
+                    path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer line"
                 )
             continue
         yield rest + data[:cut]

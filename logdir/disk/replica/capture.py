@@ -186,7 +186,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
             why = RefusedError(
                 path,
                 why=Why.PARTIAL_CAPTURE,
-                expected="a replica that is whole",
+                expected="a complete replica",
                 found=problem,
                 fix=_PARTIAL.format(name),
             )

@@ -223,7 +223,7 @@ def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) ->
 
 def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
     mixed = (seen(D1, under_id("a", A, 0), named("a", A, 1)), BEFORE[1])
-    held = r"/d1/layout.json: expected the file, .* found no such file"
+    held = r"/d1/layout.json: expected layout.json, .* found no such file"
     with pytest.raises(RefusedError, match=held):
         relayout.apply(PLAN, mixed)
     with pytest.raises(RefusedError, match=held):

@@ -150,7 +150,7 @@ def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
         under_id("a", A, 0),
         named("a", C, 0),
         named("other", A, 0),
-        Replica(f"79/{A.hex()}_0", "a", A, 0, "its id written in another way"),
+        Replica(f"79/{A.hex()}_0", "a", A, 0, "a topic id in a different spelling"),
         named("a", None, 0, "a symlink"),
     ],
     ids=lambda twin: str(twin.path),
@@ -256,7 +256,7 @@ def test_verify_passes_only_when_all_came_about() -> None:
         (gone, "found no directory"),
         (left, "found a replica"),
         (broken, "no topic"),
-        (twice, "another"),
+        (twice, "a second one"),
     ):
         decision = relayout.verify(PLAN, broker)
         assert (decision.phases, decision.is_blocked) == ((), True)

@@ -2,8 +2,7 @@
 
 A view of ``reconcile``: for live replicas it shows what reconcile would do, or why not. It also judges directories that
 brokers renamed (``-stray``, ``-delete``), and ``-future`` directories of partitions that are not assigned here. Absence
-proves nothing: a replica that is merely not named is *unproven*, one that the metadata does not cover is *unknown*, and
-neither ever counts as proven.
+proves nothing: a replica that is not named is *unproven*, one that the metadata does not cover *unknown*.
 
 Not here: acting on strays (``reconcile``), replicas that we staged (``staged.deadline``), unknown entries (law 7).
 
@@ -106,9 +105,7 @@ class StrayView:
 
 
 _CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
-"""States of replicas that are assigned here; one without an id to compare is no stray for that reason alone (design
-§11).
-"""
+"""States of replicas that are assigned here; a missing id alone makes no stray (design §11)."""
 _IN_DOUBT: Final = frozenset(
     (
         Why.REPLICA_TOO_YOUNG,

@@ -192,7 +192,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
             if request.is_early and was_operator:
                 return purge("before its deadline: an operator requests it")
             words = _words(request, item, known, "--even-if-early") if was_operator else None
-            fix = "wait" if words is None else f"wait, or say {words}"
+            fix = "wait" if words is None else f"wait, or add {words}"
             if not was_operator:
                 fix = "wait: only what an operator staged may go early"
             return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "a deadline to come", fix)

@@ -1,9 +1,8 @@
 """The names of topics and of partition directories, in both layouts.
 
-Names are parsed from the right, because topics and ids may hold ``-``, ``_`` and dots. Two readings are kept
-apart: ``parse_stock`` accepts exactly what a stock broker accepts (and so says whether it starts);
-``parse_partition_dir`` is stricter: the name must be the one Kafka would write, and is rebuilt and compared
-before anything relies on it.
+Names are parsed from the right, because topics and ids may contain ``-``, ``_`` and dots. There are two parsers.
+``parse_stock`` accepts exactly what a stock broker accepts, and so shows whether it starts. ``parse_partition_dir`` is
+stricter: the name must be one that Kafka would write; it is rebuilt and compared.
 
 Not here: what lies inside a directory, and what kind of entry it is in an inventory (``observe``).
 

@@ -4,7 +4,7 @@ Keys: ``document`` (1), ``api``, ``version``, ``form`` (``kip``: as KIP-516 writ
 ``partitions`` (how many the body must hold: a request cut in two is refused), and ``body`` (the request in Kafka's own
 JSON) or ``hex`` (its header and body as on the wire).
 
-Not here: whether a request may be followed (``decide.image.admission``), what it says (``requests``).
+Not here: whether a request may be applied (``decide.image.admission``), its meaning (``requests``).
 
 Spec: design §4; KIP-516, "LeaderAndIsr", "StopReplica"; kafka-formats §11.1; kafka-behaviour §4; attacks A3, A27.
 """

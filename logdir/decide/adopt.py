@@ -133,7 +133,7 @@ def _against(request: AdoptRequest, one: StagedFiles) -> Refusal | None:
     if METADATA_TOPIC in (topic.topic, one.ref.topic):
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if one.is_partial:
-        return refuse(*where, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", export)
+        return refuse(*where, Why.PARTIAL_CAPTURE, "a complete replica", "a partial capture", export)
     if one.is_tiered:
         found = "the local part only: the rest lay in remote storage, and its broker deleted that"
         return refuse(*where, Why.RESTORE_KIND_DIFFERS, "a log that is all local", found, export)
@@ -222,7 +222,7 @@ def _against_missing(
 
 def _listing_fix(one: StagedFiles, brokers: Sequence[int]) -> str:
     return (
-        f"stop broker {_named(brokers)}, type there: logdirctl staged ls {one.ref.topic_id} --json > FILE, "
+        f"stop broker {_named(brokers)}, run there: logdirctl staged ls {one.ref.topic_id} --json > FILE, "
         "and give each FILE here behind --with"
     )
 
@@ -250,7 +250,7 @@ def _against_deadline(request: AdoptRequest, group: Sequence[StagedFiles]) -> _W
         return None
     expected = "staged files that no purge removes before they are adopted"
     found = f"those on broker {_named(sorted(one.node_id for one in late))} may be purged by now"
-    fix = f"type there: logdirctl staged hold {late[0].ref.id_text} --apply, then list them again"
+    fix = f"run there: logdirctl staged hold {late[0].ref.id_text} --apply, then list them again"
     return Why.PURGE_DUE, expected, found, fix
 
 

@@ -207,7 +207,7 @@ def _decide(
         return refuse(*where, Why.PURGING, "a staged replica", "its removal has begun: parts of it are gone")
     if item.is_partial:
         fix = "logdirctl staged export copies it"
-        return refuse(item.log_dir, item.path, Why.PARTIAL_CAPTURE, "a replica that is whole", "a part of one", fix)
+        return refuse(item.log_dir, item.path, Why.PARTIAL_CAPTURE, "a complete replica", "a partial capture", fix)
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)

@@ -90,7 +90,7 @@ def against_claim(replica: Replica, said: Assignment) -> Refusal:
     """Return why no action follows from the assignment of a replica."""
     why = _WHY.get(said.says, Why.REMOVAL_NOT_PROVEN)
     return refuse(
-        replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; look at both"
+        replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; compare both"
     )
 
 
@@ -120,7 +120,9 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
     where = replica.log_dir, replica.path
     birth_ms = births.get(where)
     if birth_ms is None:
-        return refuse(*where, Why.REPLICA_TOO_YOUNG, "a directory whose birth is known", "it is not", "look again")
+        return refuse(
+            *where, Why.REPLICA_TOO_YOUNG, "a directory whose birth is known", "its birth is not known", "look again"
+        )
     if image.as_of_ms - birth_ms > YOUNGER_BY_MS:
         return None
     expected = f"an image more than {YOUNGER_BY_MS} ms younger than the directory"

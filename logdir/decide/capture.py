@@ -121,12 +121,16 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
             Why.UNEXPECTED_ENTRY,
             expected,
             ", ".join(replica.unexpected_entries),
-            "look at what it is and move it away",
+            "inspect it and move it away",
         )
     if room is None:
         expected = "a log dir that answers, with a work root"
         return refuse(
-            *where, Why.NO_WORK_ROOT, expected, "a log dir without", "logdirctl init makes one; or mount the disk"
+            *where,
+            Why.NO_WORK_ROOT,
+            expected,
+            "a log dir without a work root",
+            "logdirctl init makes one; or mount the disk",
         )
     return _against_room(replica, room)
 
@@ -143,7 +147,7 @@ def _against_room(replica: Replica, room: CaptureRoom) -> Refusal | None:
                 Why.LOW_SPACE,
                 f"at least {LEAST_FREE_PERCENT} % of the {what} of its disk free",
                 f"{free} of {total}",
-                "make room first: what is captured keeps the space that its broker would free",
+                "free space first: what is captured keeps the space that its broker would free",
             )
     return None
 

@@ -149,7 +149,7 @@ def missing_problem(one: Described) -> Problem:
     return Problem(
         Why.REPLICA_MISSING.value,
         str(one.ref),
-        "a directory on one of the disks: the cluster wants it here",
+        "a directory on one of the disks: the cluster assigns it here",
         "no directory on a disk that answers",
         "find it before a broker starts, which would make it again, empty",
     )

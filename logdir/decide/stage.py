@@ -231,7 +231,7 @@ def _against_assignment(request: StageRequest, replica: Replica, shared: Shared)
                 Why.LAST_IN_SYNC,
                 f"another broker in the ISR of {what}",
                 shared.found,
-                f"{LATER[Sharing.LAST]}; move its leader elsewhere first, or say --even-if-last",
+                f"{LATER[Sharing.LAST]}; move its leader elsewhere first, or add --even-if-last",
             )
         case Sharing.UNKNOWN if not request.is_even_if_unknown:
             return refuse(
@@ -240,7 +240,7 @@ def _against_assignment(request: StageRequest, replica: Replica, shared: Shared)
                 f"a source that says whether {what} is assigned here",
                 shared.found,
                 f"{LATER[Sharing.UNKNOWN]}; {remedy(request.cluster, 'name a source with --from')}, "
-                f"or say --even-if-unknown",
+                f"or add --even-if-unknown",
             )
     return None
 
@@ -249,9 +249,9 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
     where = replica.log_dir, replica.path
     match request.evidence:
         case Present():
-            return refuse(*where, Why.ASSIGNED_HERE, "a replica that is not wanted", "the cluster wants it")
+            return refuse(*where, Why.ASSIGNED_HERE, "a replica that is not assigned here", "the cluster wants it")
         case Unknown():
-            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not wanted", "no evidence")
+            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not assigned here", "no evidence")
         case Removed():
             return None
         case _ if request.is_held:
@@ -275,14 +275,14 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
     if replica.inode is None:
-        return refuse(*where, Why.CHANGED, "a replica that was looked at", "one that appeared since", "look again")
+        return refuse(*where, Why.CHANGED, "a replica that was scanned", "a replica that appeared since", "look again")
     if replica.unexpected_entries:
         problem = Problem(
             Why.UNEXPECTED_ENTRY.value,
             f"{replica.log_dir}/{replica.path}/{replica.unexpected_entries[0]}",
             "a regular file, as all in a partition directory",
             "something else",
-            "look at it and move it away; the replica is held until then",
+            "inspect it and move it away; the replica is held until then",
         )
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.UNEXPECTED_ENTRY, problem=problem)
     if replica.ref.topic is None:

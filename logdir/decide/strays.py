@@ -2,8 +2,7 @@
 
 A view of ``reconcile``: for live replicas it shows what reconcile would do, or why not. It also judges directories that
 brokers renamed (``-stray``, ``-delete``), and ``-future`` directories of partitions that are not assigned here. Absence
-proves nothing: a replica that is merely not named is *unproven*, one that the metadata does not cover is *unknown*, and
-neither ever counts as proven.
+proves nothing: a replica that is not named is *unproven*, one that the metadata does not cover *unknown*.
 
 Not here: acting on strays (``reconcile``), replicas that we staged (``staged.deadline``), unknown entries (law 7).
 
@@ -104,9 +103,7 @@ class StrayView:
 
 
 _CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
-"""States of replicas that are assigned here; one without an id to compare is no stray for that reason alone (design
-§11).
-"""
+"""States of replicas that are assigned here; a missing id alone makes no stray (design §11)."""
 _IN_DOUBT: Final = frozenset(
     (
         Why.REPLICA_TOO_YOUNG,
@@ -287,7 +284,9 @@ class _Judge:
 
     def _unknown(self, replica: Replica, said: Assignment) -> Stray:
         found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
-        missing = refuse(replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "ask another source")
+        missing = refuse(
+            replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "use another source with --from"
+        )
         return replace(self._row(replica, said, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
 
     def _refused(self, row: Stray, refusal: Refusal) -> Stray:
@@ -348,7 +347,7 @@ class _Judge:
             return self._not_known(replica, later)
         if self._image.certainty is Certainty.LOCAL:
             return replace(self._row(replica, said, _unsure(replica)), missing=self._unplaced)
-        expected, found = "a live replica of what the cluster wants here", "only what a broker staged"
+        expected, found = "a live replica of a partition that the cluster assigns here", "only what a broker staged"
         fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"

@@ -107,4 +107,6 @@ def _take_out(left: dict[K, None], handled: Mapping[K, R], results: list[R]) -> 
 
 def nothing_decided(path: str) -> Problem:
     """Return the problem of an item about which a turn decided nothing; ``path`` is absolute."""
-    return Problem("undecided", path, "an action or a refusal", "neither", "it is as it was; report this line")
+    return Problem(
+        "undecided", path, "an action or a refusal", "neither", "it is unchanged; report this message as a bug"
+    )

@@ -117,7 +117,7 @@ def suspect_held(log_dir: str, who: str) -> LogDirSuspectError:
         log_dir,
         expected="a lock that no killed process holds",
         found=f"{who}, which was killed and sleeps until the disk answers",
-        fix="SUSPECT: look at the kernel's log; a broker cannot start on this disk until it answers",
+        fix="SUSPECT: check the kernel log; a broker cannot start on this disk until it answers",
     )
 
 
@@ -148,7 +148,7 @@ def is_locked(log_dir: str) -> bool | Problem | None:
     try:
         descriptor = os.open(path, _OPEN)
     except PermissionError as error:
-        return Problem("no-permission", path, "the right to read it", str(error.strerror))
+        return Problem("no-permission", path, "permission to read it", str(error.strerror))
     except OSError:
         return None
     try:

@@ -258,16 +258,16 @@ def _opened(disk: HostDisk, path: str) -> HostDirectory:
 
 
 def _offline(path: str, error: OSError) -> LogDirOfflineError | ReadOnlyDiskError:
-    expected = "the right to open its .lock, to know that no broker runs"
+    expected = "permission to open its .lock, to be sure that no broker runs"
     if is_denied(error):
         return no_permission(path, error, expected)
     if is_read_only(error):
         return mounted_read_only(path, error, "or name it with --skip-log-dir if it has failed")
     return LogDirOfflineError(
         path,
-        expected="a log dir that answers, to know that no broker runs",
+        expected="a log dir that answers, to be sure that no broker runs",
         found=error.strerror or str(error),
-        fix="mend it, or name it with --skip-log-dir if it has failed",
+        fix="repair it, or name it with --skip-log-dir if it has failed",
     )
 
 

@@ -107,7 +107,7 @@ def _found(error: OSError) -> str:
 
 def _unread(path: str, expected: str, found: str) -> Problem:
     if found == NO_PERMISSION:
-        return Problem(NO_PERMISSION, path, expected, "no right to read it", "run as the broker's user")
+        return Problem(NO_PERMISSION, path, expected, "no permission to read it", "run as the broker's user")
     return Problem("log-dir-offline", path, expected, found, "is the disk mounted and well?")
 
 
@@ -155,7 +155,7 @@ def _offline(log_dir: str, top: int) -> Problem | None:
         found = f"{error.found}, where {error.expected} is expected"
     except OSError as error:
         found = error.strerror or str(error)
-    return Problem("log-dir-offline", path, "a file that can be read: a broker takes its log dir for offline", found)
+    return Problem("log-dir-offline", path, "a file that can be read: a broker treats its log dir as offline", found)
 
 
 def _as_broker_sees(entry: Entry) -> Entry:
@@ -281,7 +281,7 @@ def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
             inode = os.fstat(directory).st_ino
             marker = _marker(directory, path)
             if unexpected_entries := _strangers(directory):
-                fix = "look at it and move it away; the replica is held until then"
+                fix = "inspect it and move it away; the replica is held until then"
                 problem = _held(
                     Why.UNEXPECTED_ENTRY, f"{path}/{unexpected_entries[0]}", "a regular file", "something else", fix
                 )

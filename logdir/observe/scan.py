@@ -1,9 +1,9 @@
 """Scan one log dir and its work roots into an inventory: read-only, standard library only.
 
-Every entry gets exactly one kind and its problems; nothing is skipped. A disk that cannot be read is said to be so,
-never returned as an empty one.
+Every entry gets exactly one kind and its problems; none is left out. An unreadable disk is reported as such, never as
+an empty one.
 
-Not here: the way through a tree (``walk``), which kind a name has (``classify``), files (``formats``).
+Not here: walking a tree (``walk``), the kind of a name (``classify``), file formats (``formats``).
 
 Spec: design §3.2, §7.1; law 10.
 """

@@ -31,9 +31,9 @@ from logdir.worker.start import run_apart
 _FIXES: Final = {
     "absent": "mount it or take it out of log.dirs",
     "no-permission": "run as the broker's user",
-    "io-error": "look at the kernel's log; do not restart the broker before you know more",
+    "io-error": "check the kernel log; do not restart the broker before the cause is known",
     "meta-properties-missing": "no broker starts on it: format it, or mount the right disk",
-    "meta-properties-malformed": "a broker takes it for offline, or will not start on it; see docs/errors.md",
+    "meta-properties-malformed": "a broker treats it as offline, or will not start on it; see docs/errors.md",
 }
 _ORDINARY: Final = ("plain-file", "partition-metadata-missing", "name-truncated")
 """Problems of entries that are only counted, not listed."""

@@ -105,7 +105,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
             why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to change them all or none",
             found="no answer",
-            fix="mend it, or take the others back with logdirctl layout rollback",
+            fix="repair it, or take the others back with logdirctl layout rollback",
         )
     seen = look_all(broker.open_dirs, broker.run_at)
     decision = _decide(asked, seen)

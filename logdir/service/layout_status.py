@@ -59,7 +59,7 @@ class LogDirLayout:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a work root, or a part of one, lies inside the log dir, so that a stock broker does not start."""
+        """Whether a work root, or a partial capture, lies inside the log dir, so that a stock broker does not start."""
         return self.seen is not None and bool(self.seen.inside)
 
     @property
@@ -300,7 +300,7 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
     for one in known:
         if one.seen is not None and one.seen.inside and one.state not in _NOT_READ:
             expected = "no part of a work root in a log dir on which a stock broker is to start"
-            fix = "logdirctl uninstall takes it away"
+            fix = "logdirctl uninstall removes it"
             path = f"{one.log_dir}/{one.seen.inside[0]}"
             problems.append(Problem(Why.WORK_ROOT_INSIDE.value, path, expected, "a part of a work root", fix))
     return problems

@@ -69,7 +69,7 @@ class MetadataRequest:
         """Return if every path in the request is valid. Raises ``ConfigError``."""
         for flag, path in (("--snapshot", self.snapshot), ("--directory", self.directory)):
             if path is not None and (not path or "\0" in path):
-                raise ConfigError((Problem("config-error", flag, "a path the system takes", path or "none"),))
+                raise ConfigError((Problem("config-error", flag, "a valid path", path or "none"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,10 +302,10 @@ def reading(path: str, fix: str = "") -> Iterator[None]:
         if error.errno in _RIGHTS:
             owner = "run as the owner of the log dirs"
             raise RefusedError(
-                where, why=Why.NO_PERMISSION, expected="the right to read it", found=found, fix=owner
+                where, why=Why.NO_PERMISSION, expected="permission to read it", found=found, fix=owner
             ) from error
         raise LogDirOfflineError(
-            where, expected="a disk that answers", found=found, fix="look at the kernel's log"
+            where, expected="a disk that answers", found=found, fix="check the kernel log"
         ) from error
 
 

@@ -63,7 +63,12 @@ class PurgeRequest:
             "--even-if-assigned": self.overrides.is_even_if_assigned,
         }
         problems = [
-            Problem("config-error", flag, "a selector that names what goes for good", self.selection.selector or "none")
+            Problem(
+                "config-error",
+                flag,
+                "a selector that names the replicas to purge for good",
+                self.selection.selector or "none",
+            )
             for flag, is_said in said.items()
             if is_said and self.selection.selector in (None, EVERYTHING)
         ]

@@ -120,7 +120,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
             why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to lift the start block in all or in none",
             found="no work root, or no answer",
-            fix="logdirctl init, or mend it first",
+            fix="logdirctl init, or repair it first",
         )
     items = staged_replicas(facts, None, *_KINDS)
     restoring = None
@@ -244,7 +244,7 @@ def _way_out(item: StagedReplica, *, is_restore: bool) -> str:
         return BY_HAND
     if item.marker is None or item.problem is not None:
         return (item.problem.fix if item.problem is not None else "") or BY_HAND
-    return "export it and purge it first" if is_restore else "restore or purge it first, or say --restore"
+    return "export it and purge it first" if is_restore else "restore or purge it first, or add --restore"
 
 
 def _blocked(

@@ -132,12 +132,12 @@ class Batch:
 
     @property
     def is_control(self) -> bool:
-        """Tell whether it holds control records."""
+        """Return whether it holds control records."""
         return bool(self.header[5] & CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Tell whether it is part of a producer's transaction."""
+        """Return whether it is part of a producer's transaction."""
         return bool(self.header[5] & TRANSACTIONAL)
 
     @property

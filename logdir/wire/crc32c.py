@@ -1,6 +1,6 @@
 """CRC-32C (Castagnoli), the checksum of record batches.
 
-``google_crc32c`` computes it where it is installed with its C part (26 GB/s); else a table does (0.01 GB/s).
+``google_crc32c`` with its C part computes it if installed (26 GB/s); otherwise a table does (0.01 GB/s).
 
 Spec: kafka-formats §7.3; check value e3069283 over ``123456789``.
 

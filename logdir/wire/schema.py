@@ -43,7 +43,7 @@ class Versions(NamedTuple):
     high: int
 
     def __contains__(self, version: object) -> bool:
-        """Tell whether a version lies in the range."""
+        """Return whether a version lies in the range."""
         return isinstance(version, int) and self.low <= version <= self.high
 
     @classmethod
@@ -86,7 +86,7 @@ class Field:
 
     @property
     def is_struct(self) -> bool:
-        """Tell whether a single value of it is a struct."""
+        """Return whether a single value of it is a struct."""
         return self.type == STRUCT and not self.is_array
 
     def default_at(self, version: int) -> object:

@@ -98,7 +98,7 @@ def unwritten(path: str, reason: str | None) -> OutputError:
         path,
         expected="room and rights to write its inventory",
         found=reason or "an error",
-        fix="no file was left; make room or name another directory with -o",
+        fix="no file was left; free space or name another directory with -o",
     )
 
 

@@ -213,7 +213,7 @@ class RemotePort:
                 self.log_dir,
                 expected=f"an answer within {self._patience_ms / 1000:g} s",
                 found=(found or "none") + doing,
-                fix="SUSPECT: look at the kernel's log; a broker cannot start on this disk until it answers",
+                fix="SUSPECT: check the kernel log; a broker cannot start on this disk until it answers",
             )
             self._end(is_killed=True)
         if self._asked is not None:

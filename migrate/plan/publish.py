@@ -166,5 +166,5 @@ def _failed(path: Path, error: OSError) -> OutputError:
         str(path),
         expected="a place that can be written",
         found=error.strerror or str(error),
-        fix="nothing was left behind; make room or rights there, or name another place",
+        fix="nothing was left behind; free space or grant permissions there, or name another place",
     )

@@ -1,6 +1,5 @@
-"""What the report says, as one value: the plan's own documents, and sums over them.
-``build_model`` only reads. The plan's documents stand in the model as they are; what is derived from them
-stands apart, under ``totals``, ``clusters`` and ``broker_facts``.
+"""The model of the report: the plan's own documents, and sums over them. ``build_model`` only reads. The model contains
+the plan's documents unchanged; derived values are separate, under ``totals``, ``clusters`` and ``broker_facts``.
 
 Not here: the page (``report``), and the reading of ``conflicts/`` (``report_conflicts``).
 

@@ -170,6 +170,6 @@ SLUG_WORDS = {
         "Left over",
         "Moves, deletions and strays to finish or remove first; what the broker is deleting blocks nothing.",
     ),
-    "unknown-entry": ("Unknown entry", "Neither Kafka's nor ours: look at it and move it out by hand."),
+    "unknown-entry": ("Unknown entry", "Neither Kafka's nor ours: inspect it and move it out by hand."),
     "disk-unread": ("Disk not read", "Take its inventory on the broker, then plan again."),
 }

@@ -108,7 +108,7 @@ def _open(path: str, stack: ExitStack) -> BinaryIO:
         from pyarrow import fs
 
         system, inner = fs.FileSystem.from_uri(path)
-        # Compression is told from the name alone, here as for local files.
+        # Compression is recognised by the name alone, as for local files.
         raw = cast(BinaryIO, stack.enter_context(system.open_input_stream(inner, compression=None)))
         name = inner
     else:
@@ -120,7 +120,7 @@ def _open(path: str, stack: ExitStack) -> BinaryIO:
 
 
 def _too_long(path: str) -> MalformedFileError:
-    return MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one")
+    return MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer line")
 
 
 def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
@@ -132,7 +132,7 @@ def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
             rest += data
             if len(rest) > _MAX_LINE_BYTES:
                 raise MalformedFileError(
-                    path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer one"
+                    path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer line"
                 )
             continue
         yield rest + data[:cut]

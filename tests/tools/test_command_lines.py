@@ -181,7 +181,7 @@ def fixes_of(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "text",
-    ["say --confirm", "kafka-storage repair", "`logdird --check-config`", "logdird status", "--even-if-odd lifts it"],
+    ["add --confirm", "kafka-storage repair", "`logdird --check-config`", "logdird status", "--even-if-odd lifts it"],
 )
 def test_what_does_not_exist_is_found_in_a_text(text: str) -> None:
     assert unknown_in(text)

@@ -214,7 +214,7 @@ def test_the_topic_id_layout_is_told_by_the_same_names(tmp_path: Path) -> None:
 def test_only_what_lies_on_a_disk(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = rig.disks
     rig.snapshot(rig.log())
-    shutil.rmtree(two / "pay-1")  # the cluster wants it here: missing, and so on no disk
+    shutil.rmtree(two / "pay-1")  # the cluster assigns it here: missing, and so on no disk
     every = items(rig.named)[1]
     monkeypatch.chdir(rig.folder)
     for disk in (two, "d2", f"{two}/"):

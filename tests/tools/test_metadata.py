@@ -148,7 +148,7 @@ def test_the_ways_to_name_a_log(broker: Path) -> None:
         (["ls", "--directory", "{}/none"], 1, "No such file or directory"),
         (["ls", "--directory", "{}/file"], 1, "Not a directory"),
         (["ls", "--directory", "{}/empty"], 1, "no segment and no snapshot"),
-        (["ls", "--directory", ""], 2, "a path the system takes"),
+        (["ls", "--directory", ""], 2, "a valid path"),
         (["ls", "--log-dirs", "{}/empty"], 1, "a __cluster_metadata-0"),
         (["ls", "--log-dirs", "{}/none"], 1, "No such file or directory"),
         (["ls", "--snapshot", "{}/file"], 1, "a snapshot, or the segment of offset 0"),

@@ -307,8 +307,6 @@ def test_what_lies_where_staged_replicas_do_is_never_called_a_dead_disk(
         more = [] if command[-1] == "ls" else ["--apply"]
         said = ctl(*command, *named, *more)
         assert said.status in (Exit.REFUSED, Exit.PROBLEMS), said
-        assert (
-            f"wrong-file-type: {place}: expected a directory, found something else; look at what lies there" in said.err
-        )
+        assert f"wrong-file-type: {place}: expected a directory, found something else; inspect it" in said.err
         assert "kernel's log" not in said.err
     assert sorted(tmp_path.rglob("*")) == before

@@ -235,7 +235,7 @@ def test_a17_a_partial_capture_is_refused_by_name(tmp_path: Path) -> None:
     staged.rename(staged.parent.parent / "incoming" / staged.name)
     assert b'"intent":"captured"' in marker
     said = assert_refused(rig)
-    assert "a replica that is whole" in said
+    assert "a complete replica" in said
     assert "staged export" in said
 
 

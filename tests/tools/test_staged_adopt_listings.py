@@ -41,7 +41,7 @@ def test_a16_every_broker_of_the_replicas_adopts_with_the_listing_of_the_other(p
 def test_a16_without_the_listing_of_the_other_broker_it_is_refused_with_what_to_type_there(pair: Pair) -> None:
     said = assert_refused(pair.one)
     assert "no listing of broker 2" in said
-    assert f"stop broker 2, type there: logdirctl staged ls {OLD} --json > FILE" in said
+    assert f"stop broker 2, run there: logdirctl staged ls {OLD} --json > FILE" in said
 
 
 def test_a16_a_broker_that_holds_nothing_is_refused_and_the_other_way_is_named(pair: Pair) -> None:
@@ -73,7 +73,9 @@ def test_a16_files_that_end_apart_are_refused_and_the_furthest_is_named(tmp_path
         pytest.param({"node_id": 1}, "one listing for each other broker", id="this broker"),
         pytest.param({"node_id": 3}, "no listing of broker 2", id="a third broker"),
         pytest.param({"exit": 1}, "exit status 1", id="not whole"),
-        pytest.param({"state": "incoming"}, "no staged files on 2; a part of one on broker 2", id="a17 partial there"),
+        pytest.param(
+            {"state": "incoming"}, "no staged files on 2; a partial capture on broker 2", id="a17 partial there"
+        ),
         pytest.param({"state": "purging"}, "no staged files on 2", id="being purged there"),
         pytest.param({"state": "broken"}, "no staged files on 2", id="broken there"),
         pytest.param({"tiered": True}, "no staged files on 2; the local part only", id="a33 tiered there"),

@@ -76,15 +76,15 @@ def test_a_broken_marker_is_not_sent_to_a_restore_that_refuses_it(tmp_path: Path
         said = ctl("uninstall", *named, *more, "--apply")
         assert said.status == Exit.REFUSED
         assert "docs/undo.md" in said.err
-        assert not any(words in said.out + said.err for words in ("say --restore", "restore or purge"))
+        assert not any(words in said.out + said.err for words in ("add --restore", "restore or purge"))
 
 
 def test_a_refused_restore_is_not_sent_to_itself(tmp_path: Path, named: tuple[str, str]) -> None:
     said = ctl("uninstall", *named)
-    assert "say --restore" in said.err
+    assert "add --restore" in said.err
     said = ctl("uninstall", *named, "--restore")
     assert "assignment-unknown" in said.err
-    assert "say --restore" not in said.err
+    assert "add --restore" not in said.err
 
 
 @pytest.mark.parametrize("place", ["probe", "deleting/probe", "incoming/probe"])
@@ -127,7 +127,7 @@ def test_a_begun_removal_is_not_sent_to_a_restore_that_refuses_it(tmp_path: Path
     for more in ((), ("--restore",)):
         said = ctl("uninstall", *named, *more)
         assert said.status == Exit.REFUSED
-        assert not any(words in said.out + said.err for words in ("say --restore", "restore or purge"))
+        assert not any(words in said.out + said.err for words in ("add --restore", "restore or purge"))
         assert said.out.splitlines()[-1] == f"next: logdirctl staged purge {' '.join(named)}"
     assert ctl("staged", "purge", *named, "--apply").status == Exit.DONE
     assert ctl("uninstall", *named, "--apply").status == Exit.DONE

@@ -110,7 +110,7 @@ class _Everywhere:
                 why=Why.LIVE_REPLICA_EXISTS,
                 expected="one live replica on this broker",
                 found=found,
-                fix="keep the whole one",
+                fix="keep the complete one",
             )
         return None
 
@@ -374,7 +374,7 @@ def _inside(seen: LayoutView) -> RefusedError:
         why=Why.WORK_ROOT_INSIDE,
         expected="no part of a work root in a log dir on which a stock broker is to start",
         found="a part of a work root",
-        fix="logdirctl uninstall takes it away, and lifts the start block after that",
+        fix="logdirctl uninstall removes it, and lifts the start block after that",
     )
 
 

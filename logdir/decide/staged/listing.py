@@ -76,10 +76,10 @@ def with_words(
     if words is None:
         return refusal, ""
     if refusal is None:
-        return None, f"{words}, if it is to go for good"
+        return None, f"{words}, to purge it for good"
     # Other refusals already name all overrides; that of an assigned replica names those of its assignment only.
     if refusal.why is Why.STILL_ASSIGNED:
-        return replace(refusal, problem=refusal.problem._replace(fix=f"{words}, if it is to go for good")), ""
+        return replace(refusal, problem=refusal.problem._replace(fix=f"{words}, to purge it for good")), ""
     return refusal, ""
 
 

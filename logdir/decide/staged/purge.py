@@ -184,31 +184,31 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
         )
 
     if is_kept_for_last(marker):
-        return purge("the operator says so, although it may be the last")
+        return purge("the operator requests it, although it may be the last copy")
     was_operator = may_go_early(marker)
     match due(marker, request.heartbeats.get(item.log_dir), request.now):
         case Due():
-            return purge("its time has come")
+            return purge("its deadline has passed")
         case NotYet():
             if request.is_early and was_operator:
-                return purge("before its time: an operator says so")
+                return purge("before its deadline: an operator requests it")
             words = _words(request, item, known, "--even-if-early") if was_operator else None
-            fix = "wait" if words is None else f"wait, or say {words}"
+            fix = "wait" if words is None else f"wait, or add {words}"
             if not was_operator:
                 fix = "wait: only what an operator staged may go early"
             return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "a deadline to come", fix)
         case Held(why=why):
             if marker.delay_ms is None and request.is_early and request.includes_held:
-                return purge("it has no deadline: an operator says so")
+                return purge("it has no deadline: an operator requests it")
             if marker.delay_ms is not None and request.is_early and was_operator:
-                return purge("before its time: an operator says so")
+                return purge("before its deadline: an operator requests it")
             if marker.delay_ms is not None:
                 return refuse(
                     *where, Why.DEADLINE_UNKNOWN, "a deadline that has passed", why, "logdirctl init recreates it"
                 )
             words = _words(request, item, known, "--even-if-early --include-held")
             gate = against_purge(request.look, item, known) if words is None else None
-            fix = f"{words}, if it is to go for good"
+            fix = f"{words}, to purge it for good"
             return gate or refuse(*where, Why.NO_DEADLINE, "a deadline that has passed", why, fix)
 
 

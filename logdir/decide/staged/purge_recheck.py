@@ -94,8 +94,8 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
             return refuse(
                 *where,
                 Why.ASSIGNED_HERE,
-                "an id that is not wanted here",
-                "it is wanted again",
+                "an id that is not assigned here",
+                "the cluster assigns it here again",
                 "logdirctl staged restore",
             )
     elif marker.reason not in HAS_A_TWIN:

@@ -57,7 +57,7 @@ class RestoreKind(Enum):
 _SAYS = {
     RestoreKind.RENAME: "rename",
     RestoreKind.ADOPT: (
-        "adopt: create the topic again with as many partitions, stop every broker of its replicas, then type "
+        "adopt: create the topic again with as many partitions, stop every broker of its replicas, then run "
         "logdirctl staged adopt on each: a follower restored alone truncates to an empty leader at once"
     ),
     RestoreKind.EXPORT: "export: logdirctl staged export copies the files to a place outside the log dirs",

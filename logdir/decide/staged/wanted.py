@@ -91,13 +91,19 @@ _BEGUN = "logdirctl staged purge finishes its removal; its broker copies it agai
 
 def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
     where = item.log_dir, f"{DELETING}/{item.name}"
-    expected = "nothing staged that the cluster wants"
+    expected = "nothing staged that the cluster assigns here"
     if item.kind is Kind.PURGING:
-        return refuse(*where, Why.PURGING, expected, "it is wanted again, and its removal has begun", _BEGUN)
+        return refuse(
+            *where, Why.PURGING, expected, "the cluster assigns it here again, and its removal has begun", _BEGUN
+        )
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse(
-            *where, Why.MARKER_UNUSABLE, expected, "it is wanted again, and its marker is not to be used", "look at it"
+            *where,
+            Why.MARKER_UNUSABLE,
+            expected,
+            "the cluster assigns it here again, and its marker is not to be used",
+            "look at it",
         )
     if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None
@@ -109,5 +115,7 @@ def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica
         twin = namesakes[0]
         proposes = f"{twin.log_dir}/{twin.path} is live under its name or id: compare both, then keep one"
     if marker.delay_ms is None:
-        return refuse(*where, Why.ASSIGNED_HERE, expected, "it is wanted again; it has no deadline", proposes)
+        return refuse(
+            *where, Why.ASSIGNED_HERE, expected, "the cluster assigns it here again; it has no deadline", proposes
+        )
     return HoldStaged(log_dir=item.log_dir, name=item.name, marker=marker, evidence=evidence, proposes=proposes)

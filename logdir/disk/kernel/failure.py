@@ -47,8 +47,8 @@ _SICK = frozenset(
     }
 )
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_AS_IT_WAS = "it is as it was: look at it"
-_MAKE_ROOM = "it is as it was; make room on that disk, then do it again"
+_AS_IT_WAS = "it is unchanged; inspect it"
+_MAKE_ROOM = "it is unchanged; free space on that disk, then repeat the command"
 _WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -67,7 +67,7 @@ def is_denied(error: OSError) -> bool:
     return error.errno in (errno.EACCES, errno.EPERM)
 
 
-def no_permission(path: str, error: OSError, expected: str = "the right to open it") -> NoPermissionError:
+def no_permission(path: str, error: OSError, expected: str = "permission to open it") -> NoPermissionError:
     """Return the error of a path for which this process lacks a permission.
 
     Args:
@@ -92,10 +92,10 @@ def mounted_read_only(path: str, error: OSError, fix: str = "") -> ReadOnlyDiskE
         error: An error for which ``is_read_only`` is true.
         fix: A more specific fix for the message.
     """
-    look = "look at the kernel's log, and mount it for writing again"
+    look = "check the kernel log, and remount it read-write"
     return ReadOnlyDiskError(
         path,
-        expected="a disk that takes changes",
+        expected="a writable disk",
         found=error.strerror or error,
         fix=f"{look}, {fix}" if fix else look,
     )
@@ -122,7 +122,7 @@ def full_disk(path: str, error: OSError, fix: str = _MAKE_ROOM) -> DiskFullError
         error: An error for which ``is_full`` is true.
         fix: The fix for the message, if the entry is not unchanged.
     """
-    return DiskFullError(path, expected="room on its disk for this", found=error.strerror or error, fix=fix)
+    return DiskFullError(path, expected="free space on its disk", found=error.strerror or error, fix=fix)
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def calling(directory: Directory) -> Iterator[None]:
         yield
     except OSError as error:
         if is_sick(error):
-            raise read_only(directory, error, "a disk that can be written") from error
+            raise read_only(directory, error, "a writable disk") from error
         raise
 
 
@@ -165,7 +165,7 @@ def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDi
         directory.path,
         expected=expected,
         found=error.strerror or error,
-        fix="nothing more is written here; look at the kernel's log and replace or repair the disk",
+        fix="nothing more is written here; check the kernel log, and repair or replace the disk",
     )
 
 
@@ -282,12 +282,12 @@ def as_disk_error(path: str, error: OSError) -> DiskError:
     if isinstance(at, str) and at.startswith("/") and not f"{at}/".startswith(f"{path}/"):
         path = at  # The error may be about another disk, or about one of several.
     if is_denied(error):
-        return no_permission(path, error, "the right to do it")
+        return no_permission(path, error, "permission to do it")
     if is_full(error):
         return full_disk(path, error)
     if is_read_only(error):
         return mounted_read_only(path, error)
-    return LogDirOfflineError(path, expected="a disk that answers", found=found, fix="look at the kernel's log")
+    return LogDirOfflineError(path, expected="a disk that answers", found=found, fix="check the kernel log")
 
 
 def disk_error(top: Directory, log_dir: str, error: OSError) -> DiskError:

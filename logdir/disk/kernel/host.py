@@ -169,7 +169,7 @@ class HostDirectory:
         try:
             inner, outer = opened.identity(), self.identity()
             if (inner.device, inner.mount_id) != (outer.device, outer.mount_id):
-                raise OSError(errno.EXDEV, "lies on another device or mount", opened.path)
+                raise OSError(errno.EXDEV, "is on another device or mount", opened.path)
         except BaseException:
             opened.close()
             raise

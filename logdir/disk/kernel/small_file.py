@@ -39,7 +39,7 @@ def read_file(directory: Directory, name: str) -> bytes | None:
             why=Why.FILE_TOO_LARGE,
             expected=f"at most {MAX_BYTES} bytes",
             found=f"{len(data)} or more",
-            fix="it is no file of Kafka or logdird: look at it, and move it away",
+            fix="it is no file of Kafka or logdird: inspect it, and move it away",
         )
     return data
 

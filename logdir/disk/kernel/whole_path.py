@@ -61,5 +61,5 @@ def a_directory(path: str) -> RefusedError:
 def _refused(number: int, path: str) -> RefusedError:
     expected, found = _OTHER_KINDS[number]
     return RefusedError(
-        path, why=Why.WRONG_FILE_TYPE, expected=expected, found=found, fix="look at what lies there, and move it away"
+        path, why=Why.WRONG_FILE_TYPE, expected=expected, found=found, fix="inspect it, and move it away"
     )

@@ -91,7 +91,7 @@ def require_no_prefixes(open_dir: OpenLogDir) -> None:
             why=Why.PREFIX_NOT_EMPTY,
             expected="an empty prefix directory",
             found="something in it",
-            fix="look at it and move it out of the log dir; the start block stays until then",
+            fix="inspect it and move it out of the log dir; the start block stays until then",
         )
 
 

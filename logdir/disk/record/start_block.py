@@ -225,7 +225,7 @@ def _map_os_errors(open_dir: OpenLogDir) -> Iterator[None]:
             open_dir.log_dir,
             expected="a start block in every log dir, or in none",
             found=error.strerror or error,
-            fix="make room or rights, then do it again",
+            fix="free space or grant permissions, then repeat the command",
         ) from error
 
 

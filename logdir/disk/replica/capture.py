@@ -1,21 +1,17 @@
-"""Capture: hard-link a ``-delete`` or ``-stray`` directory before the running broker removes it; the original is never
-modified.
+"""Capture: hard-link a ``-delete`` or ``-stray`` directory before the running broker removes it, without changing it.
 
 The directory is listed, linked file by file into a directory under ``incoming/`` whose marker is already durable, and
 listed again. Both listings and the links must agree in names, sizes and inodes, include ``partition.metadata``, and
 lack no part of the log. Only then the capture is synced, gets its deadline, and is renamed to ``deleting/``. Otherwise
 it stays under ``incoming/`` with its captured marker: *partial*, kept and never restorable.
 
-The topic id comes from ``partition.metadata``. The topic comes from the directory name, unless Kafka may have cut that
-name; if it may have and the caller does not know the topic, the capture is held. Files are synced one by one, never
-with ``syncfs``, because the broker writes meanwhile.
+The topic id comes from ``partition.metadata``, the topic from the directory name, unless Kafka may have cut it: then
+the capture is held if the caller does not know the topic. Files are synced singly, as the broker writes meanwhile.
 
-Repeatable: a second capture of the same directory finds the same inodes and continues; if the first one is complete,
-the second makes that durable. An earlier capture that was claimed for removal does not count, even if it is still
-complete: the directory is captured again.
+Repeatable: a second capture of the same directory finds the same inodes, continues, and makes a complete one durable.
+An earlier capture that was claimed for removal does not count.
 
-Not here: the choice of directories (``decide.capture``), later operations on the capture (``adopt``, ``export``,
-``purge``).
+Not here: the choice of directories (``decide.capture``), operations on a capture (``adopt``, ``export``, ``purge``).
 
 Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, A33; reliability §4.1.
 """
@@ -87,9 +83,7 @@ class _Replica:
         return WorkDir(self.topic_id, topic, self.parts.partition, 1, "")
 
     def may_be(self, parts: WorkDir) -> bool:
-        """Whether an earlier capture of it may have this name: with an id, even after its broker removed
-        ``partition.metadata``.
-        """
+        """Whether an earlier capture may have this name: with an id, even after ``partition.metadata`` was removed."""
         if self.topic_id is None and parts.topic_id is not None:
             return parts.partition == self.parts.partition
         return parts._replace(counter=1, mark="") == self.place
@@ -112,8 +106,8 @@ def capture(
         threads: How many directories are captured at a time.
 
     Returns:
-        One outcome per item, in their order. Done: ``place`` is under ``deleting/``. Undone: nothing is left of the
-        capture, or ``place`` is under ``incoming/``, where a *partial* one is kept.
+        One outcome per item, in order. Done: ``place`` is under ``deleting/``; undone: nothing is left, or a *partial*
+        capture.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; a second capture shows the state of each.
@@ -187,7 +181,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
             why = RefusedError(
                 path,
                 why=Why.PARTIAL_CAPTURE,
-                expected="a replica that is whole",
+                expected="a complete replica",
                 found=problem,
                 fix=_PARTIAL.format(name),
             )
@@ -220,9 +214,7 @@ def _read_id(source: Directory) -> TopicId | None:
 
 
 def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
-    """Return the place of an earlier capture of the same directory: whole in ``deleting/``, or unfinished in
-    ``incoming/``.
-    """
+    """Return the place of an earlier capture of the same directory: whole or unfinished; ``None`` if there is none."""
     for parent, prefix in ((open_dir.deleting, f"{DELETING}/"), (open_dir.incoming, "")):
         for name in parent.names():
             parts = parse_work_dir(name)
@@ -315,8 +307,7 @@ def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Dire
     Args:
         open_dir: Its log dir.
         source: The directory that is captured.
-        seen: The first listing: a file in it that has vanished counts as missing, even if the directory no longer
-            changes.
+        seen: The first listing: a file in it that has vanished counts as missing.
         target: The directory for the links.
         replica: The replica that is captured.
     """

@@ -89,7 +89,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
     except OSError as error:
         path = failed_at(open_dir.path_of(place), error)
         if is_full(error):  # Only the copy is written.
-            fix = "no copy was made, and what is staged is as it was; make room on that disk, or name another place"
+            fix = "no copy was made, and what is staged is as it was; free space on that disk, or name another place"
             found = error.strerror or str(error)
             raise DiskFullError(path, expected="room for the copy", found=found, fix=fix) from error
         raise DiskError(
@@ -117,7 +117,7 @@ def _export(
         if require_plain(source) != names or _state(source, names) != before:
             raise DiskError(
                 source.path,
-                expected="files that hold still",
+                expected="files that do not change",
                 found="files that changed while they were copied",
                 fix="export again",
             )

@@ -27,7 +27,7 @@ from logdir.ids import TopicId
 from logdir.paths import METADATA_FILE, TEMPORARY
 from logdir.refusal_slug import Why
 
-_LOOK = "look at both: an id is never replaced"
+_LOOK = "compare both: an id is never replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -337,7 +337,7 @@ def _as_begun(path: str, error: OSError) -> DiskError:
     """Convert an ``OSError`` of a removal that has begun."""
     begun = "its removal has begun: it cannot be restored, and files of it may be gone"
     if is_full(error):
-        fix = f"{begun}; make room on that disk, then logdirctl staged purge goes on with it"
+        fix = f"{begun}; free space on that disk, then logdirctl staged purge goes on with it"
         return full_disk(path, error, fix)
     fix = f"{begun}; see why, then logdirctl staged purge goes on with it"
     return DiskError(path, expected="a call that succeeds", found=error.strerror or error, fix=fix)

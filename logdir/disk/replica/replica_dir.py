@@ -53,7 +53,7 @@ def require_file(directory: Directory, name: str, kind: Type) -> None:
             why=Why.UNEXPECTED_ENTRY,
             expected="only regular files in a partition directory",
             found=kind.value,
-            fix="look at it and take it away; the replica is held until then",
+            fix="inspect it and move it away; the replica is held until then",
         )
 
 

@@ -80,7 +80,7 @@ def as_error(path: str, error: OSError) -> DiskError:
     if is_full(error):
         return full_disk(path, error)
     return DiskError(
-        path, expected="a call that succeeds", found=error.strerror or error, fix="it is as it was; see why"
+        path, expected="a call that succeeds", found=error.strerror or error, fix="it is unchanged; check the cause"
     )
 
 

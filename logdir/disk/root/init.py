@@ -103,14 +103,16 @@ def _map_os_errors(path: str, top: Directory) -> Iterator[None]:
 
 def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
     if is_sick(error):
-        return read_only(top, error, "a disk that can be written")
+        return read_only(top, error, "a writable disk")
     if (something_else := not_a_file(error)) is not None:
         return something_else
     at, found = failed_at(path, error), error.strerror or error
     if is_full(error):
-        fix = f"make room on that disk, then do it again, which finishes what was begun at {path}; uninstall removes it"
+        fix = (
+            f"free space on that disk, then do it again, which finishes what was begun at {path}; uninstall removes it"
+        )
         return DiskFullError(at, expected="room on its disk for a work root", found=found, fix=fix)
-    fix = "do it again as the owner of the log dir"
+    fix = "repeat the command as the owner of the log dir"
     return RefusedError(at, why=Why.WORK_ROOT_FAILED, expected="a work root to be made", found=found, fix=fix)
 
 

@@ -49,7 +49,7 @@ class OpenLogDir:
     node_id: int | None
     directory_id: str | None
     owner: Owner
-    """Of the log dir: everything made in it is given to the same."""
+    """Owner of the log dir: every entry created in it gets the same owner."""
 
     def path_of(self, path: str) -> str:
         """Return an absolute path, for messages.

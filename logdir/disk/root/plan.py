@@ -226,7 +226,7 @@ def require_no_stock_broker(plan: InitPlan) -> None:
             expected="the topic-id layout, in which no stock broker starts",
             found="an empty log dir" if plan.layout == "empty" else f"the {plan.layout} layout",
             fix="a stock broker stops over deleting/ in a log dir: leave --work-root out; where no broker will ever "
-            f"start on it, say --even-if-found {Why.WORK_ROOT_INSIDE.value}",
+            f"start on it, add --even-if-found {Why.WORK_ROOT_INSIDE.value}",
         )
 
 

@@ -135,12 +135,12 @@ def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
         return RefusedError(
             path,
             why=Why.NO_PERMISSION,
-            expected="the right to rename",
+            expected="permission to rename",
             found=error.strerror,
             fix="run as the owner of both",
         )
     if is_sick(error):
-        return read_only(open_dir.work, error, "a disk that can be written")
+        return read_only(open_dir.work, error, "a writable disk")
     if error.errno in _CROSSING:
         return RefusedError(
             path,

@@ -126,13 +126,13 @@ def _map_os_errors(top: Directory) -> Iterator[None]:
         if (something_else := not_a_file(error)) is not None:
             raise something_else from error
         if isinstance(error, PermissionError):
-            raise no_permission(failed_at(top.path, error), error, "the right to take a work root away") from error
+            raise no_permission(failed_at(top.path, error), error, "permission to remove the work root") from error
         raise RefusedError(
             failed_at(top.path, error),
             why=Why.WORK_ROOT_FAILED,
             expected="a work root to be taken away",
             found=error.strerror or error,
-            fix="see what is there, then do it again",
+            fix="check its content, then repeat the command",
         ) from error
 
 
@@ -157,7 +157,7 @@ def require_ours(work: Directory, kind: WorkRootKind) -> None:
                 foreign += _in_probe(directory, dict(types), f"{name}/")
             foreign += [f"{name}/{inner}" for inner, type_ in types if not _is_ours(classify(inner, type_, place))]
     if foreign:
-        fix = "look at what it is and move it away, then do it again"
+        fix = "inspect it and move it away, then repeat the command"
         raise _conflict(f"{work.path}/{foreign[0]}", "nothing in a work root but what logdird put there", foreign, fix)
     for name in sorted(names & set(_FILES)):
         if work.stat(name).type is Type.DIRECTORY:

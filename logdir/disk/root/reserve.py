@@ -123,7 +123,7 @@ def _put_back_inodes(work: Directory, owner: Owner, reserve_bytes: int) -> Probl
 
 
 def _spent(work: Directory, name: str, expected: str, found: str) -> Problem:
-    fix = "make room on that disk: until then nothing is kept there for the day it is full"
+    fix = "free space on that disk: until then it has no reserve for when it is full"
     return Problem(SLUG_SPENT, f"{work.path}/{name}", expected, found, fix)
 
 

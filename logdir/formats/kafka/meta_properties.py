@@ -94,7 +94,7 @@ def parse(data: bytes, path: str = "") -> MetaProperties:
         path: Where it lies, for the error.
 
     Returns:
-        The value; ids may be reserved, numbers negative: who may hold what is not judged here.
+        The value; ids may be reserved and numbers negative: whether they are allowed is not checked here.
 
     Raises:
         UnsupportedVersionError: a version other than 0 and 1.

@@ -1,9 +1,9 @@
 """``staging-limit.json``: how much was staged in the last 24 hours.
 
-Synced in every work root before the staging it counts, so that after any crash it says too much rather than too little.
-Missing or unreadable in one of them, it makes us hold until an operator confirms.
+It is synced in every work root before the staging it counts, so that after a crash it counts too much rather than too
+little. If it is missing or unreadable in any work root, stagings are held until an operator confirms.
 
-Not here: how much is too much (``decide.staging_limit``), writing it (``disk.record.staging_limit``).
+Not here: the limit (``decide.staging_limit``), writing it (``disk.record.staging_limit``).
 
 Spec: design §2 laws 1, 2, §3.3; attacks A38.
 """

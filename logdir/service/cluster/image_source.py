@@ -241,7 +241,9 @@ def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, st
         raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix="a disk of another host?")
     if len(clusters) > 1:
         found = " and ".join(clusters)
-        raise ForeignLogDirError(where, expected="log dirs of one cluster", found=found, fix="a disk of another one?")
+        raise ForeignLogDirError(
+            where, expected="log dirs of one cluster", found=found, fix="a disk of another cluster?"
+        )
     return nodes.pop(), clusters[0] if clusters else None
 
 

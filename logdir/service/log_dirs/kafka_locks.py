@@ -156,6 +156,6 @@ def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str])
             why=Why.NO_LOG_DIR_ANSWERS,
             expected="at least one log dir that answers",
             found="no log dir that answers",
-            fix="nothing says that no broker runs",
+            fix="it is not known whether a broker runs",
         )
     return tuple(taken)

@@ -79,7 +79,7 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
 
 def unlocked(log_dir: str) -> Problem:
     """Return the problem of a skipped log dir whose Kafka lock cannot be held."""
-    expected = "a lock that can be held, to know that no broker runs"
+    expected = "a lock that can be held, to be sure that no broker runs"
     return Problem(
         "log-dir-offline",
         log_dir,

@@ -1,11 +1,11 @@
 """One JSON form of the dataclasses and named tuples of a use case: requests, results and their items.
 
-An object has one key per field. A field takes another key by the metadata ``{"json": "key"}``, and stays out of the
-form by ``{"json": None}``. A ``ReplicaRef`` is no object of its own: its keys stand in that of who holds it, each
-null where it holds ``None``. An enum is its value, an id its text, a tuple or set a list; evidence is as in a marker.
-A codec is made of the annotations once per type.
+An object has one key per field. The field metadata ``{"json": "key"}`` changes its key, and ``{"json": None}`` leaves
+the field out. A ``ReplicaRef`` is no object of its own: its keys stand in the object that holds it, null for each
+``None``. An enum becomes its value, an id its text, a tuple or set a list; evidence has the form used in a marker.
+A codec is built from the annotations once per type.
 
-Not here: JSON text, and text that UTF-8 cannot hold (``tools``).
+Not here: JSON text, and text that UTF-8 cannot represent (``tools``).
 
 Spec: design §5 "A use case"; docs/json.md.
 """

@@ -83,7 +83,7 @@ def test_a16_a_broker_without_a_listing_is_named_with_what_to_type_there() -> No
     plan = planned(topic(p0=(1, 2, 3)), [staged(1), staged(2)], {1: True, 2: True})
     assert (plan.actions, whys(plan)) == ((), {Why.LISTING_MISSING})
     assert plan.refusals[0].problem.found == "no listing of broker 3"
-    assert f"stop broker 3, type there: logdirctl staged ls {OLD} --json" in plan.refusals[0].problem.fix
+    assert f"stop broker 3, run there: logdirctl staged ls {OLD} --json" in plan.refusals[0].problem.fix
 
 
 def test_a16_a_broker_that_ran_when_it_was_listed_refuses() -> None:
@@ -144,7 +144,7 @@ def test_a_topic_that_cannot_adopt_refuses(new: NewTopic, why: Why) -> None:
 def test_what_another_broker_cannot_give_is_said_where_its_files_are_missed() -> None:
     plan = planned(topic(p0=(1, 2)), [staged(1), staged(2, is_partial=True)])
     found = {refusal.log_dir: refusal.problem.found for refusal in plan.refusals}
-    assert found["/d1"] == "no staged files on 2; a part of one on broker 2"
+    assert found["/d1"] == "no staged files on 2; a partial capture on broker 2"
 
 
 def test_two_directories_of_one_replica_are_a_choice() -> None:

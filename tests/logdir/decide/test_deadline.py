@@ -87,7 +87,7 @@ def test_every_pattern_is_asked_about() -> None:
     ("marker", "heartbeat", "word"),
     [
         (replace(MARKER, delay_ms=None), STEADY, "no deadline"),
-        (replace(MARKER, intent=Intent.INCOMING), STEADY, "incoming replica"),
+        (replace(MARKER, intent=Intent.INCOMING), STEADY, "an incoming replica"),
         (MARKER, None, "heartbeat"),
     ],
     ids=["no deadline", "incoming", "no heartbeat"],

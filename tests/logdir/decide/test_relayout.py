@@ -152,7 +152,9 @@ def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
         under_id("a", A, 0),
         named("a", C, 0),
         named("other", A, 0),
-        Replica(f"79/{A.hex()}_0", ReplicaRef(topic="a", topic_id=A, partition=0), "its id written in another way"),
+        Replica(
+            f"79/{A.hex()}_0", ReplicaRef(topic="a", topic_id=A, partition=0), "a topic id in a different spelling"
+        ),
         named("a", None, 0, "a symlink"),
     ],
     ids=lambda twin: str(twin.path),
@@ -225,7 +227,7 @@ def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) ->
 
 def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
     mixed = (seen(D1, under_id("a", A, 0), named("a", A, 1)), BEFORE[1])
-    held = r"/d1/layout.json: expected the file, .* found no such file"
+    held = r"/d1/layout.json: expected layout.json, .* found no such file"
     with pytest.raises(RefusedError, match=held):
         relayout.apply(PLAN, mixed)
     with pytest.raises(RefusedError, match=held):
@@ -258,7 +260,7 @@ def test_verify_passes_only_when_all_came_about() -> None:
         (gone, "found no directory"),
         (left, "found a replica"),
         (broken, "no topic"),
-        (twice, "another"),
+        (twice, "a second one"),
     ):
         decision = relayout.verify(PLAN, broker)
         assert (decision.phases, decision.is_blocked) == ((), True)

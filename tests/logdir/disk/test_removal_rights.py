@@ -54,7 +54,7 @@ def test_nothing_of_a_work_root_goes_where_a_right_is_missing(
     before = tree(tmp_path)
     refusing(monkeypatch, f"{tmp_path}/parent{place}", errno.EACCES)
     assert callable(call)
-    with pytest.raises(NoPermissionError, match="the right to take a work root away"):
+    with pytest.raises(NoPermissionError, match="permission to remove the work root"):
         call(HostDisk(), top)
     assert tree(tmp_path) == before
     monkeypatch.undo()

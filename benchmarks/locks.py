@@ -156,7 +156,7 @@ def once(log_dirs: list[str], gone: int) -> list[tuple[float, float]]:
     if len(staged) != gone:
         raise SystemExit(f"{len(staged)} of {gone} staged: {shown.decided.refused} {done.problems[:1]} {done.rows[:1]}")
     for row in staged:
-        place = f"{roots[row.log_dir]}/{row.place}"
+        place = f"{roots[row.log_dir]}/{row.new_path}"
         os.unlink(f"{place}/{FILE_NAME}")
         os.rename(place, f"{row.log_dir}/{row.path}")
     for root in roots.values():

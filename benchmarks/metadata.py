@@ -220,7 +220,7 @@ def reconcile(partitions: int, rounds: int) -> Figure:
     request = ReconcileRequest(
         image=image,
         now=Instant(boot_id="boot", boottime_ms=10**8, wall_ms=_NOW_MS, is_synchronised=True),
-        host_context=HostContext(used=begin(_CLUSTER, _NODE), is_broker_running=False, is_own_log=True),
+        host_context=HostContext(last_applied=begin(_CLUSTER, _NODE), is_broker_running=False, is_own_log=True),
         births={(one.log_dir, replica.path): 0 for one in facts for replica in one.replicas},
         delays=DelayPolicy(),
         record=(),

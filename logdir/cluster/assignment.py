@@ -60,7 +60,7 @@ _NOT_COVERED = Assignment(AssignmentState.NOT_COVERED, Unknown())
 
 
 def assignment_in(image: Image, ref: ReplicaRef) -> Assignment:
-    """Return what an image says of a replica of its node.
+    """Return the assignment of a replica of the image's node.
 
     Args:
         image: Any.

@@ -71,7 +71,7 @@ class Fold:
 
     @property
     def offset(self) -> int:
-        """Behind the last record that counts; with a transaction open, where that began."""
+        """The offset after the last record that counts; during a transaction, the offset of its begin."""
         return max(self._offset, self._transactions.last_begin)
 
     def add(self, rows: Iterable[tuple[int, Row]], *, epoch: int, timestamp_ms: int, end: int) -> None:

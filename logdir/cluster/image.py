@@ -159,9 +159,11 @@ class Image:
     """Replicas of this node whose removal was seen in the metadata, by id or name, and partition."""
     absence_meaning: AbsenceMeaning = AbsenceMeaning.ABSENT
     listed: frozenset[tuple[str, int]] | None = None
-    """Names and partitions a request speaks of; ``None``: of all."""
+    """Names and partitions that a request covers; ``None``: all."""
     conflicting: frozenset[ReplicaKey] = frozenset()
-    """Names or ids, and partitions, of which it contradicts itself, and so says nothing."""
+    """Names or ids, with partitions, for which the source contradicts itself; the image contains no statement about
+    them.
+    """
     stages_mismatch: bool = False
     """Whether another id under a name is by itself a reason to stage (KIP-516, "LeaderAndIsr")."""
     assigns_ids: bool = False

@@ -56,7 +56,7 @@ def _voters_in(directory: str) -> tuple[int, ...]:
     found: list[tuple[int, tuple[int, ...]]] = []
     with reading(directory) as files:
         for snapshot in snapshots_of(files.names):
-            # What stands in the log behind it is newer.
+            # Records in the log after the snapshot are newer.
             found += [(snapshot.offset - 1, voters) for _, voters in _voters(_first(files, snapshot.name))]
         found += _voters(control_batches(files))
     return max(found, key=lambda one: one[0], default=(0, ()))[1]

@@ -38,7 +38,7 @@ class Receipt:
 
 
 def contradicting(items: Iterable[Item]) -> frozenset[ReplicaKey]:
-    """Return names or ids, with the partition, for which there are two instructions.
+    """Return names or ids, with the partition, that have two instructions.
 
     Two instructions for one item of a batch are an error for both (design §11). A name with two ids, or an id with two
     names, contradicts itself in all its partitions.
@@ -218,7 +218,7 @@ def _stop(draft: _Draft, item: Item, seen: Removed) -> None:
     ref = item.ref
     topic_id = None if ref.topic_id is None else bytes(ref.topic_id)
     if topic_id is None and ref.topic is not None:
-        # Shipped versions name no id: what is meant is what the name has now (kafka-behaviour §4.1).
+        # Shipped versions name no id: the current id of the name is meant (kafka-behaviour §4.1).
         topic_id = draft.names.get(ref.topic)
     if topic_id is not None:
         draft.drop(topic_id, ref.partition)

@@ -31,7 +31,7 @@ class StagedFiles:
     """Node id of the broker that holds it."""
     log_dir: str
     name: str
-    """Under ``deleting/``; under ``incoming/`` of a partial capture."""
+    """Its name under ``deleting/``; a partial capture's under ``incoming/``."""
     ref: ReplicaRef
     log_end: int | None
     """The offset after its last record; ``None``: not known."""

@@ -312,7 +312,9 @@ def _present(
 
 
 def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], replica: Replica) -> Refusal | None:
-    """Return why the new id may be gone by now, too: a broker would erase what is adopted, or call it stray."""
+    """Return the refusal if the new id may be removed as well: a broker would then erase the log, or rename it to
+    -stray.
+    """
     expected = f"topic id {replica.ref.topic_id}, known to be still assigned here"
     asked = StagedReplica(
         log_dir=replica.log_dir,

@@ -255,7 +255,7 @@ def _missing(image: Image, facts: Sequence[LogDirFacts]) -> Iterator[Described]:
                 here.update(replica.ref.keys[:1])  # one that has an id is never known by its name alone
     for listed in partitions(image):
         said = listed.of.partitions[listed.ref.partition]
-        # One that is being added is not there yet, and nothing is wrong with that.
+        # A replica that is being added does not exist yet; that is no problem.
         if node not in said.replicas or node in said.adding:
             continue
         if here.isdisjoint(listed.ref.keys):

@@ -197,7 +197,7 @@ def _compare(
 
 
 def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Assignment]]) -> ReplicaIndex:
-    """Return what lies on all disks of the partitions that matter: of hundreds of thousands, few do."""
+    """Return an index of the replicas on all disks, limited to the few partitions that matter."""
     keys: set[ReplicaKey] = set()
     for replica, one in said:
         keys.update(replica.ref.keys)

@@ -104,17 +104,10 @@ class StrayView:
 
 _CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
 """States of replicas that are assigned here; a missing id alone makes no stray (design §11)."""
-_IN_DOUBT: Final = frozenset(
-    (
-        Why.REPLICA_TOO_YOUNG,
-        Why.LAST_COPY,
-        Why.ID_CONFLICT,
-        Why.STALE_TOPIC_ID,
-        Why.REMOVAL_NOT_PROVEN,
-        Why.NO_EVIDENCE,
-        Why.ASSIGNED_HERE,
-    )
-)
+_IN_DOUBT: Final = frozenset((
+    Why.REPLICA_TOO_YOUNG, Why.LAST_COPY, Why.ID_CONFLICT, Why.STALE_TOPIC_ID,
+    Why.REMOVAL_NOT_PROVEN, Why.NO_EVIDENCE, Why.ASSIGNED_HERE,
+))  # fmt: skip
 """Refusals that concern the proof; the others concern the directory."""
 _ANY_AGE_MS: Final = 2**63
 _TRUNCATED: Final = "name-truncated"

@@ -127,11 +127,11 @@ class ReplicaIndex:
                     self._staged.setdefault(key, []).append((number, item))
 
     def replicas(self, ref: ReplicaRef, *kinds: Kind) -> tuple[Replica, ...]:
-        """Return the replicas of a partition on all disks, of these kinds."""
+        """Return the replicas of a partition on all disks that have one of these kinds."""
         found = dict(pair for key in ref.keys for pair in self._replicas.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
 
     def staged(self, ref: ReplicaRef, *kinds: Kind) -> tuple[StagedReplica, ...]:
-        """Return what is staged, or on its way in, of a partition on all disks."""
+        """Return the staged and incoming replicas of a partition on all disks that have one of these kinds."""
         found = dict(pair for key in ref.keys for pair in self._staged.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)

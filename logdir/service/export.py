@@ -114,7 +114,7 @@ def _item(into: str, item: StagedReplica) -> ItemResult:
 
 
 def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], list[ItemResult]]:
-    """Return what has one name of its own there, and refusals of the rest."""
+    """Return the replicas with a unique destination name, and refusals of the others."""
     taken = Counter((item.ref.topic, item.ref.partition) for item in items)
     good, refusals = [], []
     for item in items:

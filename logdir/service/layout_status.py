@@ -31,7 +31,7 @@ from logdir.service.log_dirs.ports import connected
 from logdir.service.log_dirs.request import BrokerRequest
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
-"""What only a rollback ends for a released Kafka."""
+"""Layout states that, for a released Kafka, only a rollback ends."""
 _NO_START = "no broker starts until logdirctl layout rollback has finished"
 _GOES_ON = "the same command goes on"
 _WAYS_ON = f"{_GOES_ON}, logdirctl layout rollback takes everything back"

@@ -132,7 +132,7 @@ def prepare(broker: OpenBroker) -> None:
 
 
 def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
-    """Look at a broker and decide; changes nothing.
+    """Scan a broker and return the plan; changes nothing.
 
     Args:
         broker: Open; for a change prepared.
@@ -158,7 +158,7 @@ def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
     looking = Rechecking(asked.source, asked.overrides, broker, facts)
     unread = [one.problem for one in facts if one.problem is not None]
     made = plan_purge(_request(asked, broker, read_instant(), looking), staged)
-    # What is not due was not asked for, unless it was named.
+    # Replicas that are not due count as requested only if the operator named them.
     left = _kept(made, staged) if asked.selection.selector is None else refused(made.refusals)
     return PurgePlanned(
         items=(*(_purged(action) for action in made.actions), *left),

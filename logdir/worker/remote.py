@@ -70,7 +70,7 @@ class RemotePort:
 
     @property
     def patient_until_ms(self) -> int:
-        """When it is given up, if it gives no sign of life before."""
+        """When the worker is given up without a further sign of life."""
         return self.heard_ms + patience_now(self._patience_ms)
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:

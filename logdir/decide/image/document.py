@@ -187,16 +187,16 @@ class _Places:
         return (key for key in item.ref.keys if key in self._ids)
 
     def is_refused(self, item: Item) -> bool:
-        """Whether what was asked of a replica of it is not done."""
+        """Whether the requested change of a replica of it is refused."""
         return any(key in self._refused for key in item.ref.keys)
 
     def differs(self, item: Item) -> bool:
-        """Whether a replica of the item's name has another id; a zero id differs from none."""
+        """Whether a replica of the item's name has another id; a zero id differs from no id."""
         ref = item.ref
         if ref.topic is None or ref.topic_id is None:
             return False
         return bool(self._ids[ref.topic, ref.partition] - {None, ref.topic_id})
 
     def may_be_unseen(self, item: Item) -> bool:
-        """Whether no replica of it was found, and one may lie on a log dir that cannot be read."""
+        """Whether no replica of it was found, and an unreadable log dir may hold one."""
         return self._is_unread and not any(self._ids[key] for key in item.ref.keys)

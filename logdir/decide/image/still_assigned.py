@@ -127,7 +127,7 @@ def assignment_of(cluster: ClusterState, item: StagedReplica) -> StillAssigned:
 
 
 def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: bool = True) -> StillAssigned:
-    """Return what one source says, and what the marker does."""
+    """Return the assignment by one source and the marker."""
     topic_id = item.ref.topic_id if item.marker is None else item.ref.topic_id or item.marker.topic_id
     ref = replace(item.ref, topic_id=topic_id)
     for seen in (cluster.image, cluster.seen):

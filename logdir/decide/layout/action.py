@@ -20,7 +20,7 @@ class Replica(NamedTuple):
     """A live replica in the view of a log dir."""
 
     path: str
-    """Relative to its log dir; with a slash in the topic-id layout."""
+    """Its path, relative to its log dir; with a slash in the topic-id layout."""
     ref: ReplicaRef
     trouble: str = ""
     """Why it may not be changed; empty if it may."""
@@ -63,12 +63,12 @@ class ToIds:
 
     @property
     def path(self) -> str:
-        """Where it lies, relative to the log dir."""
+        """Its current path, relative to the log dir."""
         return str(self.ref)
 
     @property
     def place(self) -> str:
-        """Where it goes, relative likewise."""
+        """Its new path, relative to the log dir."""
         return render_id_dir(self.ref.topic_id, self.ref.partition)
 
     @property
@@ -88,7 +88,7 @@ class ToNames:
 
     @property
     def place(self) -> str:
-        """Where it goes, relative likewise."""
+        """Its new path, relative to the log dir."""
         return str(self.ref)
 
     @property

@@ -104,7 +104,7 @@ class _Everywhere:
         others = self._with_id[topic_id, replica.ref.partition] - own if topic_id is not None else 0
         if self._named[replica.ref.topic, replica.ref.partition] > 1 or others > 0:
             where = [place for place in self._places[topic_id, replica.ref.partition] if place != path]
-            found = f"another: {', '.join(where) or 'of the same name'}"
+            found = f"a second one: {', '.join(where) or 'with the same name'}"
             return RefusedError(
                 path,
                 why=Why.LIVE_REPLICA_EXISTS,
@@ -381,7 +381,7 @@ def _inside(seen: LayoutView) -> RefusedError:
 def _items(seen: LayoutView, everywhere: _Everywhere, refused: list[RefusedError]) -> Iterator[ToNames]:
     for replica in seen.replicas:
         if not replica.is_under_id:
-            # Whatever else is with it, what a run that was cut off left in it goes.
+            # Leftovers of an interrupted run are removed even if the replica is refused for another reason.
             if not replica.trouble and replica.ref.topic is not None:
                 yield ToNames(ref=replica.ref.by_name, path=replica.path)
             continue

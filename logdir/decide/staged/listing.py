@@ -25,7 +25,7 @@ from logdir.refusal_slug import Why
 
 
 def selector_of(item: StagedReplica) -> str:
-    """Return a selector that finds a staged replica and its copies; it never looks like a flag."""
+    """Return a selector that matches a staged replica and its copies; it never begins with a dash."""
     kind = "part" if item.ref.topic_id is None else "id"
     name = item.ref.id_text
     return f"{kind}:{name}" if name.startswith("-") else name

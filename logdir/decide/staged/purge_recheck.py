@@ -138,7 +138,7 @@ def _against_deliberate(
 
 
 def _shows_not_here(image: Image, item: StagedReplica, marker: ReplicaMarker) -> bool:
-    """Whether an image shows that what was assigned here when it was staged no longer is."""
+    """Whether an image shows that a replica assigned here at its staging is not assigned here any more."""
     said = assignment_in(image, item.ref)
     if said.says is AssignmentState.REMOVED and not said.has_left:
         return True  # A topic id is never reused.
@@ -188,7 +188,7 @@ def _against_the_last(log_dir: str, path: str, item: StagedReplica, known: Repli
     found = "the only in-sync replica when it was staged" if is_last else "staged with nothing known of its assignment"
     name = item.ref.id_text
     copies = known.staged(item.ref, Kind.STAGED, Kind.PURGING, Kind.INCOMING)
-    # Without both all of them would go: two disks may hold a copy of one name.
+    # Without both options all copies would be purged: two disks may hold copies of the same name.
     which = f" --disk {quoted(item.log_dir)} --name {item.name}" if len(copies) > 1 else ""
     fix = f"it is kept until logdirctl staged purge {name}{which} --even-if-last"
     return refuse(log_dir, path, Why.KEPT_FOR_LAST, "a staged replica that is not the last", found, fix)
@@ -228,7 +228,7 @@ def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:
 def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     """Refuse a replica assigned to other nodes if none of them holds it and is online."""
     if image.source is not Source.METADATA_LOG:
-        return None  # no other source says who answers
+        return None  # No other source shows which brokers are online.
     one = assignment_in(image, item.ref).partition
     if one is None or is_held_elsewhere(image, one):
         return None

@@ -318,7 +318,7 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
 
 def _against_copies(request: RestoreRequest, known: ReplicaIndex, item: StagedReplica) -> Refusal | None:
     copies = [one for one in known.staged(item.ref, Kind.STAGED) if one is not item]
-    # Of one name but another id is another topic's; it is no copy.
+    # A replica of the same name with another id belongs to another topic; it is no copy.
     copies = [one for one in copies if one.ref.topic_id == item.ref.topic_id]
     if not copies or request.is_choice:
         return None

@@ -26,11 +26,11 @@ from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaKey
 
 HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.CAPTURED))
-"""Staged while the id was wanted: with a live copy here, that is as it should be."""
+"""Reasons for staging while the id was assigned here: a live copy here is then expected."""
 
 
 def is_wanted(image: Image, item: StagedReplica) -> Evidence | None:
-    """Return the evidence that the replica staged is wanted, ``None`` if the image does not say so."""
+    """Return the evidence that a staged replica is assigned here; ``None`` if the image does not assign it."""
     said = assignment_in(image, item.ref)
     return said.evidence if isinstance(said.evidence, Present) else None
 
@@ -66,7 +66,7 @@ def hold_what_is_wanted(
 
 
 def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[ReplicaKey]) -> dict[ReplicaKey, list[Replica]]:
-    """Return the live replicas under each of these names or ids, where there are any."""
+    """Return the live replicas of each of these names or ids, if there are any."""
     found: dict[ReplicaKey, list[Replica]] = {}
     for one in facts:
         for replica in one.replicas:

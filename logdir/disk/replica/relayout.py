@@ -178,7 +178,7 @@ def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
         require_id(found, path, item.ref.topic_id, has_own=item.has_own_id)
         data = with_topic(item.ref.topic_id, item.ref.topic)
         if found.data == data:
-            # By an earlier run that was cut off: what is kept must be readable before it is moved.
+            # An interrupted run wrote it: the kept original must be readable before the replica is moved.
             original_of(directory, found, item.ref.topic_id, is_kept=KEPT in names)
             ours.add(item.path)
             return

@@ -50,7 +50,7 @@ def with_topic(topic_id: TopicId, topic: str) -> bytes:
 
 
 def is_ours(data: bytes | None, topic: str | None) -> bool:
-    """Whether a ``partition.metadata`` is one we wrote for the topic-id layout."""
+    """Whether a ``partition.metadata`` has the content we write for the topic-id layout."""
     if data is None or topic is None:
         return False
     try:

@@ -65,7 +65,7 @@ class LastLook:
         with_ids = {*partitions, *(one.ref.partition for one in concerned if one.ref.topic_id is not None)}
         for log_dir, (_, facts) in self.seen.items():
             paths[log_dir] |= names.intersection(replica.path for replica in facts.replicas)
-            # Where ids are compared, one that was not known is read again: a broker may have written it since.
+            # Where ids are compared, unknown ids are read again: a broker may have written them since.
             unknown = [replica for replica in facts.replicas if replica.ref.topic_id is None and replica.kind in _TWINS]
             paths[log_dir].update(replica.path for replica in unknown if replica.ref.partition in with_ids)
         return self._look(deep, paths)

@@ -88,7 +88,7 @@ def _line(ports: BrokerPorts, replica: Replica, current: Mapping[tuple[str | Non
         lag = log_dirs_json.UNKNOWN_LAG
         if ends is not None and ends[0] is not None and ends[1] is not None:
             lag = ends[0] - ends[1]
-    # In the topic-id layout a name may be lost; no broker serves that one, and it is told by what is left.
+    # In the topic-id layout a topic name may be lost; no broker serves that replica, so its id is printed.
     ref = replica.ref
     name = ref.topic if ref.topic is not None else str(ref.topic_id)
     return PartitionLine(name, ref.partition, replica.log_bytes or 0, lag, is_future)

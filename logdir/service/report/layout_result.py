@@ -65,7 +65,7 @@ class LayoutStep:
     """One step of a decision."""
 
     what: str = field(metadata={KEY: "detail"})
-    """For people."""
+    """A description for people."""
     log_dir: str | None
     """``None``: every log dir."""
     replicas: int | None = None
@@ -96,24 +96,24 @@ class LayoutResult:
 
     verb: LayoutVerb = field(metadata=HIDDEN)
     is_applied: bool = field(metadata={KEY: "applied"})
-    """Something was done; else this is a plan."""
+    """Whether changes were made; otherwise this is a plan."""
     is_finished: bool = field(metadata={KEY: "finished"})
-    """The verb came to its end in every log dir of the broker."""
+    """Whether the verb is complete in every log dir of the broker."""
     has_work: bool = field(metadata=HIDDEN)
-    """The decision holds something to do."""
+    """Whether the decision contains any action."""
     plan_sha256: str | None
     """Of the plan it is bound to; ``None`` where none is known."""
     done_before: int
-    """Steps of the plan that were done before."""
+    """Number of steps of the plan that were done before."""
     refused: int = field(metadata=HIDDEN)
-    """Steps and replicas refused by name."""
+    """Number of steps and replicas that were refused."""
     left_out: tuple[str, ...] = field(metadata=HIDDEN)
-    """Log dirs that do not answer: a start block and a topic-id layout stay there."""
+    """Log dirs that do not answer: their start block and topic-id layout stay."""
     steps: tuple[LayoutStep, ...]
     items: tuple[LayoutItem, ...]
     """Those that are moved, then those refused."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
-    """Every refusal and failure, by name."""
+    """Every refusal and failure."""
     next: LayoutNext = field(metadata=HIDDEN)
 
     @property

@@ -276,7 +276,7 @@ def test_a_source_that_changes_is_found_out(log_dir: Path, tmp_path: Path, monke
             return copied
 
     monkeypatch.setattr(atomic_directory, "NewDirectory", Slow)
-    with pytest.raises(DiskError, match="hold still"):
+    with pytest.raises(DiskError, match="files that do not change"):
         run(log_dir, tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
 

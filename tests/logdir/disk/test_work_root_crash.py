@@ -251,7 +251,7 @@ def test_a09_nothing_in_a_root_is_left_to_another_owner() -> None:
     ("number", "slug", "fix"),
     [
         (errno.EACCES, "work-root-failed", "as the owner of the log dir"),
-        (errno.ENOSPC, "disk-full", "make room"),
+        (errno.ENOSPC, "disk-full", "free space on that disk"),
     ],
 )
 @pytest.mark.parametrize("call", ["write", "replace"])

@@ -201,6 +201,8 @@ class Model:
         if known.places & SIDES:
             return
         self._put_staged(known, delay_ms, is_capture=True)
+        # A capture keeps the entry only where no live twin has it; its marker shows that at the next look.
+        known.log_start = None
         yield Alternative({key: known.places | {"begun"}})
         yield Alternative({key: known.places - {"begun"} | {"held" if delay_ms is None else "staged"}})
 

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from benchmarks.measure import ROUNDS, Row, show
 from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, ports_of, timed
 from logdir import clock
-from logdir.decide.layout import relayout
+from logdir.decide.layout import transitions
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.own import plan_document
@@ -62,8 +62,10 @@ def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, pr
 
         def once(disk: HostDisk) -> float:
             with opened(disk, log_dirs) as open_dirs:
-                took = timed(lambda: _require(carry_out(open_dirs, relayout.apply(plan, look_all(open_dirs)), locked)))
-                _require(carry_out(open_dirs, relayout.rollback(look_all(open_dirs)), locked))
+                took = timed(
+                    lambda: _require(carry_out(open_dirs, transitions.apply(plan, look_all(open_dirs)), locked))
+                )
+                _require(carry_out(open_dirs, transitions.rollback(look_all(open_dirs)), locked))
             return took
 
         if profile:

@@ -7,7 +7,7 @@ checked it.
 
 An older copy of all disks together is not detected, nor a disk that was away while nothing was changed.
 
-Not here: the file (``formats.heartbeat_file``), when it is written (``disk.heartbeat``).
+Not here: the file (``formats.own.heartbeat_file``), when it is written (``disk.record.heartbeat``).
 
 Spec: attacks A25; design §2 law 2.
 """

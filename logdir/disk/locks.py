@@ -6,7 +6,7 @@ of this process opens and closes the file. ``flock`` is never used: Kafka does n
 are compared after locking, and again before each batch.
 
 Not here: whether anything may be changed while a broker runs (``decide``); the locks of all log dirs of a broker, and
-how long they are held (``service.kafka_locks``).
+how long they are held (``service.log_dirs.kafka_locks``).
 
 Spec: design §2 law 4; kafka-behaviour §2.4, §10.2; reliability §5 "Locks"; attacks A19, A22, A23, A31, A32.
 """

@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, syncing, trouble
+from logdir.disk.kernel.failure import calling, trouble
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.relayout_metadata import NEW_METADATA
 from logdir.disk.replica.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain

@@ -5,7 +5,7 @@
 >>> render(14_400_000), render(90_000), render(1_234)
 ('4h', '90s', '1234ms')
 
-Not here: which durations make sense (``decide.deadline``).
+Not here: which durations make sense (``decide.staged.deadline``).
 """
 
 from __future__ import annotations

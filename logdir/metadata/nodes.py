@@ -3,7 +3,7 @@
 One-shot commands and the shell print the same. Names and values come from a cluster: whatever could steer a terminal is
 escaped.
 
-Not here: paths as people type them (``metadata_paths``), the other commands of the shell (``metadata_shell``).
+Not here: paths as people type them (``metadata.paths``), the other commands of the shell (``metadata_shell``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; design §6.
 """

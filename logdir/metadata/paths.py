@@ -3,7 +3,7 @@ r"""Paths of the metadata tree as people type and read them: globs, escapes, ``.
 A name may hold any character, a slash too. Shown, whatever means something in a path or to a terminal is escaped, so
 that a path that was shown can be typed again. A pattern that is none is taken as it stands.
 
-Not here: what is in the tree (``metadata_tree``).
+Not here: what is in the tree (``metadata.tree``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; org.apache.kafka.shell.glob.{GlobComponent,GlobVisitor},
 org.apache.kafka.shell.command.CommandUtils.

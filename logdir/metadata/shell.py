@@ -1,6 +1,6 @@
 """The commands of the metadata shell: a line in, lines out.
 
-What was typed stays in memory. Not here: what ``ls`` and the others print (``metadata_nodes``), the terminal
+What was typed stays in memory. Not here: what ``ls`` and the others print (``metadata.nodes``), the terminal
 (``tools``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; org.apache.kafka.shell.InteractiveShell.

@@ -4,7 +4,7 @@ An image of hundreds of thousands of partitions leaves both out; who describes a
 record the image ends before, with transactions honoured.
 
 Not here: which records count (``metadata_log``), how a value is written (``topic_config``), how they are printed
-(``formats.topic_lines``).
+(``formats.stock_output.topic_lines``).
 
 Spec: kafka-formats §8, §9.4 (records 3, 4, 5, 9, 28); KIP-966;
 org.apache.kafka.server.config.ServerTopicConfigSynonyms.

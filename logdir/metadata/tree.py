@@ -3,7 +3,7 @@
 The names are those of the stock shell (``/image/topics/byName``, ``/image/configs/TOPIC:t`` …). Nodes are made when
 they are asked for: there may be hundreds of thousands of partitions.
 
-Not here: paths as people type them (``metadata_paths``), the commands (``tools``).
+Not here: paths as people type them (``metadata.paths``), the commands (``tools``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; org.apache.kafka.image.node, org.apache.kafka.shell.node.
 """

@@ -3,7 +3,7 @@
 ``plan`` scans and decides; ``apply`` scans and decides again, then works in batches under the broker's own locks, and
 continues an interrupted run. Steps of a plan that no longer fit are refused by name; the others are done.
 
-Not here: which verb is allowed (``logdir.decide.layout.relayout``), the phases (``layout_phases``), the read-only
+Not here: which verb is allowed (``logdir.decide.layout.transitions``), the phases (``layout_phases``), the read-only
 status (``layout_status``).
 
 Spec: design §3.1, §6, §7.7, §8; attacks A21, A22, A37.
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from logdir.decide.layout import relayout as rule
+from logdir.decide.layout import transitions as rule
 from logdir.decide.layout.action import Decision, LayoutView, MoveToTopicNames
 from logdir.disk.batch_loop import Held
 from logdir.disk.record import start_block

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from logdir.decide import staging_limit as limit_rule
-from logdir.decide.layout.relayout import rollback
+from logdir.decide.layout.transitions import rollback
 from logdir.decide.staged.restore import RestorePlan, RestoreRequest, plan_restore
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.kernel.small_file import read_file

@@ -1,6 +1,6 @@
 """The records of the metadata log, one table each; versions and numbers are Kafka's.
 
-Not here: their frame and codec (``metadata_records``), what they do to an image (``desired``).
+Not here: their frame and codec (``metadata_records``), what they do to an image (``cluster.fold``).
 
 Spec: kafka-formats §9.3, §9.4; metadata/src/main/resources/common/metadata of the releases named there.
 """

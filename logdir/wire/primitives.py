@@ -1,6 +1,7 @@
 r"""Variable-length integers of Kafka's protocol, and the error for truncated bytes.
 
-``varint`` and ``varlong`` are zigzag; ``unsigned varint`` is not. Not here: anything of fixed width (``struct``).
+``varint`` and ``varlong`` are zigzag; ``unsigned varint`` is not. Not here: anything of fixed width: the
+standard library's ``struct`` reads it.
 
 Spec: kafka-formats §7.4, §9.2; org.apache.kafka.common.utils.ByteUtils.
 

@@ -3,7 +3,7 @@
 held than the rows that will be shown and one batch. Which rows these are depends on their values alone, never
 on how the writer split them into files.
 
-Not here: what a conflict is (``conflicts``), and how one looks (``report_sections``).
+Not here: what a conflict is (``conflicts``), and how one looks (``report.sections``).
 
 Spec: design §7.4, §7.7.
 """

@@ -2,7 +2,7 @@
 Every drawing stands beside the numbers it shows and is hidden from screen readers. Lengths are whole tenths
 of a percent, so the bytes of a drawing depend on the plan's numbers alone.
 
-Not here: which numbers are drawn (``sections``, ``tables``); colours (``page.css``).
+Not here: which numbers are drawn (``sections``, ``tables``); colours (the file ``page.css``).
 
 Spec: design §7.7.
 """

@@ -1,7 +1,7 @@
 """The model of the report: the plan's own documents, and sums over them. ``build_model`` only reads. The model contains
 the plan's documents unchanged; derived values are separate, under ``totals``, ``clusters`` and ``broker_facts``.
 
-Not here: the page (``report``), and the reading of ``conflicts/`` (``report_conflicts``).
+Not here: the page (``report``), and the reading of ``conflicts/`` (``report.conflicts``).
 
 Spec: design §7.7.
 """

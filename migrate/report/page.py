@@ -1,6 +1,6 @@
 """The report: one self-contained HTML page with all content of a plan.
 
-Not here: the numbers (``report_model``) and the sections (``report_sections``, ``report_tables``).
+Not here: the numbers (``report.model``) and the sections (``report.sections``, ``report.tables``).
 
 Spec: design §7.7.
 """

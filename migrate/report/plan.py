@@ -2,7 +2,7 @@
 
 ``disks.json`` is the one document that only the report needs; the others are design §7.7's to the letter.
 
-Not here: ``conflicts/`` (``report_conflicts``), and sums over all of it (``report_model``).
+Not here: ``conflicts/`` (``report.conflicts``), and sums over all of it (``report.model``).
 
 Spec: design §7.7.
 """

@@ -2,7 +2,7 @@
 
 Every function takes the model and returns HTML; what comes from a disk goes through ``report_words.text``.
 
-Not here: the sections on bytes (``report_tables``), the page around them (``report``).
+Not here: the sections on bytes (``report.tables``), the page around them (``report``).
 
 Spec: design §7.4, §7.5, §7.7.
 """

@@ -2,7 +2,7 @@
 
 Every row of the brokers' and the disks' table stands for the row of the same number in the embedded JSON.
 
-Not here: what to do about it (``report_sections``).
+Not here: what to do about it (``report.sections``).
 
 Spec: design §7.1, §7.7.
 """

@@ -2,7 +2,7 @@
 
 Everything is integer arithmetic on the plan's numbers, so the bytes of the page depend on nothing else.
 
-Not here: where they stand on the page (``report_sections``).
+Not here: where they stand on the page (``report.sections``).
 
 Spec: design §7.4, §7.7.
 """

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from migrate.source.fleet import Fleet
 from migrate.source.globs import java_pattern
+from migrate.waves.floor import floor_of
 
 
 def min_insync(fleet: Fleet) -> Column:
@@ -42,14 +43,12 @@ def fold_partitions(live: DataFrame, fleet: Fleet) -> DataFrame:
         ``cluster_no`` int, ``topic`` string, ``partition`` long, ``copies`` long, ``brokers`` array<int> (distinct,
         ascending), ``floor`` int; one row per partition.
     """
-    r = F.size("brokers")
-    in_sync = F.least(F.col("min_insync"), r - 1)
     return (
         live.filter(F.col("topic").isNotNull())
         .groupBy("cluster_no", "topic", "partition")
         .agg(F.count(F.lit(1)).alias("copies"), F.sort_array(F.collect_set("broker")).alias("brokers"))
         .withColumn("min_insync", min_insync(fleet))
-        .withColumn("floor", F.when(F.col("min_insync").isNull(), r - 1).otherwise(F.greatest(F.lit(0), in_sync)))
+        .withColumn("floor", floor_of(F.size("brokers"), F.col("min_insync")))
         .drop("min_insync")
     )
 

@@ -8,7 +8,7 @@ Method: caps that cannot bind are dropped. The rest splits into independent part
 by brokers that no cap connects), and each part is searched separately (``search``). Everything is sorted before the
 search and no clock is read, so equal input gives equal waves, in any order of arrival.
 
-Not here: when a wave starts, whether a broker is clean (``readiness``).
+Not here: the floor (``floor``), when a wave starts, whether a broker is clean (``readiness``).
 
 Spec: design §7.5.
 """
@@ -30,26 +30,6 @@ class WavePlan:
     """Broker keys: ascending within a wave; racks one after the other; no wave is empty."""
     lower_bound: int
     """Fewer waves than this are impossible; the bound printed in the plan, not always one that can be met."""
-
-
-def floor_for(r: int, min_insync: int | None) -> int:
-    """Return how many live replicas of a partition stay up in every wave.
-
-    Args:
-        r: Distinct brokers with a live replica of the partition, from 0.
-        min_insync: ``min.insync.replicas`` of its topic; None if the fleet file gives none.
-
-    Returns:
-        Replicas, from 0 and below ``r`` (0 if ``r`` is 0).
-
-    Raises:
-        ValueError: ``r`` is negative.
-
-    Spec: design §7.5, ``floor``.
-    """
-    if r < 0:
-        raise ValueError(f"r is a number of brokers, found {r}")
-    return max(0, r - 1 if min_insync is None else min(min_insync, r - 1))
 
 
 def plan_waves(

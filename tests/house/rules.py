@@ -18,6 +18,7 @@ from tests.house.source import (
     edges,
     fields_of_classes,
     imported,
+    pointers,
     spelled,
     streams_taken,
 )
@@ -64,6 +65,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from size_findings(modules)
     yield from replica_findings(modules)
     yield from name_findings(modules)
+    yield from pointer_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -159,3 +161,12 @@ def name_findings(modules: Mapping[str, Module]) -> Iterator[str]:
             for part in text.split("/"):
                 if part in known and text not in KINDS and " " not in text:
                     yield f"name: {module.path}:{line}: expected {PATHS}.{known[part]}, found {text!r}; import it"
+
+
+def pointer_findings(modules: Mapping[str, Module]) -> Iterator[str]:
+    """Yield every module that a "Not here" names and that does not exist; so a reader is not sent to a former place."""
+    for module in modules.values():
+        for pointer in pointers(module):
+            dotted = f".{pointer}"
+            if not any(f".{name}".endswith(dotted) for name in modules):
+                yield f"pointer: {module.path}: expected a module, found ``{pointer}`` under Not here"

@@ -6,6 +6,7 @@ Imports are counted wherever they stand: at the top, in a function, under ``TYPE
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -147,3 +148,11 @@ def spelled(module: Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.lineno, node.value
+
+
+def pointers(module: Module) -> Iterator[str]:
+    """Yield the modules, by their last parts, that stand in parentheses under "Not here" of a module."""
+    text = ast.get_docstring(module.tree) or ""
+    paragraph = text.partition("Not here:")[2].partition("\n\n")[0]
+    for within in re.findall(r"\((``[^()]*``)\)", paragraph):
+        yield from re.findall(r"``([a-z_]+(?:\.[a-z_]+)*)``", within)

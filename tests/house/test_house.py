@@ -11,6 +11,7 @@ from tests.house.rules import (
     circle_findings,
     findings,
     name_findings,
+    pointer_findings,
     replica_findings,
     size_findings,
     terminal_findings,
@@ -146,3 +147,16 @@ def test_an_exception_that_is_no_longer_needed_is_found() -> None:
 def test_a_well_known_name_that_is_spelled_elsewhere_is_found(name: str, text: str, count: int) -> None:
     known = 'PROPERTIES: Final = "meta.properties"\nINCOMING: Final = "incoming"\nSEGMENT: Final = ".log"\n'
     assert len(list(name_findings(tree(logdir__paths=known, **{name: text})))) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('"""Not here: x (``a``), y (``disk.a``)."""', 1),
+        ('"""First.\n\nNot here: x (``a``, ``gone``),\ny (``gone.a``).\n\nNor (``here``)."""', 2),
+        ('"""Not here: what ``gone`` holds (a word), and (``page.CSS``)."""', 0),
+        ('"""First (``gone``)."""', 0),
+    ],
+)
+def test_a_pointer_to_a_module_that_is_not_there_is_found(text: str, count: int) -> None:
+    assert len(list(pointer_findings(tree(logdir__a=text)))) == count

@@ -151,6 +151,18 @@ def test_equal_units_of_both_findings_are_one(spark: SparkSession) -> None:
     assert twice(live) == ({("a|0", 1), ("a|0", 2), ("a|0", 3)}, 1)
 
 
+def test_floor_is_one_replica_at_a_time_or_min_insync_below_r(spark: SparkSession) -> None:
+    from pyspark.sql.functions import col
+
+    from migrate.waves.floor import floor_of
+
+    expected = [(1, None, 0), (3, None, 2), (3, 2, 2), (3, 1, 1), (3, 0, 0), (3, 3, 2), (3, 9, 2)]
+    expected += [(1, 1, 0), (5, 3, 3), (4, -1, 0)]
+    rows = spark.createDataFrame(expected, "r int, min_insync int, expected int")
+    found = rows.select("r", "min_insync", floor_of(col("r"), col("min_insync")).alias("floor")).collect()
+    assert [tuple(row) for row in found] == expected
+
+
 def test_floors_follow_the_first_matching_glob(spark: SparkSession) -> None:
     from migrate.source.fleet import Fleet
     from migrate.waves.groups import fold_partitions

@@ -1,8 +1,7 @@
 """Meaning of kernel errors for an operation: the step is undone, repeated after the reserve is released, or writing
 ends.
 
-A failed sync is never repeated: the kernel has then marked the pages clean, and a second sync would report success
-although the data is lost. The disk is READ_ONLY from there on; work on the other disks continues.
+Not here: a failed sync, after which nothing more is written (``fsync``).
 
 Spec: design §3.4, law 6; reliability §4.3; attacks A10.
 """
@@ -99,19 +98,6 @@ def mounted_read_only(path: str, error: OSError, fix: str = "") -> ReadOnlyDiskE
         found=error.strerror or error,
         fix=f"{look}, {fix}" if fix else look,
     )
-
-
-@contextmanager
-def syncing(directory: Directory) -> Iterator[None]:
-    """Turn any error of a sync in the body into ``ReadOnlyDiskError``: writing to the disk ends.
-
-    Raises:
-        ReadOnlyDiskError: a sync in the body failed.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise read_only(directory, error, "a sync that succeeds") from error
 
 
 def full_disk(path: str, error: OSError, fix: str = _MAKE_ROOM) -> DiskFullError:

@@ -12,7 +12,8 @@ Spec: design §2 law 9; reliability §4.2 "new file"; attacks A9, A10.
 from __future__ import annotations
 
 from logdir.disk.kernel.calls import Directory, Owner
-from logdir.disk.kernel.failure import calling, syncing, with_reserve
+from logdir.disk.kernel.failure import calling, with_reserve
+from logdir.disk.kernel.fsync import syncing
 from logdir.errors import RefusedError
 from logdir.observe.classify import Type
 from logdir.paths import TEMPORARY

@@ -1,6 +1,6 @@
 """Allocation of unique names under ``deleting/`` and ``incoming/``.
 
-Not here: the grammar of names (``names``), renaming (``replica_dir.rename``).
+Not here: the grammar of names (``names``), renaming (``replica.replica_dir``).
 
 Spec: design §3.3 "a name already taken under ``deleting/``".
 """

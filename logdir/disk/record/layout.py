@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from logdir.disk.kernel.failure import calling, full_disk, is_full, syncing
+from logdir.disk.kernel.failure import calling, full_disk, is_full
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file, remove_file, replace_file
 from logdir.disk.replica.layout_view import identity
 from logdir.disk.replica.relayout import remove_empty_prefixes

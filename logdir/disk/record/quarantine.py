@@ -4,8 +4,8 @@ any change.
 The kernel reports a failed sync only once, to one process; later processes learn of it only from these records. A
 broker with one disk has no other work root to record it in.
 
-Not here: detecting the failure (``host``), the file format (``formats.own.quarantine_file``), the consequences (the
-callers).
+Not here: detecting the failure (``kernel.fsync``), the file format (``formats.own.quarantine_file``), the
+consequences (the callers).
 
 Spec: design §2 laws 2, 6, §3.4; reliability §4.3.
 """

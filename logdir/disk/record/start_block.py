@@ -6,7 +6,7 @@ modification time, return in every log dir; only then the first ``start-block.js
 always holds the original bytes, and after an interruption both operations can be repeated. A broker whose log dirs have
 different node ids does not start either: a partial start block keeps it out as a whole one does.
 
-Not here: when a broker must be kept out (``decide.layout.relayout``), the blocked file (``start_block_file``).
+Not here: when a broker must be kept out (``decide.layout.transitions``), the blocked file (``start_block_file``).
 
 Spec: design §8; attacks A37; reliability §4.2 "new file".
 """
@@ -19,7 +19,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, syncing, with_reserve
+from logdir.disk.kernel.failure import calling, with_reserve
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file, remove_file, replace_file
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.errors import DiskError, LogDirError, NotFormattedError, ReadOnlyDiskError, RefusedError, StateError

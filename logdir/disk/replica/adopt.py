@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 
 from logdir.decide.refusal import FINISH_MOVE
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, is_sick, read_only, syncing
+from logdir.disk.kernel.failure import calling, is_sick, read_only
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.record.checkpoints import drop_entries, read_entries, set_entries

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logdir.disk.kernel.failure import calling, syncing, trouble
+from logdir.disk.kernel.failure import calling, trouble
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.adopt import publish, ready_names, withdraw
 from logdir.disk.replica.replica_dir import require_marker

@@ -8,8 +8,7 @@ it stays under ``incoming/`` with its captured marker: *partial*, kept and never
 The topic id comes from ``partition.metadata``, the topic from the directory name, unless Kafka may have cut it: then
 the capture is held if the caller does not know the topic. Files are synced singly, as the broker writes meanwhile.
 
-Repeatable: a second capture of the same directory finds the same inodes, continues, and makes a complete one durable.
-An earlier capture that was claimed for removal does not count.
+Repeatable: a second capture of a directory continues the first by its inodes, unless that was claimed for removal.
 
 Not here: the choice of directories (``decide.capture``), operations on a capture (``adopt``, ``export``, ``purge``).
 
@@ -24,8 +23,9 @@ from dataclasses import dataclass, replace
 
 from logdir.clock import Instant
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, is_sick, syncing
+from logdir.disk.kernel.failure import calling, is_sick
 from logdir.disk.kernel.fanout import for_each
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.record.checkpoints import read_entries

@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.kernel.failure import calling, is_sick, with_reserve
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.relayout_metadata import plain, read_metadata

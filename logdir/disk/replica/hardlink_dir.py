@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import syncing, with_reserve
+from logdir.disk.kernel.failure import with_reserve
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.replica.replica_dir import NEW_MARKER
 from logdir.disk.root.open_log_dir import OpenLogDir

@@ -1,6 +1,6 @@
 """Read-only view of one log dir for a layout change, through ``Directory``.
 
-Not here: the decision (``decide.layout.relayout``), inventories (``observe.scan``), entries inside a partition
+Not here: the decision (``decide.layout.transitions``), inventories (``observe.scan``), entries inside a partition
 directory other than ``partition.metadata`` (``relayout`` checks them).
 
 Spec: design §3.1; attacks A13, A42, A44.

@@ -11,7 +11,7 @@ A replica that cannot be read, or that changed since it was judged, is left unch
 of a call that changes something concerns the disk, as everywhere (``failure``).
 
 Not here: when a deadline has passed and how many replicas form a batch (``decide``), sleeping between steps (the
-caller's ``throttle``).
+caller does, by ``throttle``).
 
 Spec: design §3.3 "Purge"; attacks A10, A17, A18; reliability §2.3, §4.2 "tree removal".
 """
@@ -27,8 +27,9 @@ from typing import NamedTuple
 
 from logdir.decide.staged.purge import ClaimLimit, PurgeCost, fits
 from logdir.disk.kernel.calls import Directory, Stat
-from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, syncing, with_reserve
+from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, with_reserve
 from logdir.disk.kernel.fanout import for_each
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import rename, require_file, require_marker
 from logdir.disk.replica.staging import as_error, require_staged

@@ -10,7 +10,7 @@ stock broker ignores that third line, and either direction continues from there.
 In a batch every sync is one ``syncfs``, called only while every lock of the broker is held: it replaces the fsync of
 every parent directory. Modification times of files are preserved, those of directories are not.
 
-Not here: whether and when to move (``decide.layout.relayout``), the order over all disks (``layout_phases``),
+Not here: whether and when to move (``decide.layout.transitions``), the order over all disks (``layout_phases``),
 ``start_block``.
 
 Spec: design §3.1, §3.4; baselines §3; attacks A8, A9, A11, A44.
@@ -25,7 +25,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from logdir.decide.layout.action import ToIds, ToNames
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, is_sick, syncing, with_reserve
+from logdir.disk.kernel.failure import calling, is_sick, with_reserve
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.relayout_metadata import (
     KEPT,

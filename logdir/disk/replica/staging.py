@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, syncing, with_reserve
+from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, with_reserve
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.record.checkpoints import put_entries
 from logdir.disk.replica.batches import Batches

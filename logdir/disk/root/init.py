@@ -18,7 +18,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory, Disk, Owner
-from logdir.disk.kernel.failure import calling, is_full, is_sick, read_only, syncing
+from logdir.disk.kernel.failure import calling, is_full, is_sick, read_only
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.kernel.whole_path import not_a_file
 from logdir.disk.root import probe

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from logdir.disk.kernel.calls import Directory, Disk
-from logdir.disk.kernel.failure import calling, no_permission, spares, syncing
+from logdir.disk.kernel.failure import calling, no_permission, spares
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.whole_path import a_directory, not_a_file
 from logdir.disk.root.plan import opened_parent
 from logdir.disk.root.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root

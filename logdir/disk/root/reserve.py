@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 
 from logdir.disk.kernel.calls import Directory, Owner, Space
-from logdir.disk.kernel.failure import calling, is_full, syncing
+from logdir.disk.kernel.failure import calling, is_full
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.errors import Problem
 from logdir.paths import RESERVE, SPARE

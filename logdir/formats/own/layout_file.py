@@ -2,7 +2,7 @@
 
 It only causes refusals: directory names decide where a replica is. If it is lost, we hold and ask the operator.
 
-Not here: the order of states (``decide.layout.relayout``).
+Not here: the order of states (``decide.layout.transitions``).
 
 Spec: design §2 law 2, §3.1; attacks A21.
 """

@@ -3,7 +3,7 @@
 Header, one line per step, footer with their number and the digest of all lines before it. A truncated, altered or newer
 document is not used at all. Unknown keys are ignored.
 
-Not here: writing one (``migrate.plan.documents``), whether a step still fits (``decide.layout.relayout``).
+Not here: writing one (``migrate.plan.documents``), whether a step still fits (``decide.layout.transitions``).
 
 Spec: design §7.1 (digest), §7.7 (``brokers/``).
 """

@@ -2,7 +2,7 @@
 
 The order has no meaning; it is kept so that our output can be compared with theirs.
 
-Not here: ``Properties``, which has its own order (``java_properties.java_order``).
+Not here: ``Properties``, which has its own order (``formats.kafka.java_properties``).
 
 Spec: java.util.HashMap, java.lang.String.hashCode, org.apache.kafka.common.TopicPartition.hashCode.
 """

@@ -4,7 +4,7 @@ Each batch of replicas takes the broker's locks anew; between batches the start 
 does not stop the others: they finish their phase, and the next phase does not begin. After an interruption a new scan
 and a new decision continue.
 
-Not here: whether a verb is allowed (``logdir.decide.layout.relayout``), the changes of one log dir (``layout`` and
+Not here: whether a verb is allowed (``logdir.decide.layout.transitions``), the changes of one log dir (``layout`` and
 ``relayout`` of ``logdir.disk``), which locks are held (the caller's).
 
 Spec: design §2 laws 4, 6, §3.1, §5 "a port per log dir", §8; attacks A21, A22, A37.
@@ -101,7 +101,7 @@ def carry_out(
 
     Args:
         open_dirs: All log dirs of the broker.
-        decision: From ``logdir.decide.layout.relayout``, based on a scan of these log dirs.
+        decision: From ``logdir.decide.layout.transitions``, based on a scan of these log dirs.
         hold: Holds every lock of the broker.
         reporter: Receives progress.
         batch: Largest number of replicas under one hold of the locks; fewer on a slow disk.

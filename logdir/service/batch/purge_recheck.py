@@ -3,7 +3,7 @@
 The source is the broker's own metadata log if it has one, or the source that ``--from`` names. It is read when the
 command begins. A purge more than some seconds later reads it again, together with the log dirs.
 
-Not here: the decision (``decide.staged.purge_recheck``), reading a source (``cluster.image_source``).
+Not here: the decision (``decide.staged.purge_recheck``), reading a source (``service.cluster.image_source``).
 
 Spec: design §2 law 1, §4; attacks A2, A20, A28, A43.
 """

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
-from logdir.decide.layout import relayout as decide
+from logdir.decide.layout import transitions as decide
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.record import start_block

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logdir.clock import Instant
-from logdir.disk.kernel.failure import syncing
+from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.record.quarantine import read_quarantine, write_quarantine
 from logdir.disk.root.init import init

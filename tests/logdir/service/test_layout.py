@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.decide.layout import relayout
+from logdir.decide.layout import transitions
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.host import HostDisk
 from logdir.errors import LockHeldError, Problem, RefusedError
@@ -171,7 +171,7 @@ def test_no_hold_of_the_locks_moves_more_than_one_batch_and_progress_waits_for_i
 
     with layout_rig.opened(HostDisk(), [str(top)]) as open_dirs:
         plan = layout_rig.plan_of(open_dirs)
-        decision = relayout.apply(plan, look_all(open_dirs))
+        decision = transitions.apply(plan, look_all(open_dirs))
         assert carry_out(open_dirs, decision, hold, reporter=reporter, batch=3).is_finished
     assert (reporter.counts, reporter.under_lock) == ([3, 3, 1], [])
     # One for each of applying, start block, three batches, applied, and the last sync.

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from logdir.decide.layout import relayout
+from logdir.decide.layout import transitions
 from logdir.decide.layout.action import (
     Decision,
     LayoutView,
@@ -91,7 +91,7 @@ def refusals(decision: Decision) -> str:
 
 
 def test_an_apply_says_so_everywhere_bars_everywhere_and_only_then_moves() -> None:
-    decision = relayout.apply(PLAN, BEFORE)
+    decision = transitions.apply(PLAN, BEFORE)
     a0 = ToIds(ref=TopicIdPartition(topic="a", topic_id=A, partition=0))
     a1 = ToIds(ref=TopicIdPartition(topic="a", topic_id=A, partition=1))
     b0 = ToIds(ref=TopicIdPartition(topic="b", topic_id=B, partition=0), has_own_id=False)
@@ -106,19 +106,19 @@ def test_an_apply_says_so_everywhere_bars_everywhere_and_only_then_moves() -> No
         ),
     )
     assert (decision.plan_sha256, decision.refused, decision.done) == (SHA, (), 0)
-    assert relayout.check(PLAN, BEFORE) == decision
+    assert transitions.check(PLAN, BEFORE) == decision
 
 
 def test_what_is_done_is_no_action_any_more() -> None:
     half = (seen(D1, under_id("a", A, 0), named("a", A, 1), state=LayoutState.APPLYING), BEFORE[1])
-    decision = relayout.apply(PLAN, half)
+    decision = transitions.apply(PLAN, half)
     assert decision.phases[0] == (SetLayoutState(D2, LayoutState.APPLYING),)
     assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
     assert decision.done == 1
     for state in (LayoutState.APPLIED, LayoutState.VERIFIED):
-        decision = relayout.apply(PLAN, after(state, state))
+        decision = transitions.apply(PLAN, after(state, state))
         assert (decision.phases, decision.done) == ((), 3)
-    decision = relayout.apply(PLAN, after(LayoutState.APPLIED, LayoutState.APPLYING))
+    decision = transitions.apply(PLAN, after(LayoutState.APPLIED, LayoutState.APPLYING))
     assert decision.actions[-1] == SetLayoutState(D2, LayoutState.APPLIED)
 
 
@@ -138,7 +138,7 @@ def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
 ) -> None:
     replicas = (named("a", A, 1),) if replica is None else (replica, named("a", A, 1))
     # A -future counts wherever it lies (A13).
-    decision = relayout.apply(PLAN, (seen(D1, *replicas), seen(D2, named("b", None, 0), futures=futures)))
+    decision = transitions.apply(PLAN, (seen(D1, *replicas), seen(D2, named("b", None, 0), futures=futures)))
     assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
     assert "/d1/a-0: " in refusals(decision)
     assert why in refusals(decision)
@@ -160,26 +160,26 @@ def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
     ids=lambda twin: str(twin.path),
 )
 def test_a42_a_replica_that_lives_twice_in_any_layout_or_spelling_is_refused(twin: Replica) -> None:
-    decision = relayout.apply(PLAN, (BEFORE[0], seen(D2, named("b", None, 0), twin, state=LayoutState.APPLYING)))
+    decision = transitions.apply(PLAN, (BEFORE[0], seen(D2, named("b", None, 0), twin, state=LayoutState.APPLYING)))
     assert items(decision) == [(D1, "a-1"), (D2, "b-0")]
     assert "/d1/a-0: expected one live replica on this broker" in refusals(decision)
 
 
 def test_a42_no_id_is_given_that_a_live_replica_of_another_name_has() -> None:
     """``b-0`` is to get its id; ``other-0`` has that id already."""
-    decision = relayout.apply(PLAN, (BEFORE[0], seen(D2, named("b", None, 0), named("other", B, 0))))
+    decision = transitions.apply(PLAN, (BEFORE[0], seen(D2, named("b", None, 0), named("other", B, 0))))
     assert items(decision) == [(D1, "a-0"), (D1, "a-1")]
     assert "/d2/b-0: expected one live replica on this broker, found a second one: /d2/other-0" in refusals(decision)
 
 
 def test_an_id_given_meanwhile_is_taken_if_it_is_the_same() -> None:
     for found, moved in ((B, True), (A, False)):
-        decision = relayout.apply(PLAN, (BEFORE[0], seen(D2, named("b", found, 0))))
+        decision = transitions.apply(PLAN, (BEFORE[0], seen(D2, named("b", found, 0))))
         assert ((D2, "b-0") in items(decision)) == moved
 
 
 def test_a_plan_whose_every_step_is_stale_begins_nothing() -> None:
-    decision = relayout.apply(PLAN, (seen(D1), seen(D2)))
+    decision = transitions.apply(PLAN, (seen(D1), seen(D2)))
     assert (decision.phases, len(decision.refused)) == ((), 3)
 
 
@@ -195,17 +195,21 @@ def test_a_plan_whose_every_step_is_stale_begins_nothing() -> None:
 )
 def test_the_plan_of_another_broker_is_refused(wrong: PlanDocument, what: str) -> None:
     with pytest.raises(RefusedError, match=f"expected {what} .*, this broker's"):
-        relayout.apply(wrong, BEFORE)
+        transitions.apply(wrong, BEFORE)
 
 
 def test_log_dirs_of_two_brokers_are_refused() -> None:
     for other in (BEFORE[1]._replace(node_id=2), BEFORE[1]._replace(cluster_id="other")):
-        for verb in (lambda b: relayout.apply(PLAN, b), relayout.rollback, lambda b: relayout.finalize(b, "kafka 9")):
+        for verb in (
+            lambda b: transitions.apply(PLAN, b),
+            transitions.rollback,
+            lambda b: transitions.finalize(b, "kafka 9"),
+        ):
             with pytest.raises(RefusedError, match="of another broker"):
                 verb((BEFORE[0], other))
     foreign = BEFORE[1]._replace(file=LayoutFile(LayoutState.APPLYING, SHA, "cluster", 9))
     with pytest.raises(RefusedError, match=r"layout.json: expected .* node 1, found .* node 9"):
-        relayout.rollback((BEFORE[0], foreign))
+        transitions.rollback((BEFORE[0], foreign))
 
 
 @pytest.mark.parametrize("state", LayoutState)
@@ -214,7 +218,7 @@ def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) ->
     other = plan(*PLAN.steps, step(4, D2, "c", A, 5), sha256=OTHER_SHA)
     broker = (broker[0], broker[1]._replace(replicas=(*broker[1].replicas, named("c", A, 5))))
     if state in (LayoutState.APPLIED, LayoutState.VERIFIED):
-        decision = relayout.apply(other, broker)
+        decision = transitions.apply(other, broker)
         assert decision.phases[0] == (
             SetLayoutState(D1, LayoutState.APPLYING),
             SetLayoutState(D2, LayoutState.APPLYING),
@@ -222,36 +226,36 @@ def test_a_plan_may_follow_another_only_when_that_is_over(state: LayoutState) ->
         assert items(decision) == [(D2, "c-5")]
     else:
         with pytest.raises(RefusedError, match=r"layout\.json"):
-            relayout.apply(other, broker)
+            transitions.apply(other, broker)
 
 
 def test_a21_replicas_under_ids_without_layout_json_hold_and_ask() -> None:
     mixed = (seen(D1, under_id("a", A, 0), named("a", A, 1)), BEFORE[1])
     held = r"/d1/layout.json: expected layout.json, .* found no such file"
     with pytest.raises(RefusedError, match=held):
-        relayout.apply(PLAN, mixed)
+        transitions.apply(PLAN, mixed)
     with pytest.raises(RefusedError, match=held):
-        relayout.check(PLAN, mixed)
+        transitions.check(PLAN, mixed)
     with pytest.raises(RefusedError, match=held):
-        relayout.rollback(mixed)
-    assert relayout.check(PLAN, mixed, confirmed=True) == relayout.apply(PLAN, mixed, confirmed=True)
-    assert items(relayout.apply(PLAN, mixed, confirmed=True)) == [(D1, "a-1"), (D2, "b-0")]
-    assert relayout.rollback(mixed, confirmed=True).phases[-1] == (RemoveLayoutFile(D1), RemoveLayoutFile(D2))
+        transitions.rollback(mixed)
+    assert transitions.check(PLAN, mixed, confirmed=True) == transitions.apply(PLAN, mixed, confirmed=True)
+    assert items(transitions.apply(PLAN, mixed, confirmed=True)) == [(D1, "a-1"), (D2, "b-0")]
+    assert transitions.rollback(mixed, confirmed=True).phases[-1] == (RemoveLayoutFile(D1), RemoveLayoutFile(D2))
     one_lost = (after(None, None)[0], after(None, LayoutState.APPLIED)[1])
     with pytest.raises(RefusedError, match="no such file"):
-        relayout.rollback(one_lost)
+        transitions.rollback(one_lost)
     with pytest.raises(RefusedError, match="no such file"):
-        relayout.verify(PLAN, one_lost)
+        transitions.verify(PLAN, one_lost)
 
 
 def test_verify_passes_only_when_all_came_about() -> None:
     applied = after(LayoutState.APPLIED, LayoutState.APPLIED)
-    assert relayout.verify(PLAN, applied).actions == (
+    assert transitions.verify(PLAN, applied).actions == (
         SetLayoutState(D1, LayoutState.VERIFIED),
         SetLayoutState(D2, LayoutState.VERIFIED),
     )
     verified = after(LayoutState.VERIFIED, LayoutState.APPLIED)
-    assert relayout.verify(PLAN, verified).actions == (SetLayoutState(D2, LayoutState.VERIFIED),)
+    assert transitions.verify(PLAN, verified).actions == (SetLayoutState(D2, LayoutState.VERIFIED),)
     gone = (applied[0]._replace(replicas=applied[0].replicas[:1]), applied[1])
     left = (applied[0], applied[1]._replace(replicas=(*applied[1].replicas, named("new", None, 0))))
     broken = (applied[0], applied[1]._replace(replicas=(under_id(None, B, 0, "no topic"),)))
@@ -262,7 +266,7 @@ def test_verify_passes_only_when_all_came_about() -> None:
         (broken, "no topic"),
         (twice, "a second one"),
     ):
-        decision = relayout.verify(PLAN, broker)
+        decision = transitions.verify(PLAN, broker)
         assert (decision.phases, decision.is_blocked) == ((), True)
         assert why in refusals(decision)
 
@@ -270,9 +274,9 @@ def test_verify_passes_only_when_all_came_about() -> None:
 @pytest.mark.parametrize("state", [None, LayoutState.APPLYING, LayoutState.ROLLING_BACK])
 def test_verify_refuses_before_apply_and_of_another_plan(state: LayoutState | None) -> None:
     with pytest.raises(RefusedError, match="layout apply first"):
-        relayout.verify(PLAN, after(LayoutState.APPLIED, state))
+        transitions.verify(PLAN, after(LayoutState.APPLIED, state))
     with pytest.raises(RefusedError, match="layout apply first"):
-        relayout.verify(plan(*PLAN.steps, sha256=OTHER_SHA), after(LayoutState.APPLIED, LayoutState.APPLIED))
+        transitions.verify(plan(*PLAN.steps, sha256=OTHER_SHA), after(LayoutState.APPLIED, LayoutState.APPLIED))
 
 
 STATES = (None, *LayoutState)
@@ -286,9 +290,9 @@ def test_a51_no_log_dir_is_final_before_all_are_finalizing_and_the_start_block_i
     may = {LayoutState.VERIFIED, LayoutState.FINALIZING, LayoutState.FINAL}
     if one not in may or two not in may:
         with pytest.raises(RefusedError, match="layout verify first"):
-            relayout.finalize(broker, "kafka 9")
+            transitions.finalize(broker, "kafka 9")
         return
-    phases = relayout.finalize(broker, "kafka 9").phases
+    phases = transitions.finalize(broker, "kafka 9").phases
     verified = [log_dir for log_dir, state in ((D1, one), (D2, two)) if state is LayoutState.VERIFIED]
     begun = [action for phase in phases[:-2] for action in phase]
     assert {action.log_dir for action in begun if isinstance(action, SetLayoutState)} >= set(verified)
@@ -303,9 +307,9 @@ def test_a51_no_log_dir_is_final_before_all_are_finalizing_and_the_start_block_i
 def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None:
     broker = after(LayoutState.FINAL, LayoutState.FINAL)
     final = [one._replace(file=one.file and one.file._replace(for_broker="kafka 9")) for one in broker]
-    assert relayout.finalize(final, "kafka 9").phases == ()
+    assert transitions.finalize(final, "kafka 9").phases == ()
     # Another name is written down; no log dir is anything but final meanwhile.
-    assert relayout.finalize(final, "kafka 10").phases == (
+    assert transitions.finalize(final, "kafka 10").phases == (
         (LiftStartBlock(),),
         (SetLayoutState(D1, LayoutState.FINAL, "kafka 10"), SetLayoutState(D2, LayoutState.FINAL, "kafka 10")),
     )
@@ -314,7 +318,7 @@ def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None
 @pytest.mark.parametrize("text", ["", "  ", "x" * 201, "two\nlines", "\x1b[31m"])
 def test_a51_no_layout_is_final_for_a_broker_without_a_name(text: str) -> None:
     with pytest.raises(RefusedError, match=r"^for-broker-missing: .*no released Kafka \(2\.8 to 4\.3\) reads"):
-        relayout.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
+        transitions.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
 
 
 @pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))
@@ -322,8 +326,8 @@ def test_a51_no_state_is_without_a_way_back(one: LayoutState | None, two: Layout
     broker = after(one, two)
     if None in (one, two):
         with pytest.raises(RefusedError, match=r"^layout-file-missing: .*--even-if-found layout-file-missing"):
-            relayout.rollback(broker)
-    decision = relayout.rollback(broker, confirmed=True)
+            transitions.rollback(broker)
+    decision = transitions.rollback(broker, confirmed=True)
     assert decision.phases[-2:] == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))
     assert not decision.is_blocked
     # Nothing is moved while a broker could start: the start block may have been lifted.
@@ -336,23 +340,23 @@ def test_a51_no_state_is_without_a_way_back(one: LayoutState | None, two: Layout
 
 def test_no_live_replica_without_a_step_is_passed_over_by_an_apply() -> None:
     more = (BEFORE[0], BEFORE[1]._replace(replicas=(*BEFORE[1].replicas, named("new", None, 0))))
-    decision = relayout.apply(PLAN, more)
+    decision = transitions.apply(PLAN, more)
     assert (decision.is_blocked, decision.is_plan_stale) == (True, True)
     assert refusals(decision).count("/d2/new-0") == 1
     # The steps are done all the same, also where nothing is left of them.
     assert len(items(decision)) == 3
     over = after(LayoutState.APPLIED, LayoutState.APPLIED)
     later = (over[0], over[1]._replace(replicas=(*over[1].replicas, named("new", None, 0, "a symlink"))))
-    decision = relayout.apply(PLAN, later)
+    decision = transitions.apply(PLAN, later)
     assert (decision.phases, decision.is_blocked, "/d2/new-0" in refusals(decision)) == ((), True, True)
     # What lies under its id came there by a former plan.
     former = (over[0], over[1]._replace(replicas=(*over[1].replicas, under_id("new", C, 0))))
-    assert relayout.apply(PLAN, former).refused == ()
+    assert transitions.apply(PLAN, former).refused == ()
 
 
 def test_a_rollback_takes_back_everything_and_only_then_lifts_the_start_block() -> None:
     broker = (seen(D1, under_id("a", A, 0), named("a", A, 1), state=LayoutState.APPLYING), BEFORE[1])
-    decision = relayout.rollback(broker)
+    decision = transitions.rollback(broker)
     assert decision.phases == (
         (SetLayoutState(D1, LayoutState.ROLLING_BACK), SetLayoutState(D2, LayoutState.ROLLING_BACK)),
         (SetStartBlock(),),
@@ -381,7 +385,7 @@ def test_a_rollback_takes_back_everything_and_only_then_lifts_the_start_block() 
 )
 def test_what_cannot_go_back_keeps_the_start_block(replicas: tuple[Replica, ...]) -> None:
     broker = (seen(D1, *replicas, under_id("a", A, 1), state=LayoutState.APPLIED), seen(D2))
-    decision = relayout.rollback(broker)
+    decision = transitions.rollback(broker)
     assert decision.is_blocked
     assert render_id_dir(A, 0) in refusals(decision)
     assert (D1, render_id_dir(A, 1)) in items(decision)
@@ -389,4 +393,4 @@ def test_what_cannot_go_back_keeps_the_start_block(replicas: tuple[Replica, ...]
 
 
 def test_a_rollback_of_nothing_only_takes_away_what_a_beginning_left() -> None:
-    assert relayout.rollback(BEFORE).phases == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))
+    assert transitions.rollback(BEFORE).phases == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))

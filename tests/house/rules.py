@@ -57,6 +57,11 @@ SPELLS_A_REPLICA = frozenset({
 """Rows of a file or the wire, parts of a name, and what a selector asks for; all else holds a ``ReplicaRef``."""
 
 
+INVENTORY = "logdir.formats.own.inventory"
+WRITES_ROWS = "logdir.worker.inventory"
+"""Converts entries of a scan to rows of a file; only ``logdir.formats`` and ``migrate`` know those rows, too."""
+
+
 def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     """Yield one line per finding over a whole tree."""
     yield from circle_findings(modules)
@@ -64,6 +69,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from size_findings(modules)
     yield from replica_findings(modules)
     yield from name_findings(modules)
+    yield from row_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -159,3 +165,14 @@ def name_findings(modules: Mapping[str, Module]) -> Iterator[str]:
             for part in text.split("/"):
                 if part in known and text not in KINDS and " " not in text:
                     yield f"name: {module.path}:{line}: expected {PATHS}.{known[part]}, found {text!r}; import it"
+
+
+def row_findings(modules: Mapping[str, Module]) -> Iterator[str]:
+    """Yield every module that knows the rows of an inventory file and neither reads nor writes one."""
+    package, _, name = INVENTORY.rpartition(".")
+    rows = {(INVENTORY, "Entry"), (INVENTORY, None), (package, name)}
+    for module in modules.values():
+        if module.name.partition(".")[0] != "logdir" or module.name.startswith("logdir.formats."):
+            continue
+        if module.name != WRITES_ROWS and not rows.isdisjoint(imported(module)):
+            yield f"row: {module.path}: expected a ScannedEntry, found a row of an inventory file; hold the entry"

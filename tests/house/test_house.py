@@ -12,6 +12,7 @@ from tests.house.rules import (
     findings,
     name_findings,
     replica_findings,
+    row_findings,
     size_findings,
     terminal_findings,
 )
@@ -146,3 +147,20 @@ def test_an_exception_that_is_no_longer_needed_is_found() -> None:
 def test_a_well_known_name_that_is_spelled_elsewhere_is_found(name: str, text: str, count: int) -> None:
     known = 'PROPERTIES: Final = "meta.properties"\nINCOMING: Final = "incoming"\nSEGMENT: Final = ".log"\n'
     assert len(list(name_findings(tree(logdir__paths=known, **{name: text})))) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__observe__a", "from logdir.formats.own.inventory import Entry", 1),
+        ("logdir__worker__look", "def f():\n    from logdir.formats.own.inventory import Entry", 1),
+        ("logdir__service__a", "import logdir.formats.own.inventory", 1),
+        ("logdir__decide__a", "from logdir.formats.own import inventory", 1),
+        ("logdir__observe__a", "from logdir.formats.own.inventory import Kind", 0),
+        ("logdir__formats__own__a", "from logdir.formats.own.inventory import Entry", 0),
+        ("logdir__worker__inventory", "from logdir.formats.own.inventory import Entry", 0),
+        ("migrate__a", "from logdir.formats.own.inventory import Entry", 0),
+    ],
+)
+def test_a_row_of_an_inventory_file_in_memory_is_found(name: str, text: str, count: int) -> None:
+    assert len(list(row_findings(tree(**{name: text})))) == count

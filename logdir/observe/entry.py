@@ -2,7 +2,7 @@
 
 Rows are named tuples, because a scan makes one per partition directory and must not be slower than ``find``.
 
-Not here: the row of an inventory file (``formats.own.inventory``; ``worker.inventory`` converts), walking (``walk``).
+Not here: the row of an inventory file (``inventory_row``), walking (``walk``).
 
 Spec: design §7.1.
 """

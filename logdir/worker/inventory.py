@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from logdir.errors import OutputError
-from logdir.formats.own.inventory import Disk, Entry, Kind, Root, render
-from logdir.ids import TopicId
-from logdir.observe.entry import ScannedEntry
+from logdir.formats.own.inventory import Disk, render
+from logdir.observe.inventory_row import kind_in_row, row_of
 from logdir.observe.replica import Contents
 from logdir.observe.scan import Scanned, configured, scan_log_dir, unread
 from logdir.observe.share import send
 from logdir.worker.calls import Descriptor
 from logdir.worker.state import WorkerState
 
-_ROOTS = (Root.LOG_DIR.value, Root.WORK_ROOT.value)
 _EMPTY = Contents(0, 0, 0, 0, None, None, None, None, False, False, False)
-_Count = int | None
-_Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
-_NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
 
 
 class Scan(NamedTuple):
@@ -102,31 +96,6 @@ def write_unanswered(scan: Scan, file: int) -> Summary:
     return _written(scan, unread(disk, "io-error"), file)
 
 
-def row_of(entry: ScannedEntry) -> Entry:
-    """Return the row of an inventory for an entry."""
-    name, name_hex, root, kind, ref, metadata_id, contents, problems = entry
-    if _kind_of(entry) is not kind:
-        kind, ref, metadata_id = Kind.UNKNOWN, None, None
-    figures: _Figures = _NO_FIGURES if contents is None else contents[:8]
-    return Entry(
-        kind.value, _ROOTS[root is not None], name, name_hex,
-        None if ref is None else ref.topic,
-        None if metadata_id is None else _text_of(metadata_id),
-        None if ref is None else ref.partition,
-        *figures,
-        problems,
-    )  # fmt: skip
-
-
-def _kind_of(entry: ScannedEntry) -> Kind:
-    """Return the kind of an entry in an inventory, where a link with the name of a ``-future`` is unknown."""
-    return Kind.UNKNOWN if entry.kind is Kind.FUTURE and "symlink" in entry.problems else entry.kind
-
-
-# Cached, because the partitions of a topic have equal ids.
-_text_of = lru_cache(maxsize=4096)(TopicId.__str__)
-
-
 def unwritten(path: str, reason: str | None) -> OutputError:
     """Return the error of an inventory that could not be written."""
     return OutputError(
@@ -154,7 +123,7 @@ def _summary(scanned: Scanned, sha256: str | None) -> Summary:
     kinds: dict[str, tuple[int, int, int]] = {}
     problems: dict[str, int] = {}
     for entry in scanned.entries:
-        kind, contents = _kind_of(entry).value, entry.contents or _EMPTY
+        kind, contents = kind_in_row(entry).value, entry.contents or _EMPTY
         count, log_bytes, total = kinds.get(kind, (0, 0, 0))
         kinds[kind] = (count + 1, log_bytes + contents.log_bytes, total + contents.bytes)
         for problem in entry.problems:

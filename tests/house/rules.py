@@ -58,7 +58,7 @@ SPELLS_A_REPLICA = frozenset({
 
 
 INVENTORY = "logdir.formats.own.inventory"
-WRITES_ROWS = "logdir.worker.inventory"
+MAKES_ROWS = "logdir.observe.inventory_row"
 """Converts entries of a scan to rows of a file; only ``logdir.formats`` and ``migrate`` know those rows, too."""
 
 
@@ -174,5 +174,5 @@ def row_findings(modules: Mapping[str, Module]) -> Iterator[str]:
     for module in modules.values():
         if module.name.partition(".")[0] != "logdir" or module.name.startswith("logdir.formats."):
             continue
-        if module.name != WRITES_ROWS and not rows.isdisjoint(imported(module)):
+        if module.name != MAKES_ROWS and not rows.isdisjoint(imported(module)):
             yield f"row: {module.path}: expected a ScannedEntry, found a row of an inventory file; hold the entry"

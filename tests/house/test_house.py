@@ -158,7 +158,7 @@ def test_a_well_known_name_that_is_spelled_elsewhere_is_found(name: str, text: s
         ("logdir__decide__a", "from logdir.formats.own import inventory", 1),
         ("logdir__observe__a", "from logdir.formats.own.inventory import Kind", 0),
         ("logdir__formats__own__a", "from logdir.formats.own.inventory import Entry", 0),
-        ("logdir__worker__inventory", "from logdir.formats.own.inventory import Entry", 0),
+        ("logdir__observe__inventory_row", "from logdir.formats.own.inventory import Entry", 0),
         ("migrate__a", "from logdir.formats.own.inventory import Entry", 0),
     ],
 )

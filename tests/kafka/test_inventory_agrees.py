@@ -17,8 +17,8 @@ import pytest
 
 from logdir.formats.own import inventory
 from logdir.formats.own.inventory import Entry, Inventory, Kind
+from logdir.observe.inventory_row import row_of
 from logdir.observe.scan import scan_log_dir
-from logdir.worker.inventory import row_of
 from tests.kafka.client import ReplicaKey
 from tests.kafka.rig import CLEAN_EXIT, MOVE_THROTTLE, Broker, Rig, await_true
 from tests.kafka.rotation import releases_of

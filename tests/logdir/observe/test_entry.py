@@ -11,11 +11,11 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.ids import TopicId
 from logdir.observe.entry import ScannedEntry, from_plain, to_plain
+from logdir.observe.inventory_row import row_of
 from logdir.observe.replica import Contents
 from logdir.observe.replicas import look
 from logdir.observe.scan import scan_log_dir
 from logdir.replica_ref import ReplicaRef
-from logdir.worker.inventory import row_of
 from logdir.worker.look import Deep, look_deep
 from tests.builders import TOPIC_ID, log_dir, partition
 

@@ -11,8 +11,8 @@ import pytest
 
 from logdir.formats.own import start_block_file
 from logdir.formats.own.inventory import Entry, parse, render
+from logdir.observe.inventory_row import row_of
 from logdir.observe.scan import Scanned, scan_log_dir
-from logdir.worker.inventory import row_of
 from tests.builders import CLUSTER, DIRECTORY, TOPIC_ID, log_dir, partition
 
 U = "0123456789abcdef0123456789abcdef"
@@ -290,7 +290,7 @@ _AS_NOBODY = """
 import json, os, sys
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 from logdir.observe.scan import scan_log_dir
-from logdir.worker.inventory import row_of
+from logdir.observe.inventory_row import row_of
 s = scan_log_dir(sys.argv[1])
 rows = {e.name: [e.kind, e.problems, e.log_bytes] for e in map(row_of, s.entries)}
 print(json.dumps([s.disk.status, s.disk.problems, rows]))

@@ -9,8 +9,8 @@ import pytest
 
 from logdir.formats.own.inventory import Entry
 from logdir.ids import Uuid
+from logdir.observe.inventory_row import row_of
 from logdir.observe.scan import scan_log_dir
-from logdir.worker.inventory import row_of
 from tests import trees
 from tests.proof.claims import TREES
 from tests.proof.plugin import Recorder

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from logdir import names, paths
 from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
 from logdir.names import DirForm
 
 _KAFKA = (
@@ -67,11 +68,10 @@ class Named(NamedTuple):
 
     kind: Kind
     topic: str | None = None
-    topic_id: str | None = None
+    topic_id: TopicId | None = None
     partition: int | None = None
+    """Every partition directory, of any kind, has one; its metadata file and segments are read."""
     problems: tuple[str, ...] = ()
-    is_replica: bool = False
-    """Whether it is a partition directory of any kind, whose metadata file and segments are read."""
     needs_topic: bool = False
     """Whether the name holds no topic, so that the metadata file must."""
 
@@ -102,7 +102,7 @@ def _named_dir(name: str) -> Named:
     if parts is None or parts.topic == paths.METADATA_TOPIC:
         return UNKNOWN
     problems = ("name-truncated",) if parts.is_truncated else ()
-    return Named(_KIND_OF_FORM[parts.form], parts.topic, None, parts.partition, problems, is_replica=True)
+    return Named(_KIND_OF_FORM[parts.form], parts.topic, None, parts.partition, problems)
 
 
 def _id_dir(name: str, prefix: str) -> Named:
@@ -110,7 +110,7 @@ def _id_dir(name: str, prefix: str) -> Named:
     # Rebuilt and compared: the prefix is that of the text as spelled.
     if parts is None or name[:2] != prefix:
         return UNKNOWN
-    return Named(Kind.LIVE, None, str(parts.topic_id), parts.partition, is_replica=True, needs_topic=True)
+    return Named(Kind.LIVE, None, parts.topic_id, parts.partition, needs_topic=True)
 
 
 def _work_dir(name: str, place: Place) -> Named:
@@ -122,8 +122,7 @@ def _work_dir(name: str, place: Place) -> Named:
         allowed = {"": Kind.INCOMING, "ready": Kind.INCOMING}
     if parts is None or parts.mark not in allowed:
         return UNKNOWN
-    topic_id = None if parts.topic_id is None else str(parts.topic_id)
-    return Named(allowed[parts.mark], parts.topic, topic_id, parts.partition, is_replica=True)
+    return Named(allowed[parts.mark], parts.topic, parts.topic_id, parts.partition)
 
 
 def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
@@ -135,7 +134,7 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
         case Place.TOP | Place.WORK_TOP:
             pass
     if place is Place.TOP and (plain := _PLAIN.fullmatch(name)) is not None and plain[1] not in _NO_TOPICS:
-        return Named(Kind.LIVE, plain[1], None, int(plain[2]), (), True)
+        return Named(Kind.LIVE, plain[1], None, int(plain[2]))
     if name == paths.DELETING:
         return Inside.DELETING
     if name == paths.INCOMING:
@@ -145,7 +144,7 @@ def _directory(name: str, place: Place, prefix: str) -> Named | Inside:
     if name == paths.HIDDEN_WORK_ROOT:
         return Inside.WORK_ROOT
     if name == paths.METADATA_DIR:
-        return Named(Kind.METADATA, paths.METADATA_TOPIC, None, 0, is_replica=True)
+        return Named(Kind.METADATA, paths.METADATA_TOPIC, None, 0)
     if name in (paths.INDEX_CACHE, paths.PROBE, paths.PROBE_IN_LOG_DIR, paths.SPARE):
         return Named(Kind.FILE)
     if names.is_prefix(name):
@@ -179,3 +178,11 @@ def classify(name: str, kind: Type, place: Place, prefix: str = "") -> Named | I
             return Named(Kind.UNKNOWN, problems=("symlink",))
         case Type.OTHER:
             return UNKNOWN
+
+
+def followed(name: str, seen: Named) -> Named:
+    """Return a link at the top of a log dir as a broker sees it: with the name of a ``-future``, it is promoted."""
+    parts = names.parse_partition_dir(name)
+    if seen.kind is not Kind.UNKNOWN or parts is None or parts.form is not DirForm.FUTURE:
+        return seen
+    return Named(Kind.FUTURE, parts.topic, None, parts.partition, seen.problems)

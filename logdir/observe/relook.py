@@ -20,9 +20,10 @@ from typing import NamedTuple
 
 from logdir import clock
 from logdir.formats.kafka.offset_checkpoint import NAMES
-from logdir.formats.own.inventory import Entry, Kind
+from logdir.formats.own.inventory import Kind
 from logdir.observe import mounts as mount_table
 from logdir.observe.classify import Inside, Place, Type, classify
+from logdir.observe.entry import ScannedEntry
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.replica import open_directory
 from logdir.observe.replicas import Checkpointed, look, read_checkpoints
@@ -101,7 +102,7 @@ class Memory:
 
 
 def look_again(
-    memory: Memory, log_dir: str, since: int, paths: Collection[str], closely: Callable[[Entry], bool]
+    memory: Memory, log_dir: str, since: int, paths: Collection[str], closely: Callable[[ScannedEntry], bool]
 ) -> LookedAgain:
     """Scan a log dir incrementally.
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from logdir.errors import FormatError
 from logdir.formats.kafka import partition_metadata
+from logdir.ids import TopicId
 from logdir.names import is_legal_topic
 from logdir.paths import MARKER_FILE, METADATA_FILE, SEGMENT_SUFFIX
 
@@ -47,7 +48,7 @@ class Contents(NamedTuple):
 class Identity(NamedTuple):
     """The content of ``partition.metadata``."""
 
-    topic_id: str | None
+    topic_id: TopicId | None
     topic_name: str | None
     problem: str | None
 
@@ -200,7 +201,7 @@ def _said(data: bytes) -> Identity:
     except FormatError:
         return Identity(None, None, "partition-metadata-broken")
     name = value.topic_name
-    return Identity(str(value.topic_id), name if name is not None and is_legal_topic(name) else None, None)
+    return Identity(value.topic_id, name if name is not None and is_legal_topic(name) else None, None)
 
 
 def read_marker_topic(directory: int) -> str | None:

@@ -11,22 +11,23 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 from logdir.errors import FormatError, MalformedFileError, Problem
 from logdir.formats.kafka import meta_properties, offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
 from logdir.formats.own import own_json, replica_marker
-from logdir.formats.own.inventory import Disk, Entry, Kind, Root
+from logdir.formats.own.inventory import Disk, Kind
 from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
-from logdir.ids import TopicId
-from logdir.names import DirForm, parse_id_dir, parse_partition_dir, parse_work_dir
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe import replica as contents
+from logdir.observe.entry import ScannedEntry
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
 from logdir.observe.scan import scan_log_dir
 from logdir.observe.walk import opened
-from logdir.paths import BESIDE, CLEAN_MARKER, DELETING, HIDDEN_WORK_ROOT, INCOMING, MARKER_FILE, META_PROPERTIES
+from logdir.paths import BESIDE, CLEAN_MARKER, HIDDEN_WORK_ROOT, MARKER_FILE, META_PROPERTIES
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef
 
@@ -35,16 +36,16 @@ _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 NO_PERMISSION = "no-permission"
 """Problem slug, as in an inventory."""
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_IN_LOG_DIR = frozenset(kind.value for kind in (Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
-_STAGED = frozenset(kind.value for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING))
+_IN_LOG_DIR = frozenset((Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
+_STAGED = frozenset((Kind.STAGED, Kind.PURGING, Kind.INCOMING))
 _UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 _Offsets = Mapping[str, Mapping[TopicPartition, int]]
 Checkpointed = tuple[_Offsets, Problem | None]
 """The content of the checkpoint files, and the problem of a malformed one."""
 
 
-def _every(entry: Entry) -> bool:
-    return entry.kind == Kind.LIVE.value
+def _every(entry: ScannedEntry) -> bool:
+    return entry.kind is Kind.LIVE
 
 
 def read_checkpoints(log_dir: str, top: int) -> Checkpointed:
@@ -73,7 +74,7 @@ def look(
     log_dir: str,
     *,
     taken_at_ms: int | None = None,
-    closely: Callable[[Entry], bool] = _every,
+    closely: Callable[[ScannedEntry], bool] = _every,
     only: Collection[str] | None = None,
     checkpoints: Callable[[str, int], Checkpointed] = read_checkpoints,
 ) -> LogDirFacts:
@@ -115,21 +116,22 @@ def _look(
     log_dir: str,
     top: int,
     disk: Disk,
-    entries: tuple[Entry, ...],
-    closely: Callable[[Entry], bool],
+    entries: tuple[ScannedEntry, ...],
+    closely: Callable[[ScannedEntry], bool],
     checkpoints: Checkpointed,
 ) -> LogDirFacts:
     offsets, checkpoint_problem = checkpoints
     replicas = tuple(
-        _replica(log_dir, top, entry, offsets, is_opened=closely(entry))
-        for entry in map(_as_broker_sees, entries)
-        if entry.root == Root.LOG_DIR.value and entry.kind in _IN_LOG_DIR
+        _replica(log_dir, top, entry, entry.ref, offsets, is_opened=closely(entry))
+        for entry in entries
+        if entry.kind in _IN_LOG_DIR and entry.ref is not None
     )
+    doubled = _doubled(entries)
     offline = _offline(log_dir, top)
     return LogDirFacts(
         log_dir=log_dir,
         is_offline=offline is not None,
-        problem=offline or next((_hidden(log_dir, top, entry) for entry in entries if _hides(entry)), None),
+        problem=offline or next((_hidden(log_dir, entry) for entry in entries if _hides(entry)), None),
         cluster_id=disk.cluster_id,
         node_id=disk.node_id,
         directory_id=disk.directory_id,
@@ -137,7 +139,11 @@ def _look(
         has_clean_marker=_is_there(CLEAN_MARKER, top),
         checkpoint_problem=checkpoint_problem,
         replicas=replicas,
-        staged=tuple(_staged_replica(log_dir, top, entry) for entry in entries if entry.kind in _STAGED),
+        staged=tuple(
+            _staged_replica(log_dir, top, entry, entry.ref, is_doubled=entry.name in doubled)
+            for entry in entries
+            if entry.kind in _STAGED and entry.ref is not None
+        ),
     )
 
 
@@ -158,28 +164,15 @@ def _offline(log_dir: str, top: int) -> Problem | None:
     return Problem("log-dir-offline", path, "a file that can be read: a broker treats its log dir as offline", found)
 
 
-def _as_broker_sees(entry: Entry) -> Entry:
-    """Return a link with the name of a ``-future`` as a future replica: a broker follows and promotes it."""
-    if entry.kind != Kind.UNKNOWN.value or "symlink" not in entry.problems:
-        return entry
-    parts = parse_partition_dir(entry.name)
-    if parts is None or parts.form is not DirForm.FUTURE:
-        return entry
-    return entry._replace(kind=Kind.FUTURE.value, topic=parts.topic, partition=parts.partition)
-
-
-def _hides(entry: Entry) -> bool:
+def _hides(entry: ScannedEntry) -> bool:
     # An unreadable prefix directory or part of a work root may hold any replica.
-    return entry.kind == Kind.UNKNOWN.value and "unreadable" in entry.problems
+    return entry.kind is Kind.UNKNOWN and "unreadable" in entry.problems
 
 
-def _hidden(log_dir: str, top: int, entry: Entry) -> Problem:
-    place = os.path.join(log_dir, entry.name)
-    if entry.root == Root.WORK_ROOT.value and entry.name != HIDDEN_WORK_ROOT:
-        beside = f"{os.path.abspath(log_dir)}{BESIDE}"
-        roots = _roots_with(log_dir, top, entry.name)
-        is_root = entry.name == os.path.basename(beside)
-        place = beside if is_root else os.path.join(log_dir, roots[0] if roots else beside, entry.name)
+def _hidden(log_dir: str, entry: ScannedEntry) -> Problem:
+    root = None if entry.root is None else _path_of(entry.root, log_dir)
+    is_root = root is not None and entry.name == os.path.basename(root)
+    place = root if root is not None and is_root else os.path.join(root or log_dir, entry.name)
     found = ", ".join(entry.problems)
     try:
         os.close(os.open(place, _TOP | os.O_NOFOLLOW))
@@ -212,7 +205,9 @@ def _strangers(directory: int) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_opened: bool) -> Replica:
+def _replica(
+    log_dir: str, top: int, entry: ScannedEntry, ref: ReplicaRef, offsets: _Offsets, *, is_opened: bool
+) -> Replica:
     inode: int | None = None
     unexpected_entries: tuple[str, ...] = ()
     problems = entry.problems
@@ -225,59 +220,39 @@ def _replica(log_dir: str, top: int, entry: Entry, offsets: _Offsets, *, is_open
         except OSError:
             # Its name stays taken, whether it has just vanished or cannot be opened.
             problems = tuple(sorted({*problems, "unreadable"}))
+    found = entry.contents
     said = {}
-    if entry.topic is not None and entry.partition is not None:
-        key = TopicPartition(entry.topic, entry.partition)
+    if ref.topic is not None:
+        key = TopicPartition(ref.topic, ref.partition)
         # Kafka writes no negative offset: ignore one.
         said = {field: offset for field in _FIELDS if (offset := offsets.get(field, {}).get(key, -1)) >= 0}
     return Replica(
         log_dir=log_dir,
         path=entry.name,
-        kind=Kind(entry.kind),
-        ref=_ref(entry, entry.topic),
+        kind=entry.kind,
+        ref=ref,
         inode=inode,
-        log_bytes=entry.log_bytes,
-        segments=entry.segments,
-        first_offset=entry.first_offset,
+        log_bytes=None if found is None else found.log_bytes,
+        segments=None if found is None else found.segments,
+        first_offset=None if found is None else found.first_offset,
         checkpoints=Checkpoints(**said),
         problems=problems,
         unexpected_entries=unexpected_entries,
     )
 
 
-def _ref(entry: Entry, topic: str | None) -> ReplicaRef:
-    # The name is the durable state (law 2); the file inside may be broken.
-    topic_id = _id_in(entry.name) or _id(entry.topic_id)
-    return ReplicaRef(topic=topic, topic_id=topic_id, partition=entry.partition or 0)
-
-
-def _id_in(path: str) -> TopicId | None:
-    above, _, name = path.rpartition("/")
-    if not above:
-        return None
-    parts = parse_work_dir(name) if above in (DELETING, INCOMING) else parse_id_dir(name)
-    return None if parts is None else parts.topic_id
-
-
-def _id(text: str | None) -> TopicId | None:
-    return None if text is None else TopicId.parse_any(text)
-
-
-def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
-    name = entry.name.rpartition("/")[2]
+def _staged_replica(log_dir: str, top: int, entry: ScannedEntry, ref: ReplicaRef, *, is_doubled: bool) -> StagedReplica:
     inode: int | None = None
     marker: ReplicaMarker | None = None
     problem: Problem | None = None
-    is_inside = entry.root == Root.LOG_DIR.value
-    roots = () if is_inside else _roots_with(log_dir, top, entry.name)
-    root = os.path.join(log_dir, roots[0]) if roots else None
+    root = None if entry.root is None else _path_of(entry.root, log_dir)
     path = f"{root or log_dir}/{entry.name}"
     try:
         with ExitStack() as stack:
-            if is_inside:
-                directory = _open(entry.name, top, stack)
-            else:
-                directory = _open_in_work_root(roots, top, entry.name, stack)
+            if is_doubled:
+                raise OSError(errno.EEXIST, "two work roots have a directory of this name", entry.name)
+            above = top if root is None else stack.enter_context(opened(contents.open_directory(root, top)))
+            directory = _open(entry.name, above, stack)
             inode = os.fstat(directory).st_ino
             marker = _marker(directory, path)
             if unexpected_entries := _strangers(directory):
@@ -298,13 +273,13 @@ def _staged_replica(log_dir: str, top: int, entry: Entry) -> StagedReplica:
         problem = _held(Why.FOREIGN_MARKER, path, f"a marker of inode {inode}", found)
     return StagedReplica(
         log_dir=log_dir,
-        name=name,
-        kind=Kind(entry.kind),
-        ref=_ref(entry, entry.topic if marker is None else marker.topic),
+        name=entry.name.rpartition("/")[2],
+        kind=entry.kind,
+        ref=ref if marker is None else replace(ref, topic=marker.topic),
         inode=inode,
         marker=marker,
         problem=problem,
-        log_bytes=entry.log_bytes,
+        log_bytes=None if entry.contents is None else entry.contents.log_bytes,
         root=root,
     )
 
@@ -313,25 +288,20 @@ def _held(why: Why, path: str, expected: str, found: str, fix: str = BY_HAND) ->
     return Problem(why.value, path, expected, found, fix)
 
 
-def _roots_with(log_dir: str, top: int, path: str) -> tuple[str, ...]:
-    """Return the work roots outside the log dir's own tree that contain an entry, as paths below ``top``."""
-    found = []
-    for root in (HIDDEN_WORK_ROOT, f"{os.path.abspath(log_dir)}{BESIDE}"):
-        try:
-            os.stat(f"{root}/{path}", dir_fd=top, follow_symlinks=False)
-        except OSError:
-            continue
-        found.append(root)
-    return tuple(found)
+def _path_of(root: WorkRootKind, log_dir: str) -> str:
+    match root:
+        case WorkRootKind.INSIDE:
+            return log_dir
+        case WorkRootKind.BESIDE:
+            return f"{os.path.abspath(log_dir)}{BESIDE}"
+        case WorkRootKind.IN_PLACE:
+            return os.path.join(log_dir, HIDDEN_WORK_ROOT)
 
 
-def _open_in_work_root(roots: Sequence[str], top: int, path: str, stack: ExitStack) -> int:
-    """Open a directory in the work root that contains it. Raises ``OSError``, also if two contain it."""
-    if len(roots) > 1:
-        raise OSError(errno.EEXIST, "two work roots have a directory of this name", path)
-    if not roots:
-        raise OSError(errno.ESTALE, "it went away", path)
-    return _open(path, stack.enter_context(opened(contents.open_directory(roots[0], top))), stack)
+def _doubled(entries: Collection[ScannedEntry]) -> frozenset[str]:
+    """Return the names that both work roots outside the log dir's own tree contain."""
+    in_place = {entry.name for entry in entries if entry.root is WorkRootKind.IN_PLACE}
+    return frozenset(entry.name for entry in entries if entry.root is WorkRootKind.BESIDE and entry.name in in_place)
 
 
 def _marker(directory: int, path: str) -> ReplicaMarker:

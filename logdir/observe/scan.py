@@ -19,10 +19,12 @@ from typing import NamedTuple
 from logdir.clock import now_ms
 from logdir.errors import FormatError
 from logdir.formats.kafka import meta_properties
-from logdir.formats.own.inventory import Disk, Entry, Kind, Root, sort_key
+from logdir.formats.own.inventory import Disk, Kind, raw_name
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica
 from logdir.observe.classify import Place
+from logdir.observe.entry import ScannedEntry
 from logdir.observe.walk import Walk, no_progress, opened
 from logdir.paths import BESIDE, HIDDEN_WORK_ROOT, META_PROPERTIES
 
@@ -30,14 +32,15 @@ _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Scanned(NamedTuple):
-    """The scan of one log dir: the values of an inventory file."""
+    """The scan of one log dir."""
 
     disk: Disk
-    entries: tuple[Entry, ...]
+    entries: tuple[ScannedEntry, ...]
+    """Sorted as in an inventory file: those of the log dir before those of work roots, by name."""
 
 
-def _layout(entries: tuple[Entry, ...]) -> str:
-    live = {"topic-id" if "/" in e.name else "topic-name" for e in entries if e.kind == Kind.LIVE.value}
+def _layout(entries: Iterable[ScannedEntry]) -> str:
+    live = {"topic-id" if "/" in e.name else "topic-name" for e in entries if e.kind is Kind.LIVE}
     return "mixed" if len(live) == 2 else next(iter(live), "empty")
 
 
@@ -50,13 +53,13 @@ def _status_of(error: OSError) -> str:
 def _work_roots(scan: Walk, log_dir: str, directory: int) -> None:
     """Scan the work roots ``in-place`` and ``beside`` where they exist (``inside`` is in the log dir's own tree)."""
     if os.fsencode(HIDDEN_WORK_ROOT) in scan.mounted:
-        scan.refuse(HIDDEN_WORK_ROOT, Root.LOG_DIR, ("mount-point", "unreadable"))
+        scan.refuse(HIDDEN_WORK_ROOT, None, ("mount-point", "unreadable"))
     else:
-        _work_root(scan, HIDDEN_WORK_ROOT, directory)
-    _work_root(scan, f"{log_dir.rstrip('/')}{BESIDE}", directory)
+        _work_root(scan, WorkRootKind.IN_PLACE, HIDDEN_WORK_ROOT, directory)
+    _work_root(scan, WorkRootKind.BESIDE, f"{log_dir.rstrip('/')}{BESIDE}", directory)
 
 
-def _work_root(scan: Walk, path: str, log_dir: int) -> None:
+def _work_root(scan: Walk, kind: WorkRootKind, path: str, log_dir: int) -> None:
     """Scan one work root; ``path`` is absolute, or relative to the log dir."""
     name = os.path.basename(path)
     try:
@@ -66,19 +69,19 @@ def _work_root(scan: Walk, path: str, log_dir: int) -> None:
     except NotADirectoryError:
         # A link or a plain file; inside the log dir it is already listed as an entry.
         if path != name:
-            scan.refuse(name, Root.WORK_ROOT, ("symlink",) if os.path.islink(path) else ("plain-file",))
+            scan.refuse(name, kind, ("symlink",) if os.path.islink(path) else ("plain-file",))
         return
     except OSError:
-        scan.refuse(name, Root.WORK_ROOT, ("unreadable",))
+        scan.refuse(name, kind, ("unreadable",))
         return
     with opened(root):
         if os.fstat(root).st_dev != os.fstat(log_dir).st_dev:
-            scan.refuse(name, Root.WORK_ROOT, ("mount-point", "unreadable"))
+            scan.refuse(name, kind, ("mount-point", "unreadable"))
             return
         try:
-            scan.walk(root, os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")), Root.WORK_ROOT, Place.WORK_TOP)
+            scan.walk(root, os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")), kind, Place.WORK_TOP)
         except OSError:
-            scan.refuse(name, Root.WORK_ROOT, ("unreadable",))
+            scan.refuse(name, kind, ("unreadable",))
 
 
 def _identity(directory: int) -> tuple[meta_properties.MetaProperties | None, tuple[str, ...]]:
@@ -182,18 +185,26 @@ def scan_log_dir(
         return unread(disk, _status_of(error))
 
 
-def _sorted(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    found = list(entries)
+def _sorted(entries: Iterable[ScannedEntry]) -> tuple[ScannedEntry, ...]:
+    own: list[ScannedEntry] = []
+    outside: list[ScannedEntry] = []
+    for entry in entries:
+        (own if entry.root is None else outside).append(entry)
+    return (*_by_name(own), *_by_name(outside))
+
+
+def _by_name(entries: list[ScannedEntry]) -> list[ScannedEntry]:
     # Sorting by code points equals sorting by UTF-8 bytes; only names that are not UTF-8 need a key.
-    quick = all(entry.name_hex is None for entry in found)
-    return tuple(sorted(found, key=itemgetter(1, 2) if quick else sort_key))
+    if all(entry.name_hex is None for entry in entries):
+        return sorted(entries, key=itemgetter(0))
+    return sorted(entries, key=lambda entry: raw_name(entry.name, entry.name_hex))
 
 
 def _scan_opened(scan: Walk, disk: Disk, log_dir: str, directory: int) -> Scanned:
     seen = os.fstat(directory)
     room = os.fstatvfs(directory)
     real = os.fsencode(os.path.realpath(log_dir))
-    scan.walk(directory, real, Root.LOG_DIR, Place.TOP)
+    scan.walk(directory, real, None, Place.TOP)
     _work_roots(scan, log_dir, directory)
     entries = _sorted(scan.found.values())
     identity, problems = _identity(directory)

@@ -18,16 +18,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from logdir.formats.own.inventory import Entry, Kind, Root
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica, share
-from logdir.observe.classify import Inside, Named, Place, Type, classify
+from logdir.observe.classify import Inside, Named, Place, Type, classify, followed
+from logdir.observe.entry import ScannedEntry, from_plain, to_plain
+from logdir.replica_ref import ReplicaRef
 
 _ROUNDS = 3
 """How often a log dir is listed again if an entry vanished during the walk."""
-_Count = int | None
-_Figures = tuple[_Count, _Count, _Count, _Count, _Count, _Count, _Count, _Count]
-_NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
 _TYPES = {stat.S_IFREG: Type.FILE, stat.S_IFDIR: Type.DIRECTORY, stat.S_IFLNK: Type.SYMLINK}
 _WORTH_SHARING = 256
 """From this number of names at the top a second process is worth its start."""
@@ -64,11 +64,11 @@ class Walk:
         self.progress = progress
         self.only = only
         # Keyed by the number of the root too: two work roots of one log dir may contain the same name.
-        self.found: dict[tuple[int, str], Entry] = {}
+        self.found: dict[tuple[int, str], ScannedEntry] = {}
         self.number = 0
         self.mounted: frozenset[bytes] = frozenset()
 
-    def walk(self, directory: int, real_path: bytes, root: Root, place: Place) -> None:
+    def walk(self, directory: int, real_path: bytes, root: WorkRootKind | None, place: Place) -> None:
         """Scan the tree of one root. Raises ``OSError`` if its top cannot be listed."""
         self.mounted = mount_table.mounted_below(self.mounts, real_path)
         self.number += 1
@@ -92,7 +92,7 @@ class Walk:
             # A vanished entry may have a new name now, in a part that was already walked.
             done = listed.keys() - again
 
-    def _some(self, directory: int, paths: Collection[str], root: Root, place: Place) -> None:
+    def _some(self, directory: int, paths: Collection[str], root: WorkRootKind | None, place: Place) -> None:
         """Scan entries by their paths; missing ones are left out. Raises ``OSError``."""
         tops: dict[str, list[str]] = {}
         for path in paths:
@@ -112,7 +112,7 @@ class Walk:
                     self._inside(directory, name, seen, root, partial(types_of, names=tops[name]))
 
     def _names(
-        self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
+        self, directory: int, todo: list[str], listed: dict[str, Type], root: WorkRootKind | None, place: Place
     ) -> tuple[set[str], bool]:
         """Scan names at the top; return those to scan again in the next round, and whether a next round is needed."""
         vanished = False
@@ -128,7 +128,7 @@ class Walk:
         return again, vanished
 
     def _shared(
-        self, directory: int, todo: list[str], listed: dict[str, Type], root: Root, place: Place
+        self, directory: int, todo: list[str], listed: dict[str, Type], root: WorkRootKind | None, place: Place
     ) -> tuple[set[str], bool]:
         """Scan names at the top, the second half of them in a second process."""
         first, second = todo[: len(todo) // 2], todo[len(todo) // 2 :]
@@ -137,7 +137,7 @@ class Walk:
             self.found = {}
             self.progress = no_progress
             again, vanished = self._names(directory, second, listed, root, place)
-            seen = [(path, tuple(entry)) for (_, path), entry in self.found.items()]
+            seen = [(path, to_plain(entry)) for (_, path), entry in self.found.items()]
             return marshal.dumps((list(again), vanished, seen))
 
         other = share.begin(other_half)
@@ -152,8 +152,8 @@ class Walk:
             more, gone = self._names(directory, second, listed, root, place)
         else:
             more, gone, seen = marshal.loads(data)  # noqa: S302 - from our own copy, through our own pipe
-            for path, values in seen:
-                self.found[self.number, path] = Entry(*values)
+            for path, plain in seen:
+                self.found[self.number, path] = from_plain(plain, root)
             self.progress(len(self.found))
         return again.union(more), vanished or gone
 
@@ -161,7 +161,7 @@ class Walk:
         for key in [k for k in self.found if k[0] == self.number and (k[1] == top or k[1].startswith(f"{top}/"))]:
             del self.found[key]
 
-    def _top(self, parent: int, name: str, kind: Type, seen: Named | Inside, root: Root) -> bool:
+    def _top(self, parent: int, name: str, kind: Type, seen: Named | Inside, root: WorkRootKind | None) -> bool:
         """Scan one name at the top; return whether it, and all its content, still existed."""
         match seen:
             case Named():
@@ -172,7 +172,12 @@ class Walk:
                 return self._inside(parent, name, seen, root)
 
     def _inside(
-        self, parent: int, name: str, inside: Inside, root: Root, types: Callable[[int], dict[str, Type]] | None = None
+        self,
+        parent: int,
+        name: str,
+        inside: Inside,
+        root: WorkRootKind | None,
+        types: Callable[[int], dict[str, Type]] | None = None,
     ) -> bool:
         """Scan a directory that is no entry itself: all of it, or the names that ``types`` returns."""
         try:
@@ -199,13 +204,14 @@ class Walk:
                 whole = self._entry(directory, below, f"{name}/", seen, kind, root) and whole
         return whole
 
-    def _entry(self, parent: int, name: str, above: str, seen: Named, kind: Type, root: Root) -> bool:
+    def _entry(self, parent: int, name: str, above: str, seen: Named, kind: Type, root: WorkRootKind | None) -> bool:
         """Scan one entry; return whether it still existed."""
         path = above + name
         if kind is Type.FILE:
             return self._file(parent, name, path, seen, root)
         if kind is not Type.DIRECTORY:
-            self._add(path, root, seen, None)
+            is_at_top = kind is Type.SYMLINK and root is None and not above
+            self._add(path, root, followed(name, seen) if is_at_top else seen, None)
             return True
         if self.mounted and os.fsencode(path) in self.mounted:
             self._add(path, root, seen._replace(problems=(*seen.problems, "mount-point", "unreadable")), None)
@@ -225,14 +231,13 @@ class Walk:
                 return True
             if contents.has_vanished and not _is_still(name, parent, directory):
                 return False
-            if seen.is_replica:
-                seen = _with_identity(seen, directory, contents)
+            identity = None if seen.partition is None else _identity(seen, directory, contents)
         finally:
             os.close(directory)
-        self._add(path, root, seen, contents)
+        self._add(path, root, seen, contents, identity)
         return True
 
-    def _file(self, parent: int, name: str, path: str, seen: Named, root: Root) -> bool:
+    def _file(self, parent: int, name: str, path: str, seen: Named, root: WorkRootKind | None) -> bool:
         size = 0
         if self.exact:
             try:
@@ -245,20 +250,34 @@ class Walk:
         self._add(path, root, seen, replica.Contents(0, size, 0, 0, None, None, None, None, False, False, False))
         return True
 
-    def refuse(self, path: str, root: Root, problems: tuple[str, ...]) -> None:
+    def refuse(self, path: str, root: WorkRootKind | None, problems: tuple[str, ...]) -> None:
         """Record an entry whose content cannot be read."""
         self._add(path, root, Named(Kind.UNKNOWN, problems=problems), None)
 
-    def _add(self, path: str, root: Root, seen: Named, c: replica.Contents | None) -> None:
-        figures: _Figures = _NO_FIGURES if c is None else c[:8]
+    def _add(
+        self,
+        path: str,
+        root: WorkRootKind | None,
+        seen: Named,
+        contents: replica.Contents | None,
+        identity: replica.Identity | None = None,
+    ) -> None:
+        kind, topic, topic_id, partition, problems, _ = seen
+        metadata_id = topic_id
+        if identity is not None:
+            metadata_id, topic, problem = identity
+            # The name is the durable state (law 2); the file inside may be broken.
+            topic_id = metadata_id if topic_id is None else topic_id
+            problems = problems if problem is None else (*problems, problem)
         name, name_hex = path, None
         if not path.isascii():
             raw = os.fsencode(path)
             name = raw.decode("utf-8", "replace")
             name_hex = None if name.encode() == raw else raw.hex()
-        self.found[self.number, path] = Entry(
-            seen.kind.value, root.value, name, name_hex, seen.topic, seen.topic_id, seen.partition, *figures,
-            tuple(sorted(seen.problems)) if len(seen.problems) > 1 else seen.problems,
+        self.found[self.number, path] = ScannedEntry(
+            name, name_hex, root, kind,
+            None if partition is None else ReplicaRef(topic=topic, topic_id=topic_id, partition=partition),
+            metadata_id, contents, tuple(sorted(problems)) if len(problems) > 1 else problems,
         )  # fmt: skip
         if not len(self.found) & 0xFF:
             self.progress(len(self.found))
@@ -277,24 +296,22 @@ def _problems_of(error: OSError) -> tuple[str, ...]:
     return ("mount-point", "unreadable") if error.errno == errno.EXDEV else ("unreadable",)
 
 
-def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> Named:
-    """Add the content of ``partition.metadata`` and of the marker to the information in the name."""
+def _identity(seen: Named, directory: int, contents: replica.Contents) -> replica.Identity:
+    """Return the content of ``partition.metadata``, with the topic of the name or of the marker, and what is wrong."""
     if contents.has_metadata:
         identity = replica.read_identity(directory)
     else:
         identity = replica.Identity(None, None, "partition-metadata-missing")
-    problem = identity.problem
-    if problem is None and seen.topic_id is not None and identity.topic_id != seen.topic_id:
+    topic_id, topic, problem = identity
+    if problem is None and seen.topic_id is not None and topic_id != seen.topic_id:
         problem = "partition-metadata-broken"
-    topic = seen.topic
-    if seen.topic is None:
-        topic = identity.topic_name
-        if topic is None and contents.has_marker:
-            topic = replica.read_marker_topic(directory)
-        if seen.needs_topic and identity.topic_name is None and problem is None:
-            problem = "partition-metadata-broken"
-    problems = seen.problems if problem is None else (*seen.problems, problem)
-    return Named(seen.kind, topic, identity.topic_id, seen.partition, problems)
+    if seen.topic is not None:
+        return replica.Identity(topic_id, seen.topic, problem)
+    if seen.needs_topic and topic is None and problem is None:
+        problem = "partition-metadata-broken"
+    if topic is None and contents.has_marker:
+        topic = replica.read_marker_topic(directory)
+    return replica.Identity(topic_id, topic, problem)
 
 
 def list_types(directory: int) -> dict[str, Type]:

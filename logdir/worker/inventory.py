@@ -13,10 +13,14 @@ from typing import NamedTuple
 
 from logdir.errors import OutputError
 from logdir.formats.own.inventory import Disk, render
+from logdir.observe.inventory_row import kind_in_row, row_of
+from logdir.observe.replica import Contents
 from logdir.observe.scan import Scanned, configured, scan_log_dir, unread
 from logdir.observe.share import send
 from logdir.worker.calls import Descriptor
 from logdir.worker.state import WorkerState
+
+_EMPTY = Contents(0, 0, 0, 0, None, None, None, None, False, False, False)
 
 
 class Scan(NamedTuple):
@@ -107,7 +111,7 @@ def _written(scan: Scan, scanned: Scanned, file: int) -> Summary:
         return _summary(scanned, None)
     last = b""
     try:
-        for piece in render(scanned.disk, scanned.entries):
+        for piece in render(scanned.disk, map(row_of, scanned.entries)):
             send(file, piece)
             last = piece
     except OSError as error:
@@ -119,8 +123,9 @@ def _summary(scanned: Scanned, sha256: str | None) -> Summary:
     kinds: dict[str, tuple[int, int, int]] = {}
     problems: dict[str, int] = {}
     for entry in scanned.entries:
-        count, log_bytes, total = kinds.get(entry.kind, (0, 0, 0))
-        kinds[entry.kind] = (count + 1, log_bytes + (entry.log_bytes or 0), total + (entry.bytes or 0))
+        kind, contents = kind_in_row(entry).value, entry.contents or _EMPTY
+        count, log_bytes, total = kinds.get(kind, (0, 0, 0))
+        kinds[kind] = (count + 1, log_bytes + contents.log_bytes, total + contents.bytes)
         for problem in entry.problems:
             problems[problem] = problems.get(problem, 0) + 1
     figures = {kind: KindFigures(*found) for kind, found in sorted(kinds.items())}

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from logdir.decide.selector import parse
-from logdir.formats.own.inventory import Entry, Kind
-from logdir.ids import TopicId
+from logdir.formats.own.inventory import Kind
 from logdir.observe import relook
+from logdir.observe.entry import ScannedEntry
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.relook import LookedAgain
 from logdir.observe.replicas import look
@@ -30,18 +30,17 @@ class Deep(NamedTuple):
     topic: str | None = None
     """Only replicas of this topic; ``None``: of any."""
 
-    def opens(self, entry: Entry) -> bool:
+    def opens(self, entry: ScannedEntry) -> bool:
         """Whether an entry is opened."""
-        if entry.kind not in [kind.value for kind in self.kinds]:
+        if entry.ref is None or entry.kind not in self.kinds:
             return False
         if self.paths is not None and entry.name not in self.paths:
             return False
-        if self.topic is not None and entry.topic != self.topic:
+        if self.topic is not None and entry.ref.topic != self.topic:
             return False
         if self.selector is None:
             return True
-        topic_id = None if entry.topic_id is None else TopicId.parse_any(entry.topic_id)
-        return _parsed(self.selector).may_find(entry.topic, topic_id, entry.partition)
+        return _parsed(self.selector).may_find(entry.ref.topic, entry.ref.topic_id, entry.ref.partition)
 
 
 _parsed = cache(parse)

@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, String
 
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import DISK_KEYS, ENTRY_KEYS, VERSION, Disk, digest_of
+from logdir.observe.inventory_row import row_of
 from logdir.observe.scan import scan_log_dir
 from migrate.errors import RemoteWalkError
 from migrate.session import is_local
@@ -123,7 +124,8 @@ def _repeated(value: object, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def _walk(rows: _Rows, source: Source) -> Iterator[pa.RecordBatch]:
-    disk, entries = scan_log_dir(source.path)
+    disk, found = scan_log_dir(source.path)
+    entries = tuple(map(row_of, found))
     values = _of_disk(disk, digest_of(disk, entries))
     yield rows.disk(source, values)
     for start in range(0, len(entries), _BATCH_ROWS):

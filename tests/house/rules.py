@@ -58,6 +58,11 @@ SPELLS_A_REPLICA = frozenset({
 """Rows of a file or the wire, parts of a name, and what a selector asks for; all else holds a ``ReplicaRef``."""
 
 
+INVENTORY = "logdir.formats.own.inventory"
+MAKES_ROWS = "logdir.observe.inventory_row"
+"""Converts entries of a scan to rows of a file; only ``logdir.formats`` and ``migrate`` know those rows, too."""
+
+
 def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     """Yield one line per finding over a whole tree."""
     yield from circle_findings(modules)
@@ -66,6 +71,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from replica_findings(modules)
     yield from name_findings(modules)
     yield from pointer_findings(modules)
+    yield from row_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -170,3 +176,14 @@ def pointer_findings(modules: Mapping[str, Module]) -> Iterator[str]:
             dotted = f".{pointer}"
             if not any(f".{name}".endswith(dotted) for name in modules):
                 yield f"pointer: {module.path}: expected a module, found ``{pointer}`` under Not here"
+
+
+def row_findings(modules: Mapping[str, Module]) -> Iterator[str]:
+    """Yield every module that knows the rows of an inventory file and neither reads nor writes one."""
+    package, _, name = INVENTORY.rpartition(".")
+    rows = {(INVENTORY, "Entry"), (INVENTORY, None), (package, name)}
+    for module in modules.values():
+        if module.name.partition(".")[0] != "logdir" or module.name.startswith("logdir.formats."):
+            continue
+        if module.name != MAKES_ROWS and not rows.isdisjoint(imported(module)):
+            yield f"row: {module.path}: expected a ScannedEntry, found a row of an inventory file; hold the entry"

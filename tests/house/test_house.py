@@ -13,6 +13,7 @@ from tests.house.rules import (
     name_findings,
     pointer_findings,
     replica_findings,
+    row_findings,
     size_findings,
     terminal_findings,
 )
@@ -160,3 +161,20 @@ def test_a_well_known_name_that_is_spelled_elsewhere_is_found(name: str, text: s
 )
 def test_a_pointer_to_a_module_that_is_not_there_is_found(text: str, count: int) -> None:
     assert len(list(pointer_findings(tree(logdir__a=text)))) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__observe__a", "from logdir.formats.own.inventory import Entry", 1),
+        ("logdir__worker__look", "def f():\n    from logdir.formats.own.inventory import Entry", 1),
+        ("logdir__service__a", "import logdir.formats.own.inventory", 1),
+        ("logdir__decide__a", "from logdir.formats.own import inventory", 1),
+        ("logdir__observe__a", "from logdir.formats.own.inventory import Kind", 0),
+        ("logdir__formats__own__a", "from logdir.formats.own.inventory import Entry", 0),
+        ("logdir__observe__inventory_row", "from logdir.formats.own.inventory import Entry", 0),
+        ("migrate__a", "from logdir.formats.own.inventory import Entry", 0),
+    ],
+)
+def test_a_row_of_an_inventory_file_in_memory_is_found(name: str, text: str, count: int) -> None:
+    assert len(list(row_findings(tree(**{name: text})))) == count

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from logdir.formats.own import inventory
-from logdir.formats.own.inventory import Entry, Kind
-from logdir.observe.scan import Scanned, scan_log_dir
+from logdir.formats.own.inventory import Entry, Inventory, Kind
+from logdir.observe.inventory_row import row_of
+from logdir.observe.scan import scan_log_dir
 from tests.kafka.client import ReplicaKey
 from tests.kafka.rig import CLEAN_EXIT, MOVE_THROTTLE, Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
@@ -66,19 +67,20 @@ def names(rig: Rig) -> set[str]:
     return {key.topic for key in rig.client.log_dirs(1)}
 
 
-def scan(broker: Broker) -> list[Scanned]:
+def scan(broker: Broker) -> list[Inventory]:
     """Our inventories of all its log dirs, each by way of the inventory file it makes."""
     found = []
     for log_dir in broker.log_dirs:
         seen = scan_log_dir(str(log_dir))
-        file = io.BytesIO(b"".join(inventory.render(seen.disk, seen.entries)))
+        rows = tuple(map(row_of, seen.entries))
+        file = io.BytesIO(b"".join(inventory.render(seen.disk, rows)))
         read = inventory.parse(file, str(log_dir))
-        assert read.entries == seen.entries
-        found.append(seen)
+        assert read.entries == rows
+        found.append(read)
     return found
 
 
-def current_and_future(scans: list[Scanned]) -> Sizes:
+def current_and_future(scans: list[Inventory]) -> Sizes:
     """Put our inventories in the words of the stock tool, which tells of current and future replicas only."""
     sizes: Sizes = {}
     for seen in scans:

@@ -92,7 +92,7 @@ def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
             continue
         if found.topic_id is None or found.partition is None:
             continue
-        topic_id = TopicId.parse(found.topic_id)
+        topic_id = found.topic_id
         path = f"{name}/{inner}"
         said, topic, trouble = _said(prefix, inner, kind)
         if not trouble and path != render_id_dir(topic_id, found.partition):

@@ -100,7 +100,7 @@ class Entry(NamedTuple):
     @property
     def raw_name(self) -> builtins.bytes:
         """The name as bytes on disk, the sort key of entries."""
-        return self.name.encode() if self.name_hex is None else bytes.fromhex(self.name_hex)
+        return raw_name(self.name, self.name_hex)
 
 
 class Inventory(NamedTuple):
@@ -120,6 +120,11 @@ DISK_KEYS = (
 """Keys of line 1, in the order of design §7.1."""
 ENTRY_KEYS = Entry._fields
 """Keys of an entry, in the order of design §7.1."""
+
+
+def raw_name(name: str, name_hex: str | None) -> bytes:
+    """Return the bytes of a name on disk, by which entries of one root are sorted."""
+    return name.encode() if name_hex is None else bytes.fromhex(name_hex)
 
 
 def sort_key(entry: Entry) -> tuple[str, bytes]:

@@ -28,6 +28,7 @@ from logdir.errors import (
     WorkRootConflictError,
 )
 from logdir.formats.own import work_root_file
+from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.scan import scan_log_dir
 from logdir.paths import PROBE_IN_LOG_DIR
@@ -125,7 +126,7 @@ def test_a_root_opens_proves_and_is_owned_once(d1: Path, kind: WorkRootKind) -> 
         with disk.open_top(root.open_dir.work.path) as work, OwnerLock.take(work):
             root.prove()
         assert scan_log_dir(str(d1)).disk.problems == ()
-        assert [e.name for e in scan_log_dir(str(d1)).entries if e.kind == "unknown"] == []
+        assert [e.name for e in scan_log_dir(str(d1)).entries if e.kind is Kind.UNKNOWN] == []
 
 
 def test_init_again_changes_nothing(d1: Path) -> None:
@@ -310,7 +311,7 @@ def test_the_file_system_of_a_path_is_named(d1: Path) -> None:
 def test_a_probe_left_on_its_way_comes_home(d1: Path, place: str) -> None:
     root = Path(made(d1).path)
     (root / "probe").rename(root / place)
-    assert [e.name for e in scan_log_dir(str(d1)).entries if e.kind == "unknown"] == []
+    assert [e.name for e in scan_log_dir(str(d1)).entries if e.kind is Kind.UNKNOWN] == []
     with open_root(HostDisk(), str(d1)) as opened:
         opened.prove()
     assert listing(root) == MADE

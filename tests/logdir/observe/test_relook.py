@@ -12,6 +12,7 @@ import pytest
 
 from logdir import clock
 from logdir.formats.own.inventory import Kind
+from logdir.observe.entry import ScannedEntry
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.relook import LookedAgain, Memory, list_names, look_again, merged
 from logdir.observe.replicas import look
@@ -41,8 +42,8 @@ class Looks:
 ASKED = (*(f"pay-{number}" for number in range(4)), *(f"deleting/{TOPIC_ID}_{number}" for number in range(8)))
 
 
-def _live(entry: object) -> bool:
-    return getattr(entry, "kind", None) == Kind.LIVE.value
+def _live(entry: ScannedEntry) -> bool:
+    return entry.kind is Kind.LIVE
 
 
 @pytest.fixture

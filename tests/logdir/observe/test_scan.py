@@ -11,6 +11,7 @@ import pytest
 
 from logdir.formats.own import start_block_file
 from logdir.formats.own.inventory import Entry, parse, render
+from logdir.observe.inventory_row import row_of
 from logdir.observe.scan import Scanned, scan_log_dir
 from tests.builders import CLUSTER, DIRECTORY, TOPIC_ID, log_dir, partition
 
@@ -19,7 +20,7 @@ ID_DIR = f"{TOPIC_ID}_3"
 
 
 def by_name(scanned: Scanned) -> dict[str, Entry]:
-    return {f"{e.root}:{e.name}" if e.root != "log-dir" else e.name: e for e in scanned.entries}
+    return {f"{e.root}:{e.name}" if e.root != "log-dir" else e.name: e for e in map(row_of, scanned.entries)}
 
 
 def test_disk_line_tells_identity_and_room(tmp_path: Path) -> None:
@@ -188,10 +189,11 @@ def test_names_that_are_not_utf8_keep_all_their_bytes(tmp_path: Path) -> None:
     top = log_dir(tmp_path / "d1")
     os.mkdir(os.fsencode(top) + b"/b\xff-0")  # noqa: PTH102 - no path type holds such bytes
     scanned = scan_log_dir(str(top))
-    entry = next(e for e in scanned.entries if e.kind == "unknown")
+    rows = tuple(map(row_of, scanned.entries))
+    entry = next(e for e in rows if e.kind == "unknown")
     assert (entry.name, entry.name_hex) == ("b\ufffd-0", "62ff2d30")
-    again = parse(b"".join(render(*scanned)).splitlines(keepends=True), "x")
-    assert (again.disk, again.entries) == (scanned.disk, scanned.entries)
+    again = parse(b"".join(render(scanned.disk, rows)).splitlines(keepends=True), "x")
+    assert (again.disk, again.entries) == (scanned.disk, rows)
 
 
 def test_truncated_delete_name_says_so(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_replicas_renamed_while_we_look_are_found_once_under_their_new_name(tmp_
             for index in range(0, 600, 2):
                 (top / f"t-{index}").rename(top / f"t-{index}.{U}-delete")
 
-    entries = [e for e in scan_log_dir(str(top), progress=rename_all).entries if e.kind != "file"]
+    entries = [e for e in map(row_of, scan_log_dir(str(top), progress=rename_all).entries) if e.kind != "file"]
     assert renamed
     assert sorted(e.partition or 0 for e in entries) == list(range(600))
     assert {e.kind for e in entries if (e.partition or 0) % 2} == {"live"}
@@ -288,8 +290,10 @@ _AS_NOBODY = """
 import json, os, sys
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 from logdir.observe.scan import scan_log_dir
+from logdir.observe.inventory_row import row_of
 s = scan_log_dir(sys.argv[1])
-print(json.dumps([s.disk.status, s.disk.problems, {e.name: [e.kind, e.problems, e.log_bytes] for e in s.entries}]))
+rows = {e.name: [e.kind, e.problems, e.log_bytes] for e in map(row_of, s.entries)}
+print(json.dumps([s.disk.status, s.disk.problems, rows]))
 """
 
 

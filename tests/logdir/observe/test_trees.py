@@ -9,6 +9,7 @@ import pytest
 
 from logdir.formats.own.inventory import Entry
 from logdir.ids import Uuid
+from logdir.observe.inventory_row import row_of
 from logdir.observe.scan import scan_log_dir
 from tests import trees
 from tests.proof.claims import TREES
@@ -46,7 +47,7 @@ def test_inventory_agrees_with_the_manifest(name: str, exact: bool, record_proof
         plain = expected.pop("", {})
         assert {e.name for e in scanned.entries} == set(expected) | set(plain)
         compared += len(scanned.entries)
-        for entry in scanned.entries:
+        for entry in map(row_of, scanned.entries):
             if entry.name in plain:
                 assert entry.kind == "file"
                 assert entry.bytes == (plain[entry.name] if exact else 0)
@@ -80,7 +81,7 @@ def test_moved_partitions_left_deletes_and_a_kill_left_futures(name: str) -> Non
     manifest = trees.manifest(name)
     kinds: dict[str, set[str]] = defaultdict(set)
     for log_dir in manifest["log_dirs"]:
-        for entry in scan_log_dir(str(trees.unpack(name) / log_dir)).entries:
+        for entry in map(row_of, scan_log_dir(str(trees.unpack(name) / log_dir)).entries):
             kinds[entry.kind].add(f"{entry.topic}-{entry.partition}")
     assert kinds["unknown"] == set()
     assert kinds["delete"] >= set(manifest["moved"]) - kinds["future"] or not kinds["delete"]

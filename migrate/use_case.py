@@ -58,7 +58,7 @@ class ScanResult:
         return {"output": str(self.output), **counts}
 
     @property
-    def says(self) -> str:
+    def summary(self) -> str:
         """What it holds, for people."""
         return f"{self.counts.sources} disks, {self.counts.unread} of them unread, {self.counts.rows} rows"
 

@@ -46,7 +46,7 @@ class AssignmentState(Enum):
 class Assignment(NamedTuple):
     """The state of a replica in an image, with its evidence."""
 
-    says: AssignmentState
+    state: AssignmentState
     evidence: Evidence
     partition: Partition | None = None
     """The partition in the image, found by id or by name."""
@@ -79,8 +79,8 @@ def assignment_in(image: Image, ref: ReplicaRef) -> Assignment:
     if found is not None and one is not None:
         node = image.node_id
         if node in one.replicas or node in one.adding:
-            says = AssignmentState.WANTED if topic is None or topic == found.name else AssignmentState.OTHER_NAME
-            return Assignment(says, Present(as_of_ms=image.as_of_ms), one)
+            state = AssignmentState.WANTED if topic is None or topic == found.name else AssignmentState.OTHER_NAME
+            return Assignment(state, Present(as_of_ms=image.as_of_ms), one)
         if one.is_in_sync(node):
             return Assignment(AssignmentState.IN_SYNC, Present(as_of_ms=image.as_of_ms), one)
     other = _other_id(image, topic, key)

@@ -84,7 +84,7 @@ class AdoptPlan:
     """Node ids of the brokers to be stopped cleanly before the first action, in this order."""
     start: tuple[int, ...]
     """The same node ids in the order to start them: the broker that stopped last is the leader, so it starts first."""
-    says: tuple[str, ...]
+    notes: tuple[str, ...]
     """Texts to show before any change."""
 
 
@@ -112,7 +112,7 @@ def plan_adopt(request: AdoptRequest) -> AdoptPlan:
         refusals=tuple(refusals),
         stop=start[::-1],
         start=start,
-        says=tuple(_says(request, actions, start)),
+        notes=tuple(_notes(request, actions, start)),
     )
 
 
@@ -266,7 +266,7 @@ def _named(brokers: Sequence[int]) -> str:
     return ", ".join(map(str, brokers))
 
 
-def _says(request: AdoptRequest, actions: Sequence[Adopt], start: Sequence[int]) -> list[str]:
+def _notes(request: AdoptRequest, actions: Sequence[Adopt], start: Sequence[int]) -> list[str]:
     if not actions:
         return []
     topic = request.topic
@@ -274,16 +274,16 @@ def _says(request: AdoptRequest, actions: Sequence[Adopt], start: Sequence[int])
     old = next(one for one in request.staged if one.ref.topic_id != topic.topic_id)  # all others are of this topic, too
     becomes = f"files of {old.ref.topic} (id {old.ref.topic_id}) become {topic.topic} (id {topic.topic_id})"
     replaced = f"records written to {topic.topic} since it was created again are replaced"
-    said = [
+    notes = [
         f"adopt: {becomes}, partitions {_named(partitions)}",
         f"{replaced}: they are staged with reason duplicate",
     ]
     if len(start) > 1:
-        said.append(
+        notes.append(
             f"stop brokers {_named(start[::-1])} in this order, adopt on all of them, then start them as "
             f"{_named(start)}: the broker that stopped last starts first"
         )
     rest = sorted(set(topic.replicas) - set(partitions))
     if rest:
-        said.append(f"partitions {_named(rest)} are not adopted by this command: they stay as they are")
-    return said
+        notes.append(f"partitions {_named(rest)} are not adopted by this command: they stay as they are")
+    return notes

@@ -85,7 +85,7 @@ class AdoptHere:
     """The replica that the broker created for the new topic, and the marker for staging it."""
     is_kept: bool
     """Whether the staged directory stays, because it is not known that a broker keeps the live copy."""
-    says: str
+    detail: str
     """A description of the action."""
 
     @property
@@ -350,9 +350,9 @@ def _action(
     if present is None:
         raise ValueError(f"refused before: {item.place}")
     end = "an unknown offset" if one.log_end is None else f"offset {one.log_end}"
-    says = f"adopt: its log, up to {end}, replaces that of {present.loses}"
+    detail = f"adopt: its log, up to {end}, replaces that of {present.loses}"
     if request.is_even_if_unknown:
-        says += "; the staged directory is kept: it is not known whether the topic still has this id"
+        detail += "; the staged directory is kept: it is not known whether the topic still has this id"
     return AdoptHere(
         log_dir=item.log_dir,
         name=item.name,
@@ -361,5 +361,5 @@ def _action(
         topic_id=topic.topic_id,
         present=present,
         is_kept=request.is_even_if_unknown,
-        says=says,
+        detail=detail,
     )

@@ -51,46 +51,53 @@ class StagingCandidate:
 
     one: LogDirFacts
     replica: Replica
-    said: Assignment
+    assignment: Assignment
     reason: Reason
     rule: Rule
     is_held: bool = False
     """Whether it is staged without a deadline."""
 
 
-def candidate_for(image: Image, one: LogDirFacts, replica: Replica, said: Assignment) -> StagingCandidate | None:
+def candidate_for(image: Image, one: LogDirFacts, replica: Replica, assignment: Assignment) -> StagingCandidate | None:
     """Return the staging candidate that follows from an assignment; ``None`` if none follows.
 
     Args:
         image: Any image.
         one: The replica's log dir.
         replica: A live replica.
-        said: The assignment of the replica in the image.
+        assignment: The assignment of the replica in the image.
     """
-    evidence = said.evidence
-    if said.says is AssignmentState.OTHER_ID and image.stages_mismatch:
+    evidence = assignment.evidence
+    if assignment.state is AssignmentState.OTHER_ID and image.stages_mismatch:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_DIFFERS
-        return StagingCandidate(one=one, replica=replica, said=said, reason=reason, rule=rule, is_held=True)
+        return StagingCandidate(one=one, replica=replica, assignment=assignment, reason=reason, rule=rule, is_held=True)
     if not isinstance(evidence, Removed):
         return None  # Mere absence stages nothing (A1).
-    if said.says is AssignmentState.UNLISTED:
-        return StagingCandidate(one=one, replica=replica, said=said, reason=Reason.ABSENT, rule=Rule.FULL_LEAVES_OUT)
+    if assignment.state is AssignmentState.UNLISTED:
+        return StagingCandidate(
+            one=one, replica=replica, assignment=assignment, reason=Reason.ABSENT, rule=Rule.FULL_LEAVES_OUT
+        )
     if evidence.proof is Proof.STOP_REPLICA:
         reason, rule = Reason.STOP_REPLICA, Rule.STOP_REPLICA
-    elif said.other_id is not None:
+    elif assignment.other_id is not None:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_REMOVED
-    elif said.has_left:
+    elif assignment.has_left:
         reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
     else:
         reason, rule = Reason.TOPIC_REMOVED, Rule.TOPIC_REMOVED
-    return StagingCandidate(one=one, replica=replica, said=said, reason=reason, rule=rule)
+    return StagingCandidate(one=one, replica=replica, assignment=assignment, reason=reason, rule=rule)
 
 
-def against_claim(replica: Replica, said: Assignment) -> Refusal:
+def against_claim(replica: Replica, assignment: Assignment) -> Refusal:
     """Return why no action follows from the assignment of a replica."""
-    why = _WHY.get(said.says, Why.REMOVAL_NOT_PROVEN)
+    why = _WHY.get(assignment.state, Why.REMOVAL_NOT_PROVEN)
     return refuse(
-        replica.log_dir, replica.path, why, _EXPECTED[said.says], _FOUND[said.says], "nothing is done; compare both"
+        replica.log_dir,
+        replica.path,
+        why,
+        _EXPECTED[assignment.state],
+        _FOUND[assignment.state],
+        "nothing is done; compare both",
     )
 
 
@@ -142,7 +149,7 @@ def against_candidate(
         known: Index of the replicas on all disks, at least of this partition.
         is_ahead: Whether its log end or epoch is known to be ahead of its other replicas (A4).
     """
-    replica, said = candidate.replica, candidate.said
+    replica, assignment = candidate.replica, candidate.assignment
     where = replica.log_dir, replica.path
     if replica.ref.topic_id is None and BROKEN_ID in replica.problems:
         return refuse(
@@ -155,15 +162,15 @@ def against_candidate(
     if candidate.is_held and is_ahead:
         found = "its log is beyond its other replicas'"
         return refuse(*where, Why.LOG_AHEAD, "a stale replica, where the name has another id", found, "look at both")
-    if candidate.is_held and said.other_id is not None:
-        asked = ReplicaRef(topic=None, topic_id=TopicId(said.other_id), partition=replica.ref.partition)
+    if candidate.is_held and assignment.other_id is not None:
+        asked = ReplicaRef(topic=None, topic_id=TopicId(assignment.other_id), partition=replica.ref.partition)
         staged = known.staged(asked, Kind.STAGED, Kind.PURGING)
         if staged:
             found = " and ".join(one.place for one in staged)
             expected = "an id that was not staged here before"
             return refuse(*where, Why.STALE_TOPIC_ID, expected, found, "an old request, or the id is wanted again")
     if candidate.rule is Rule.MOVED_AWAY:
-        return _against_moving(image, replica, said.partition)
+        return _against_moving(image, replica, assignment.partition)
     return None
 
 

@@ -71,7 +71,7 @@ class Described:
     segments: int | None = None
     first_offset: int | None = None
     problems: tuple[str, ...] = ()
-    said: Partition | None = None
+    in_image: Partition | None = None
     """The image's data of its partition."""
     is_tiered: bool = False
 
@@ -183,7 +183,7 @@ def _order(one: Described) -> tuple[bool, str, int, str, str]:
 
 
 def _replica(image: Image | None, one: LogDirFacts, replica: Replica) -> Described:
-    state, said = _state(image, one, replica)
+    state, in_image = _state(image, one, replica)
     start, first = replica.checkpoints.log_start, replica.first_offset
     return Described(
         ref=replica.ref,
@@ -195,14 +195,14 @@ def _replica(image: Image | None, one: LogDirFacts, replica: Replica) -> Describ
         segments=replica.segments,
         first_offset=replica.first_offset,
         problems=replica.problems,
-        said=said,
+        in_image=in_image,
         is_tiered=_is_tiered(image, replica.ref.topic) or (start is not None and first is not None and start < first),
     )
 
 
 def _aside(image: Image | None, item: StagedReplica) -> Described:
     marker = item.marker
-    said = None if image is None else assignment_in(image, item.ref).partition
+    in_image = None if image is None else assignment_in(image, item.ref).partition
     return Described(
         ref=item.ref,
         state=_OF_KIND[item.kind],
@@ -210,7 +210,7 @@ def _aside(image: Image | None, item: StagedReplica) -> Described:
         log_dir=item.log_dir,
         path=item.path,
         log_bytes=item.log_bytes,
-        said=said,
+        in_image=in_image,
         is_tiered=_is_tiered(image, item.ref.topic) or (marker is not None and marker.tiered),
     )
 
@@ -220,15 +220,19 @@ def _is_tiered(image: Image | None, topic: str | None) -> bool:
 
 
 def _state(image: Image | None, one: LogDirFacts, replica: Replica) -> tuple[State, Partition | None]:
-    said = None if image is None else assignment_in(image, replica.ref)
-    partition = None if said is None else said.partition
+    assignment = None if image is None else assignment_in(image, replica.ref)
+    partition = None if assignment is None else assignment.partition
     if replica.kind is not Kind.LIVE:
         return _OF_KIND[replica.kind], partition
     if not UNTOUCHED.isdisjoint(replica.problems):
         return State.UNUSABLE, partition
-    if image is None or said is None or said.says is AssignmentState.NOT_COVERED:
+    if image is None or assignment is None or assignment.state is AssignmentState.NOT_COVERED:
         return State.UNSAID, partition
-    if partition is None or said.says not in (AssignmentState.WANTED, AssignmentState.NO_ID, AssignmentState.ZERO_ID):
+    if partition is None or assignment.state not in (
+        AssignmentState.WANTED,
+        AssignmentState.NO_ID,
+        AssignmentState.ZERO_ID,
+    ):
         return State.UNCLAIMED, partition
     node = image.node_id
     directory = partition.directory(node)
@@ -254,14 +258,14 @@ def _missing(image: Image, facts: Sequence[LogDirFacts]) -> Iterator[Described]:
             if replica.kind is Kind.LIVE:
                 here.update(replica.ref.keys[:1])  # one that has an id is never known by its name alone
     for listed in partitions(image):
-        said = listed.of.partitions[listed.ref.partition]
+        in_image = listed.of.partitions[listed.ref.partition]
         # A replica that is being added does not exist yet; that is no problem.
-        if node not in said.replicas or node in said.adding:
+        if node not in in_image.replicas or node in in_image.adding:
             continue
         if here.isdisjoint(listed.ref.keys):
             yield Described(
                 ref=listed.ref,
                 state=State.MISSING,
-                said=said,
+                in_image=in_image,
                 is_tiered=_is_tiered(image, listed.ref.topic),
             )

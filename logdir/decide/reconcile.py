@@ -130,7 +130,7 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
     refusals: list[Refusal] = []
     usable = _usable(request, facts, refusals)
     candidates, nameless = _compare(image, usable, refusals)
-    known = _known(facts, [(candidate.replica, candidate.said) for candidate in candidates] + nameless)
+    known = _known(facts, [(candidate.replica, candidate.assignment) for candidate in candidates] + nameless)
     gives = _give_ids(request, known, nameless, refusals)
     holds = hold_what_is_wanted(image, facts, usable, refusals)
     stages = _stages(request, known, candidates, refusals)
@@ -182,24 +182,24 @@ def _compare(
         for replica in one.replicas:
             if replica.kind is not Kind.LIVE or replica.ref.topic == METADATA_TOPIC:
                 continue
-            said = assignment_in(image, replica.ref)
-            if said.says in _QUIET:
+            assignment = assignment_in(image, replica.ref)
+            if assignment.state in _QUIET:
                 continue
-            if said.says is AssignmentState.NO_ID:
-                nameless.append((replica, said))
+            if assignment.state is AssignmentState.NO_ID:
+                nameless.append((replica, assignment))
                 continue
-            candidate = candidate_for(image, one, replica, said)
+            candidate = candidate_for(image, one, replica, assignment)
             if candidate is None:
-                refusals.append(against_claim(replica, said))
+                refusals.append(against_claim(replica, assignment))
             else:
                 candidates.append(candidate)
     return candidates, nameless
 
 
-def _known(facts: Sequence[LogDirFacts], said: Sequence[tuple[Replica, Assignment]]) -> ReplicaIndex:
+def _known(facts: Sequence[LogDirFacts], assignment: Sequence[tuple[Replica, Assignment]]) -> ReplicaIndex:
     """Return an index of the replicas on all disks, limited to the few partitions that matter."""
     keys: set[ReplicaKey] = set()
-    for replica, one in said:
+    for replica, one in assignment:
         keys.update(replica.ref.keys)
         if one.other_id is not None:
             keys.add((TopicId(one.other_id), replica.ref.partition))
@@ -219,25 +219,25 @@ def _give_ids(
     request: ReconcileRequest, known: ReplicaIndex, nameless: Sequence[_Nameless], refusals: list[Refusal]
 ) -> tuple[GiveId, ...]:
     found = []
-    for replica, said in nameless:
-        refusal = _against_giving(request, known, replica, said)
+    for replica, assignment in nameless:
+        refusal = _against_giving(request, known, replica, assignment)
         if refusal is not None:
             refusals.append(refusal)
-        elif replica.ref.topic is not None and said.other_id is not None:
+        elif replica.ref.topic is not None and assignment.other_id is not None:
             action = GiveId(
                 log_dir=replica.log_dir,
                 path=replica.path,
                 ref=TopicIdPartition(
-                    topic=replica.ref.topic, topic_id=TopicId(said.other_id), partition=replica.ref.partition
+                    topic=replica.ref.topic, topic_id=TopicId(assignment.other_id), partition=replica.ref.partition
                 ),
-                evidence=said.evidence,
+                evidence=assignment.evidence,
             )
             found.append(action)
     return tuple(found)
 
 
 def _against_giving(
-    request: ReconcileRequest, known: ReplicaIndex, replica: Replica, said: Assignment
+    request: ReconcileRequest, known: ReplicaIndex, replica: Replica, assignment: Assignment
 ) -> Refusal | None:
     where = replica.log_dir, replica.path
     expected = "a replica without partition.metadata, and a request that gives it an id"
@@ -250,7 +250,7 @@ def _against_giving(
         )
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
-    wanted = replace(replica.ref, topic_id=None if said.other_id is None else TopicId(said.other_id))
+    wanted = replace(replica.ref, topic_id=None if assignment.other_id is None else TopicId(assignment.other_id))
     twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
     if twins:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in twins)
@@ -290,7 +290,7 @@ def _asked(request: ReconcileRequest, candidate: StagingCandidate) -> StageReque
         selected=(),
         reason=candidate.reason,
         # A name with another id is mere absence of the old id, which sets no deadline (A4).
-        evidence=candidate.said.evidence,
+        evidence=candidate.assignment.evidence,
         now=request.now._replace(wall_ms=staged_at_ms),
         delays=request.delays,
         is_held=candidate.is_held,

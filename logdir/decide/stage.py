@@ -309,12 +309,14 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
         found = " and ".join(f"{future.log_dir}/{future.path}" for future in futures)
         return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", found, FINISH_MOVE)
     if one.checkpoint_problem is not None:
-        said = one.checkpoint_problem
+        problem = one.checkpoint_problem
         return Refusal(
             log_dir=replica.log_dir,
             path=replica.path,
             why=Why.CHECKPOINT_UNREADABLE,
-            problem=Problem(Why.CHECKPOINT_UNREADABLE.value, said.path, said.expected, said.found, _CHECKPOINT),
+            problem=Problem(
+                Why.CHECKPOINT_UNREADABLE.value, problem.path, problem.expected, problem.found, _CHECKPOINT
+            ),
         )
     return None
 

@@ -67,7 +67,7 @@ class Stray:
     age_ms: int | None
     """Time since its oldest file was written; ``None`` if not known."""
     state: State
-    says: AssignmentState = field(metadata={"json": "assignment"})
+    assignment: AssignmentState
     """Its assignment in the image."""
     evidence: Evidence
     """The evidence from the image; ``Unknown`` if the image does not cover this directory."""
@@ -189,7 +189,7 @@ def _uncommitted(image: Image) -> Problem | None:
     return Problem("not-committed", image.origin, expected, found, _TELL_QUORUM)
 
 
-def _said(image: Image, replica: Replica) -> Assignment:
+def _assignment(image: Image, replica: Replica) -> Assignment:
     return assignment_in(image, _ref(replica))
 
 
@@ -207,7 +207,7 @@ def _may_be_stray(image: Image, replica: Replica) -> bool:
     if replica.kind is Kind.METADATA or replica.ref.topic == METADATA_TOPIC:
         return False
     if replica.kind in (Kind.LIVE, Kind.FUTURE):
-        return _said(image, replica).says not in _CLAIMED
+        return _assignment(image, replica).state not in _CLAIMED
     return replica.kind in (Kind.DELETE, Kind.STRAY)
 
 
@@ -236,16 +236,16 @@ class _Judge:
         """Return the stray in a directory; ``None`` if the metadata assigns it here."""
         if not _may_be_stray(self._image, replica):
             return None
-        said = _said(self._image, replica)
+        assignment = _assignment(self._image, replica)
         match replica.kind:
             case Kind.LIVE:
-                found = self._live(replica, said)
+                found = self._live(replica, assignment)
             case Kind.FUTURE:
-                found = self._future(replica, said)
+                found = self._future(replica, assignment)
             case Kind.DELETE:
-                found = self._leaving(replica, said)
+                found = self._leaving(replica, assignment)
             case _:
-                found = self._stray(one, replica, said)
+                found = self._stray(one, replica, assignment)
         if self._unplaced is None or found.state not in (State.PROVEN, State.HELD, State.REFUSED):
             return found
         return replace(
@@ -258,7 +258,7 @@ class _Judge:
             undo_until_ms=None,
         )
 
-    def _row(self, replica: Replica, said: Assignment, state: State) -> Stray:
+    def _row(self, replica: Replica, assignment: Assignment, state: State) -> Stray:
         birth_ms = self._request.births.get((replica.log_dir, replica.path))
         topic = replica.ref.topic
         start, first = replica.checkpoints.log_start, replica.first_offset
@@ -270,17 +270,17 @@ class _Judge:
             log_bytes=replica.log_bytes,
             age_ms=None if birth_ms is None else max(0, self._request.now.wall_ms - birth_ms),
             state=state,
-            says=said.says,
-            evidence=said.evidence,
+            assignment=assignment.state,
+            evidence=assignment.evidence,
             is_tiered=topic in self._image.tiered or (start is not None and first is not None and start < first),
         )
 
-    def _unknown(self, replica: Replica, said: Assignment) -> Stray:
+    def _unknown(self, replica: Replica, assignment: Assignment) -> Stray:
         found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
         missing = refuse(
             replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "use another source with --from"
         )
-        return replace(self._row(replica, said, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
+        return replace(self._row(replica, assignment, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
 
     def _refused(self, row: Stray, refusal: Refusal) -> Stray:
         evidence: Evidence = Unknown() if refusal.why is Why.REPLICA_TOO_YOUNG else row.evidence
@@ -291,10 +291,10 @@ class _Judge:
         state = State.REFUSED if is_proven else State.UNPROVEN
         return replace(row, state=state, evidence=evidence, missing=refusal.problem)
 
-    def _live(self, replica: Replica, said: Assignment) -> Stray:
-        if said.says is AssignmentState.NOT_COVERED:
-            return self._unknown(replica, said)
-        row = self._row(replica, said, State.UNPROVEN)
+    def _live(self, replica: Replica, assignment: Assignment) -> Stray:
+        if assignment.state is AssignmentState.NOT_COVERED:
+            return self._unknown(replica, assignment)
+        row = self._row(replica, assignment, State.UNPROVEN)
         action = self._stages.get((replica.log_dir, replica.path))
         if action is not None:
             return replace(
@@ -306,7 +306,7 @@ class _Judge:
                 is_tiered=action.stage.marker.tiered,
             )
         refusal = self._refusal_of(replica)
-        return self._refused(row, against_claim(replica, said) if refusal is None else refusal)
+        return self._refused(row, against_claim(replica, assignment) if refusal is None else refusal)
 
     def _refusal_of(self, replica: Replica) -> Refusal | None:
         found = self._refusals.get((replica.log_dir, replica.path))
@@ -314,65 +314,65 @@ class _Judge:
             return found
         return self._refusals.get((replica.log_dir, f"{replica.path}/{replica.unexpected_entries[0]}"))
 
-    def _future(self, replica: Replica, said: Assignment) -> Stray:
-        if said.says is AssignmentState.NOT_COVERED:
-            return self._unknown(replica, said)
+    def _future(self, replica: Replica, assignment: Assignment) -> Stray:
+        if assignment.state is AssignmentState.NOT_COVERED:
+            return self._unknown(replica, assignment)
         expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
         missing = refuse(replica.log_dir, replica.path, Why.FUTURE_REPLICA_EXISTS, expected, found, FINISH_MOVE)
-        row = self._row(replica, said, State.UNPROVEN)
+        row = self._row(replica, assignment, State.UNPROVEN)
         # A broker may promote this copy although its partition is removed (A13).
-        return replace(row, missing=missing.problem, evidence=_without_proof(said.evidence))
+        return replace(row, missing=missing.problem, evidence=_without_proof(assignment.evidence))
 
-    def _leaving(self, replica: Replica, said: Assignment) -> Stray:
-        if self._is_lost(replica, said):
-            return self._wanted(replica, said)
-        return replace(self._row(replica, said, State.LEAVING), evidence=_without_proof(said.evidence))
+    def _leaving(self, replica: Replica, assignment: Assignment) -> Stray:
+        if self._is_lost(replica, assignment):
+            return self._wanted(replica, assignment)
+        return replace(self._row(replica, assignment, State.LEAVING), evidence=_without_proof(assignment.evidence))
 
-    def _is_lost(self, replica: Replica, said: Assignment) -> bool:
-        return isinstance(said.evidence, Present) and not self._live_of(replica)
+    def _is_lost(self, replica: Replica, assignment: Assignment) -> bool:
+        return isinstance(assignment.evidence, Present) and not self._live_of(replica)
 
     def _live_of(self, replica: Replica) -> tuple[Replica, ...]:
         return self._known.replicas(_ref(replica), Kind.LIVE)
 
-    def _wanted(self, replica: Replica, said: Assignment) -> Stray:
-        later = None if self._latest is None else _said(self._latest, replica)
+    def _wanted(self, replica: Replica, assignment: Assignment) -> Stray:
+        later = None if self._latest is None else _assignment(self._latest, replica)
         if later is not None and not isinstance(later.evidence, Present):
             return self._not_known(replica, later)
         if self._image.certainty is Certainty.LOCAL:
-            return replace(self._row(replica, said, _unsure(replica)), missing=self._unplaced)
+            return replace(self._row(replica, assignment, _unsure(replica)), missing=self._unplaced)
         expected, found = "a live replica of a partition that the cluster assigns here", "only what a broker staged"
         fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"
             fix = f"read {self._unread} first: the live replica may lie there"
         missing = refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, fix)
-        return replace(self._row(replica, said, State.WANTED), missing=missing.problem)
+        return replace(self._row(replica, assignment, State.WANTED), missing=missing.problem)
 
     def _not_known(self, replica: Replica, later: Assignment) -> Stray:
         """Return the stray for a replica that the committed log assigns here and the uncommitted end does not."""
         expected = "a high watermark of the quorum that covers the end of the log"
-        found = f"not known since offset {self._image.offset}: wanted by then, and behind it {later.says.value}"
+        found = f"not known since offset {self._image.offset}: wanted by then, and behind it {later.state.value}"
         missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _TELL_QUORUM)
         row = self._row(replica, later, _unsure(replica))
         return replace(row, evidence=_without_proof(later.evidence), missing=missing)
 
-    def _stray(self, one: LogDirFacts, replica: Replica, said: Assignment) -> Stray:
+    def _stray(self, one: LogDirFacts, replica: Replica, assignment: Assignment) -> Stray:
         """Judge a ``-stray`` directory by the current metadata; the broker that renamed it may have been wrong (A1)."""
-        if said.says is AssignmentState.NOT_COVERED:
-            return self._unknown(replica, said)
-        if self._is_lost(replica, said):
-            return self._wanted(replica, said)
-        row = self._row(replica, said, State.PROVEN)
-        if isinstance(said.evidence, Present):
+        if assignment.state is AssignmentState.NOT_COVERED:
+            return self._unknown(replica, assignment)
+        if self._is_lost(replica, assignment):
+            return self._wanted(replica, assignment)
+        row = self._row(replica, assignment, State.PROVEN)
+        if isinstance(assignment.evidence, Present):
             twins = self._live_of(replica)
             found = f"the cluster wants it, and {twins[0].log_dir}/{twins[0].path} is live"
             expected = "an id that is gone from this node"
             return self._refused(
                 row, refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, "compare both")
             )
-        candidate = candidate_for(self._image, one, replica, said)
+        candidate = candidate_for(self._image, one, replica, assignment)
         if candidate is None or candidate.is_held:
-            return self._refused(row, against_claim(replica, said))
+            return self._refused(row, against_claim(replica, assignment))
         refusal = against_age(self._image, replica, self._request.births) or against_candidate(
             self._image, candidate, self._known, is_ahead=False
         )

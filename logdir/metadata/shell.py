@@ -21,7 +21,7 @@ class Manual(NamedTuple):
     """What a command does, for ``help`` and ``man``."""
 
     usage: str
-    says: str
+    text: str
     least: int = 0
     """Arguments it needs."""
     most: int | None = None
@@ -116,7 +116,7 @@ class Shell:
     def _help(self, _: Sequence[str]) -> Iterator[Line]:
         size = max(len(manual.usage) for manual in MANUAL.values())
         for manual in MANUAL.values():
-            yield f"{manual.usage.ljust(size)}  {manual.says}"
+            yield f"{manual.usage.ljust(size)}  {manual.text}"
         yield from _PATHS.splitlines()
 
     def _man(self, arguments: Sequence[str]) -> Iterator[Line]:
@@ -125,7 +125,7 @@ class Shell:
             yield Missed(arguments[0], "no such command; type help")
         else:
             yield f"usage: {manual.usage}"
-            yield manual.says
+            yield manual.text
 
     def _history(self, arguments: Sequence[str]) -> Iterator[Line]:
         number = len(self.history)

@@ -169,7 +169,7 @@ def _warnings(broker: OpenBroker, plan: AdoptHerePlan) -> tuple[str, ...]:
     """Return the warnings to show before any change; reads the log ends of the replicas that are replaced."""
     if plan.whole is None:
         return ()
-    lines = list(plan.whole.says)
+    lines = list(plan.whole.notes)
     # A broker rewrites the log start checkpoint as soon as it has renamed a deleted replica (LogManager.asyncDelete).
     unknown = [action.path for action in plan.actions if action.marker.checkpoints.log_start is None]
     if unknown:
@@ -193,7 +193,7 @@ def _row(action: AdoptHere, state: ItemState) -> ItemResult:
         ref=marker.ref,
         new_path=action.path if state is ItemState.PLANNED else None,
         undo_until_ms=action.present.undo_until_ms,
-        detail=action.says,
+        detail=action.detail,
     )
 
 

@@ -162,12 +162,12 @@ def _row(action: Capture) -> ItemResult:
 
 
 def _undone(row: ItemResult) -> ItemResult:
-    says = (
+    detail = (
         "not captured"
         if row.new_path is None
         else "partial capture: logdirctl staged export copies it, it cannot be restored"
     )
-    return replace(row, undo_until_ms=None, detail=says)
+    return replace(row, undo_until_ms=None, detail=detail)
 
 
 def _capturing(action: Capture) -> Callable[[Port], Outcome]:

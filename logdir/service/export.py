@@ -109,8 +109,8 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
 
 
 def _item(into: str, item: StagedReplica) -> ItemResult:
-    says = f"copy at {_destination(into, item)}, {item.log_bytes} bytes in its segments"
-    return item_of(item, ItemState.PLANNED, says)
+    detail = f"copy at {_destination(into, item)}, {item.log_bytes} bytes in its segments"
+    return item_of(item, ItemState.PLANNED, detail)
 
 
 def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], list[ItemResult]]:

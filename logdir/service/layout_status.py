@@ -161,7 +161,7 @@ class BrokerStart(Enum):
     FREE = "free"
 
     @property
-    def says(self) -> str:
+    def sentence(self) -> str:
         """What is so after a change of layout was interrupted, for people."""
         match self:
             case BrokerStart.SET:

@@ -57,7 +57,7 @@ class PurgeRequest:
         Raises:
             ConfigError: selector or source is invalid, or an override has no selector.
         """
-        said = {
+        overrides = {
             "--even-if-early": self.overrides.is_even_if_early,
             "--even-if-last": self.overrides.is_even_if_last,
             "--even-if-assigned": self.overrides.is_even_if_assigned,
@@ -69,8 +69,8 @@ class PurgeRequest:
                 "a selector that names the replicas to purge for good",
                 self.selection.selector or "none",
             )
-            for flag, is_said in said.items()
-            if is_said and self.selection.selector in (None, EVERYTHING)
+            for flag, is_given in overrides.items()
+            if is_given and self.selection.selector in (None, EVERYTHING)
         ]
         if self.includes_held and not self.overrides.is_even_if_early:
             problems.append(Problem("config-error", "--include-held", "--even-if-early beside it", "none"))

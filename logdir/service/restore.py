@@ -121,7 +121,7 @@ def warn_of_kinds(plan: RestorePlan, reporter: Reporter) -> None:
     """Report the restore kind of each replica and its evidence, before any change."""
     for action in plan.actions:
         marker = action.marker
-        reporter.warn(f"{marker.topic}-{marker.partition}: {action.says}")
+        reporter.warn(f"{marker.topic}-{marker.partition}: {action.detail}")
 
 
 def _restored(action: Restore, state: ItemState) -> ItemResult:
@@ -132,7 +132,7 @@ def _restored(action: Restore, state: ItemState) -> ItemResult:
         state=state,
         ref=marker.ref,
         new_path=action.path if state == ItemState.PLANNED else None,
-        detail=action.says,
+        detail=action.detail,
     )
 
 

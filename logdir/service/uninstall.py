@@ -289,13 +289,13 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
         open_dir = root.open_dir
         problem = blocked.get(open_dir.log_dir)
         if not blocked:
-            state, says = ItemState.PLANNED, _GOES
+            state, detail = ItemState.PLANNED, _GOES
         elif problem is None:
-            state, says = ItemState.WAITING, f"{_STAYS}: all go together or none"
+            state, detail = ItemState.WAITING, f"{_STAYS}: all go together or none"
         else:
-            state, says = ItemState.REFUSED, _STAYS
+            state, detail = ItemState.REFUSED, _STAYS
         rows.append(
-            ItemResult(log_dir=open_dir.log_dir, path=open_dir.work.path, state=state, detail=says, problem=problem)
+            ItemResult(log_dir=open_dir.log_dir, path=open_dir.work.path, state=state, detail=detail, problem=problem)
         )
     rows += [
         ItemResult(log_dir=log_dir, path=log_dir, state=ItemState.REFUSED, detail=_STAYS, problem=blocked[log_dir])
@@ -376,6 +376,6 @@ def _removed(broker: OpenBroker, log_dirs: Collection[str]) -> list[ItemResult]:
             problem = error.problem()
         path = works.get(log_dir)
         paths = [path_of(kind, log_dir) for kind in kinds] if path is None and problem is None else [path or log_dir]
-        state, says = (ItemState.DONE, _GOES) if problem is None else (ItemState.REFUSED, _STAYS)
-        rows += [ItemResult(log_dir=log_dir, path=one, state=state, detail=says, problem=problem) for one in paths]
+        state, detail = (ItemState.DONE, _GOES) if problem is None else (ItemState.REFUSED, _STAYS)
+        rows += [ItemResult(log_dir=log_dir, path=one, state=state, detail=detail, problem=problem) for one in paths]
     return rows

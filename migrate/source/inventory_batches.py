@@ -330,9 +330,9 @@ def _read(path: str, stack: ExitStack) -> Whole:
         line += table.num_rows
     if disk is None:
         raise MalformedFileError(path, expected="line 1 and a last line of an inventory", found=pending[:100])
-    said, hexed = parse_footer(pending, f"{path}:{line}")
-    if said != rows:
-        raise MalformedFileError(path, expected=f"{said} entries", found=f"{rows}")
+    stored, hexed = parse_footer(pending, f"{path}:{line}")
+    if stored != rows:
+        raise MalformedFileError(path, expected=f"{stored} entries", found=f"{rows}")
     if hexed != digest.hexdigest():
         raise MalformedFileError(path, expected=f"sha256 {digest.hexdigest()}", found=hexed)
     return Whole(disk=disk, sha256=hexed, batches=held.all())

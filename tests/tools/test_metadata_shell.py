@@ -93,7 +93,7 @@ def test_looking_around(shell: Shell) -> None:
 
 
 def test_the_manual_and_the_history(shell: Shell) -> None:
-    assert typed(shell, "man ls") == ["usage: ls [PATH...]", MANUAL["ls"].says]
+    assert typed(shell, "man ls") == ["usage: ls [PATH...]", MANUAL["ls"].text]
     assert typed(shell, "man", "man nope", "man ls cat") == [
         Missed("man", "usage: man COMMAND"),
         Missed("nope", "no such command; type help"),

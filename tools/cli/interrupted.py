@@ -60,9 +60,9 @@ def _how_it_is(arguments: argparse.Namespace) -> str:
 def _layout_now(arguments: argparse.Namespace) -> str:
     """Return whether a broker can start on the log dirs, as they lie now."""
     try:
-        return status(request_of(arguments)).start.says
+        return status(request_of(arguments)).start.sentence
     except LogDirError:
-        return BrokerStart.UNKNOWN.says
+        return BrokerStart.UNKNOWN.sentence
 
 
 def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:

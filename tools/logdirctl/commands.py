@@ -43,4 +43,4 @@ next: logdirctl inventory --server-properties /etc/kafka/server.properties
 def help_text() -> str:
     """Return what ``logdirctl --help`` prints."""
     width = max(map(len, COMMANDS))
-    return _HELP.format(commands="\n".join(f"    {name.ljust(width)}  {says}" for name, says in COMMANDS.items()))
+    return _HELP.format(commands="\n".join(f"    {name.ljust(width)}  {text}" for name, text in COMMANDS.items()))

@@ -54,7 +54,7 @@ def act_scan(arguments: argparse.Namespace, streams: Streams) -> int:
         found = use_case.scan(_command(arguments), _request(arguments), stages.begin)
     if not answered(arguments, streams, Exit.DONE, (), found.as_json()):
         output = str(found.output)
-        put(streams, f"wrote {output}: {found.says}")
+        put(streams, f"wrote {output}: {found.summary}")
         put(streams, f"next: logdirctl fleet plan {quoted(output)} -o {quoted(f'{output}-plan')}")
     return Exit.DONE
 

@@ -40,12 +40,12 @@ def add_parser(commands: Any) -> None:
         description="What the local metadata log of a KRaft node says. Reads only, beside a running broker too.",
     )
     below = group.add_subparsers(dest="metadata_command", metavar="COMMAND", required=True)
-    for name, says, description in (
+    for name, text, description in (
         ("ls", "list nodes of the metadata tree", "List what is in directories of the metadata tree."),
         ("cat", "show values of the metadata tree", "Show the values of leaves of the metadata tree."),
         ("find", "list nodes and all below them", "List nodes of the metadata tree and all that is below them."),
     ):
-        parser = _command(below, name, says, f"{description} Paths may be patterns: *, ?, [a-z], {{a,b}}.")
+        parser = _command(below, name, text, f"{description} Paths may be patterns: *, ?, [a-z], {{a,b}}.")
         number = "+" if name == "cat" else "*"
         parser.add_argument("path", metavar="PATH", nargs=number, help="a path; the root if there is none")
         _add_place(parser)
@@ -80,8 +80,8 @@ def _release(text: str) -> str:
     return text
 
 
-def _command(below: Any, name: str, says: str, description: str) -> Any:
-    parser = below.add_parser(name, help=says, description=description, epilog=_STATUS)
+def _command(below: Any, name: str, text: str, description: str) -> Any:
+    parser = below.add_parser(name, help=text, description=description, epilog=_STATUS)
     parser.add_flag("--json", "one JSON object on standard output")
     return parser
 

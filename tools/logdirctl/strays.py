@@ -80,7 +80,7 @@ _COLUMNS: tuple[Column[Stray], ...] = (
     Column("kind", lambda one: one.kind.value + (", tiered" if one.is_tiered else "")),
     Column("bytes", lambda one: size(one.log_bytes), is_number=True),
     Column("age", lambda one: age(one.age_ms), is_number=True),
-    Column("assignment", "says"),
+    Column("assignment", "assignment"),
     Column("reason", "reason"),
     Column("proof", lambda one: proof_of(one) or "no proof"),
     Column("missing", lambda one: None if one.missing is None else f"{one.missing.expected}; {one.missing.found}"),

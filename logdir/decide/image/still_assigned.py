@@ -136,35 +136,35 @@ def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: 
     image = cluster.image
     by_marker = None if item.marker is None or not is_marker_asked else _by_marker(item.marker)
     if image is not None:
-        said = assignment_in(image, ref)
-        if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
+        assignment = assignment_in(image, ref)
+        if isinstance(assignment.evidence, Present) and assignment.state in _ASSIGNED:
             if by_marker is not None and not _is_newer(image, item.marker):
                 return by_marker
-            if said.says is not AssignmentState.WANTED:
+            if assignment.state is not AssignmentState.WANTED:
                 return StillAssigned(Assigned.UNKNOWN, f"{_NAME_ALONE} {_as_of(image)}")
             if cluster.is_current:
                 return StillAssigned(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
             return StillAssigned(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
         is_log = image.source is Source.METADATA_LOG
         # A name has one id at a time, and an id is never reused.
-        is_replaced = is_log and said.says is AssignmentState.OTHER_ID and _is_newer(image, item.marker)
-        if is_replaced or (cluster.is_current and is_log and said.says is not AssignmentState.NOT_COVERED):
-            return _not_assigned(image, item, said)
+        is_replaced = is_log and assignment.state is AssignmentState.OTHER_ID and _is_newer(image, item.marker)
+        if is_replaced or (cluster.is_current and is_log and assignment.state is not AssignmentState.NOT_COVERED):
+            return _not_assigned(image, item, assignment)
     return by_marker or StillAssigned(Assigned.UNKNOWN, _hint(cluster, item))
 
 
-def _is_removed(said: Assignment) -> bool:
+def _is_removed(assignment: Assignment) -> bool:
     """Whether a topic id is removed for good; a replica that only left this node may be assigned here again."""
-    return said.says is AssignmentState.REMOVED and not said.has_left
+    return assignment.state is AssignmentState.REMOVED and not assignment.has_left
 
 
-def _not_assigned(image: Image, item: StagedReplica, said: Assignment) -> StillAssigned:
+def _not_assigned(image: Image, item: StagedReplica, assignment: Assignment) -> StillAssigned:
     topic_id = item.ref.topic_id
-    is_there = said.partition is not None or (topic_id is not None and bytes(topic_id) in image.topics)
-    if is_there and said.says is not AssignmentState.OTHER_ID:
+    is_there = assignment.partition is not None or (topic_id is not None and bytes(topic_id) in image.topics)
+    if is_there and assignment.state is not AssignmentState.OTHER_ID:
         return StillAssigned(Assigned.NOT_HERE, f"its partition is assigned to other nodes {_as_of(image)}")
-    if said.other_id is not None:
-        other = TopicId(said.other_id)
+    if assignment.other_id is not None:
+        other = TopicId(assignment.other_id)
         return StillAssigned(Assigned.GONE, f"its name has another topic id, {other}, {_as_of(image)}")
     return StillAssigned(Assigned.GONE, f"the cluster has no such topic {_as_of(image)}")
 
@@ -197,10 +197,10 @@ def _hint(cluster: ClusterState, item: StagedReplica) -> str:
     latest = cluster.latest
     if latest is None:
         return found
-    said = assignment_in(latest, item.ref)
-    if said.says is AssignmentState.REMOVED:
+    assignment = assignment_in(latest, item.ref)
+    if assignment.state is AssignmentState.REMOVED:
         return f"{found}; its removal stands in the local log, not known to be committed"
-    if isinstance(said.evidence, Present) and said.says in _ASSIGNED:
+    if isinstance(assignment.evidence, Present) and assignment.state in _ASSIGNED:
         return f"{found}; the local log, which ends at offset {latest.offset}, assigns it here"
     return found
 
@@ -263,9 +263,9 @@ def _end_of(cluster: ClusterState) -> int:
 def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> Shared:
     images = cluster.images
     for image in images:
-        said = assignment_in(image, replica.ref)
-        if isinstance(said.evidence, Present) and said.partition is not None:
-            shared = _assigned(image, said.partition)
+        assignment = assignment_in(image, replica.ref)
+        if isinstance(assignment.evidence, Present) and assignment.partition is not None:
+            shared = _assigned(image, assignment.partition)
             if shared.sharing is Sharing.IN_SYNC_ELSEWHERE and image.ended is not None:
                 # After the damaged part its ISR may have shrunk to this replica.
                 return Shared(Sharing.UNKNOWN, f"{shared.found}, but {image.ended.path} cannot be read to its end")
@@ -273,9 +273,9 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
     if not images:
         return Shared(Sharing.UNKNOWN, _since(cluster))
     newest = images[0]
-    said = assignment_in(newest, replica.ref)
-    match said.evidence:
-        case Removed() if not said.has_left:
+    assignment = assignment_in(newest, replica.ref)
+    match assignment.evidence:
+        case Removed() if not assignment.has_left:
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)
         case Removed() if birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
             return Shared(Sharing.NOT_HERE, f"it had left this node {_as_of(newest)}", newest.as_of_ms)

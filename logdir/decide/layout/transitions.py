@@ -292,9 +292,9 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
             )
     if refused:
         return _decision((), plan.sha256, refused, is_blocked=True)
-    said = [seen.log_dir for seen in broker if seen.file is not None and seen.file.state is LayoutState.APPLIED]
+    applied = [seen.log_dir for seen in broker if seen.file is not None and seen.file.state is LayoutState.APPLIED]
     return _decision(
-        ([SetLayoutState(log_dir, LayoutState.VERIFIED) for log_dir in said],), plan.sha256, done=len(plan.steps)
+        ([SetLayoutState(log_dir, LayoutState.VERIFIED) for log_dir in applied],), plan.sha256, done=len(plan.steps)
     )
 
 

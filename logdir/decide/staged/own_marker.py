@@ -25,15 +25,15 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
         marker: Its marker.
     """
     where = item.log_dir, f"{DELETING}/{item.name}"
-    for word, said, true in (
+    for word, found, true in (
         ("cluster", marker.cluster_id, one.cluster_id),
         ("node", marker.node_id, one.node_id),
         ("directory id", marker.directory_id, one.directory_id),
     ):
         # A log dir of Kafka before 3.7 has no directory id; it may get one later, but never loses or changes it.
-        is_new = word == "directory id" and said is None
-        if said != true and not is_new:
-            return refuse(*where, Why.FOREIGN_MARKER, f"a marker of {word} {true}", f"{word} {said}", ANOTHERS_DISK)
+        is_new = word == "directory id" and found is None
+        if found != true and not is_new:
+            return refuse(*where, Why.FOREIGN_MARKER, f"a marker of {word} {true}", f"{word} {found}", ANOTHERS_DISK)
     if marker.birth_inode != item.inode:
         return refuse(
             *where,

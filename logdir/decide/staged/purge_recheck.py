@@ -139,10 +139,10 @@ def _against_deliberate(
 
 def _shows_not_here(image: Image, item: StagedReplica, marker: ReplicaMarker) -> bool:
     """Whether an image shows that a replica assigned here at its staging is not assigned here any more."""
-    said = assignment_in(image, item.ref)
-    if said.says is AssignmentState.REMOVED and not said.has_left:
+    assignment = assignment_in(image, item.ref)
+    if assignment.state is AssignmentState.REMOVED and not assignment.has_left:
         return True  # A topic id is never reused.
-    return said.says is not AssignmentState.NOT_COVERED and _is_news(image, marker)
+    return assignment.state is not AssignmentState.NOT_COVERED and _is_news(image, marker)
 
 
 def _is_news(image: Image, marker: ReplicaMarker) -> bool:
@@ -243,8 +243,8 @@ def _against_old_evidence(image: Image | None, item: StagedReplica, staged_at_ms
     fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
     if image is None:
         return refuse(*where, Why.NO_EVIDENCE, expected, "no metadata that may be used", fix)
-    said = assignment_in(image, item.ref)
-    if isinstance(said.evidence, Unknown):
+    assignment = assignment_in(image, item.ref)
+    if isinstance(assignment.evidence, Unknown):
         return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that says nothing of it", fix)
     if not image.is_dated:
         return refuse(

@@ -94,7 +94,7 @@ class Restore:
     """Its future live path, relative to the log dir."""
     drop_last_indexes: bool
     kind: RestoreKind
-    says: str
+    detail: str
     """Its restore kind and the evidence, shown before any change."""
 
     @property
@@ -355,11 +355,11 @@ def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assig
     path = live_path(marker)
     if path is None:
         raise ValueError(f"refused before: {marker.path}")
-    says = f"{_SAYS[RestoreKind.RENAME]}: {assignment.why}"
+    detail = f"{_SAYS[RestoreKind.RENAME]}: {assignment.why}"
     if assignment.state is not Assigned.HERE:
-        says += f"; if its topic id is gone, {A_BROKER_DOES}"
+        detail += f"; if its topic id is gone, {A_BROKER_DOES}"
     if marker.tiered:
-        says += "; the local part only: the rest lay in remote storage"
+        detail += "; the local part only: the rest lay in remote storage"
     return Restore(
         log_dir=item.log_dir,
         name=item.name,
@@ -368,5 +368,5 @@ def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assig
         # Without Kafka's clean marker a broker rebuilds the indexes itself; with it, it would trust zeros.
         drop_last_indexes=not marker.clean and one.has_clean_marker,
         kind=RestoreKind.RENAME,
-        says=says,
+        detail=detail,
     )

@@ -31,8 +31,8 @@ HAS_A_TWIN = frozenset((Reason.MOVED, Reason.DUPLICATE, Reason.OPERATOR, Reason.
 
 def is_wanted(image: Image, item: StagedReplica) -> Evidence | None:
     """Return the evidence that a staged replica is assigned here; ``None`` if the image does not assign it."""
-    said = assignment_in(image, item.ref)
-    return said.evidence if isinstance(said.evidence, Present) else None
+    assignment = assignment_in(image, item.ref)
+    return assignment.evidence if isinstance(assignment.evidence, Present) else None
 
 
 def hold_what_is_wanted(

@@ -41,13 +41,13 @@ def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[ControllerFile | None
 def _read(open_dir: OpenLogDir) -> ControllerFile | None:
     try:
         data = open_dir.work.read(FILE_NAME, controller_file.MAX_BYTES)
-        said = controller_file.parse(data, f"{open_dir.work.path}/{FILE_NAME}")
+        record = controller_file.parse(data, f"{open_dir.work.path}/{FILE_NAME}")
     except UnsupportedVersionError:
         raise
     except (OSError, FormatError):
         return None
-    is_ours = said.node_id == open_dir.node_id and said.cluster_id in (None, open_dir.cluster_id)
-    return said if is_ours else None
+    is_ours = record.node_id == open_dir.node_id and record.cluster_id in (None, open_dir.cluster_id)
+    return record if is_ours else None
 
 
 def write_record(open_dirs: Sequence[OpenLogDir], record: ControllerFile) -> None:

@@ -243,8 +243,8 @@ def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
                 for file in names:
                     if file not in left_out:
                         link(open_dir, rescued, file, directory)
-                said = partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, item.topic_id))
-                write_new(open_dir, directory, METADATA_FILE, said)
+                content = partition_metadata.render(PartitionMetadata(partition_metadata.VERSION, item.topic_id))
+                write_new(open_dir, directory, METADATA_FILE, content)
                 with syncing(directory):
                     # The files were made durable when they were staged; their new names are with the directory.
                     directory.sync_file(METADATA_FILE)

@@ -85,9 +85,9 @@ def _has_it(directory: Directory, topic_id: TopicId) -> bool:
     if found.data is None:
         return False
     path = f"{directory.path}/{METADATA_FILE}"
-    said = partition_metadata.parse(found.data, path).topic_id
-    if said != topic_id:
-        raise RefusedError(path, why=Why.CHANGED, expected=f"no id, or {topic_id}", found=str(said), fix=_LOOK)
+    current_id = partition_metadata.parse(found.data, path).topic_id
+    if current_id != topic_id:
+        raise RefusedError(path, why=Why.CHANGED, expected=f"no id, or {topic_id}", found=str(current_id), fix=_LOOK)
     return True
 
 

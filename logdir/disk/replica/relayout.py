@@ -320,16 +320,16 @@ def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
                 found="no such file",
                 fix="held",
             )
-        said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}")
-        if said.topic_name != item.ref.topic or item.ref.topic_id not in (None, said.topic_id):
+        metadata = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}")
+        if metadata.topic_name != item.ref.topic or item.ref.topic_id not in (None, metadata.topic_id):
             raise RefusedError(
                 path,
                 why=Why.CHANGED,
                 expected=f"topic {item.ref.topic} with id {item.ref.topic_id}",
-                found=f"{said.topic_name} with {said.topic_id}",
+                found=f"{metadata.topic_name} with {metadata.topic_id}",
                 fix="look at it, and try again",
             )
-        original = original_of(directory, found, said.topic_id, is_kept=KEPT in names).original
+        original = original_of(directory, found, metadata.topic_id, is_kept=KEPT in names).original
         if original is None:
             return _Back(None, True, has_leftovers)
         if NEW_METADATA in names:

@@ -99,15 +99,15 @@ def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
             found=marker.birth_inode,
             fix="held: foreign",
         )
-    for what, ours, said in (
+    for what, ours, found in (
         ("cluster", open_dir.cluster_id, marker.cluster_id),
         ("node", open_dir.node_id, marker.node_id),
         ("directory", open_dir.directory_id, marker.directory_id),
     ):
         # Kafka before 3.7 gives a log dir no id; the log dir may have got one since.
-        if ours != said and not (what == "directory" and said is None):
+        if ours != found and not (what == "directory" and found is None):
             raise RefusedError(
-                path, why=Why.FOREIGN_MARKER, expected=f"a marker of {what} {ours}", found=said, fix="held: foreign"
+                path, why=Why.FOREIGN_MARKER, expected=f"a marker of {what} {ours}", found=found, fix="held: foreign"
             )
     return marker
 

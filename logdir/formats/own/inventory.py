@@ -385,9 +385,9 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
         parse_disk(held, path)  # Raises first if the line is not even a disk line.
         raise MalformedFileError(f"{path}:2", expected="a last line with rows and sha256", found="the end of the file")
     where = f"{path}:{number}"
-    rows, said = parse_footer(held, where)
+    rows, stored = parse_footer(held, where)
     if rows != len(entries):
         raise MalformedFileError(where, expected=f"{rows} entries", found=f"{len(entries)}")
-    if said != digest.hexdigest():
-        raise MalformedFileError(where, expected=f"sha256 {digest.hexdigest()} over the lines before", found=said)
-    return Inventory(disk, tuple(entries), said)
+    if stored != digest.hexdigest():
+        raise MalformedFileError(where, expected=f"sha256 {digest.hexdigest()} over the lines before", found=stored)
+    return Inventory(disk, tuple(entries), stored)

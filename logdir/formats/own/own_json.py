@@ -95,10 +95,10 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
             found=found,
             fix="use the release that wrote it; nothing was touched",
         )
-    said = values.pop(DIGEST, None)
+    stored = values.pop(DIGEST, None)
     digest = _digest(_line({kind: found, **values}))
-    if said != digest:
-        raise MalformedFileError(path, expected=f"{DIGEST} {digest}", found=said)
+    if stored != digest:
+        raise MalformedFileError(path, expected=f"{DIGEST} {digest}", found=stored)
     return Values(values, path)
 
 

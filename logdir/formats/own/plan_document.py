@@ -96,13 +96,13 @@ def parse(data: bytes, path: str = "") -> PlanDocument:
     header = _header(_object(lines[0], f"{path}:1"), f"{path}:1")
     footer_at = f"{path}:{count}"
     footer = Values(_object(lines[count - 1], footer_at), footer_at)
-    said, number = footer.text("sha256"), footer.number("steps")
+    stored, number = footer.text("sha256"), footer.number("steps")
     digest = hashlib.sha256(data[: len(data) - len(lines[count - 1]) - 1]).hexdigest()
-    if said != digest or number != count - 2:
+    if stored != digest or number != count - 2:
         raise MalformedFileError(
             footer_at,
             expected=f"{count - 2} steps, sha256 {digest}",
-            found=f"{number} steps, sha256 {said}",
+            found=f"{number} steps, sha256 {stored}",
             fix="it was altered or cut off; take the document from the plan again",
         )
     steps = []

@@ -219,9 +219,9 @@ def _ids(facts: Iterable[LogDirFacts]) -> frozenset[TopicId]:
 
 
 def _watermark(source: SourceRequest, last_applied: ControllerFile | None) -> Watermark | None:
-    said = quorum_word(source)
-    if said is not None:
-        return Watermark(offset=said.high_watermark, epoch=said.leader_epoch)
+    quorum = quorum_word(source)
+    if quorum is not None:
+        return Watermark(offset=quorum.high_watermark, epoch=quorum.leader_epoch)
     # What was applied before was committed then, and stays committed.
     mark = None if last_applied is None else last_applied.metadata
     return None if mark is None else Watermark(offset=mark.offset, epoch=mark.epoch)
@@ -377,5 +377,5 @@ def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
         replica
         for one in facts
         for replica in one.replicas
-        if replica.kind is Kind.LIVE and assignment_in(image, replica.ref).says not in _QUIET
+        if replica.kind is Kind.LIVE and assignment_in(image, replica.ref).state not in _QUIET
     )

@@ -25,15 +25,15 @@ class ClusterItem:
     removing: tuple[int, ...]
 
     @classmethod
-    def of(cls, said: Partition) -> ClusterItem:
+    def of(cls, partition: Partition) -> ClusterItem:
         """Return the item of a partition in an image."""
         return cls(
-            leader=None if said.leader == NO_LEADER else said.leader,
-            leader_epoch=said.leader_epoch,
-            replicas=said.replicas,
-            isr=said.isr,
-            adding=said.adding,
-            removing=said.removing,
+            leader=None if partition.leader == NO_LEADER else partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replicas=partition.replicas,
+            isr=partition.isr,
+            adding=partition.adding,
+            removing=partition.removing,
         )
 
 
@@ -68,5 +68,5 @@ class DescribedItem:
             first_offset=row.first_offset,
             problems=row.problems,
             tiered=row.is_tiered,
-            cluster=None if row.said is None else ClusterItem.of(row.said),
+            cluster=None if row.in_image is None else ClusterItem.of(row.in_image),
         )

@@ -132,12 +132,12 @@ def _own(path: str | None) -> Mapping[str, str]:
 
 
 def _topic(image: Image, topic: Topic, details: Details | None, own: Mapping[str, str]) -> TopicText:
-    said = Details(topics={}, brokers={}) if details is None else details
-    known = said.topics.get(topic.topic_id)
+    settings = Details(topics={}, brokers={}) if details is None else details
+    known = settings.topics.get(topic.topic_id)
     return TopicText(
         name=topic.name,
         topic_id=TopicId(topic.topic_id) if any(topic.topic_id) else None,
-        configs=configs_of(said, topic.topic_id, image.node_id, own),
+        configs=configs_of(settings, topic.topic_id, image.node_id, own),
         partitions=tuple(
             _partition(
                 image,

@@ -97,7 +97,7 @@ def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem
     return (*unread, nothing_selected(selector, "staged ls", known))
 
 
-def item_of(staged: StagedReplica, state: ItemState, says: str, undo_until_ms: int | None = None) -> ItemResult:
+def item_of(staged: StagedReplica, state: ItemState, detail: str, undo_until_ms: int | None = None) -> ItemResult:
     """Return an item of a result for a staged replica."""
     return ItemResult(
         log_dir=staged.log_dir,
@@ -105,5 +105,5 @@ def item_of(staged: StagedReplica, state: ItemState, says: str, undo_until_ms: i
         state=state,
         ref=staged.ref,
         undo_until_ms=undo_until_ms,
-        detail=says,
+        detail=detail,
     )

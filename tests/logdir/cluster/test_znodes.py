@@ -81,7 +81,7 @@ def test_what_is_there_is_wanted_and_what_is_missing_proves_nothing(
 ) -> None:
     known = TopicId.parse(topic_id) if isinstance(topic_id, str) else topic_id
     found = assignment_in(parse(DOCUMENT), ReplicaRef(topic=topic, topic_id=known, partition=partition))
-    assert (found.says, type(found.evidence)) == (says, proves)
+    assert (found.state, type(found.evidence)) == (says, proves)
 
 
 def _topic(value: Any) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def only(image: Image, *facts: LogDirFacts, **changed: Any) -> Stray:
 def said(stray: Stray) -> tuple[str, str, str, str | None]:
     """State, what is said, the kind of evidence, and the reason."""
     reason = None if stray.reason is None else stray.reason.value
-    return stray.state.value, stray.says.value, type(stray.evidence).__name__, reason
+    return stray.state.value, stray.assignment.value, type(stray.evidence).__name__, reason
 
 
 def gone(log: LogDir, *topic_ids: str) -> Image:

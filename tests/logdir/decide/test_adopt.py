@@ -59,16 +59,16 @@ def test_one_replica_is_adopted_where_its_files_are() -> None:
     plan = planned(topic(p0=(1,)), [staged(1, log_end=None)])
     assert (placed(plan), plan.refusals, plan.stop, plan.start) == ([(0, 1)], (), (1,), (1,))
     assert plan.actions[0].place == ("/d1", f"deleting/{OLD}_0")
-    assert any("replaced" in line for line in plan.says)
-    assert not any("stop brokers" in line for line in plan.says)
+    assert any("replaced" in line for line in plan.notes)
+    assert not any("stop brokers" in line for line in plan.notes)
 
 
 def test_a16_every_replica_is_named_and_all_its_brokers_are_stopped_first() -> None:
     plan = planned(topic(p0=(3, 1), p1=(1, 2), p2=(2,)), [staged(1), staged(3), staged(2, 1), staged(1, 1)])
     assert placed(plan) == [(0, 1), (0, 3), (1, 1), (1, 2)]
     assert (plan.stop, plan.start) == ((3, 2, 1), (1, 2, 3))
-    assert any("stop brokers 3, 2, 1 in this order" in line for line in plan.says)
-    assert any("partitions 2 are not adopted" in line for line in plan.says)
+    assert any("stop brokers 3, 2, 1 in this order" in line for line in plan.notes)
+    assert any("partitions 2 are not adopted" in line for line in plan.notes)
 
 
 def test_a16_a_replica_without_staged_files_refuses_the_partition_and_no_other() -> None:
@@ -108,7 +108,7 @@ def test_replicas_that_end_apart_are_refused_and_the_furthest_is_named(
     plan = planned(topic(p0=(1, 2)), [staged(1, log_end=one), staged(2, log_end=other)])
     assert (plan.actions, len(plan.refusals), whys(plan)) == ((), 2, {Why.LOG_ENDS_DIFFER})
     assert f"on broker {best}, adopt there" in plan.refusals[0].problem.fix
-    assert (plan.stop, plan.says) == ((), ())
+    assert (plan.stop, plan.notes) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_files_of_two_topics_are_a_choice() -> None:
 def test_files_of_the_new_topic_beside_those_of_the_old_one_are_no_choice() -> None:
     plan = planned(topic(p0=(1,)), [staged(1), staged(1, topic_id=NEW)])
     assert (placed(plan), len(plan.refusals)) == ([(0, 1)], 1)
-    assert any(f"files of t (id {OLD})" in line for line in plan.says)
+    assert any(f"files of t (id {OLD})" in line for line in plan.notes)

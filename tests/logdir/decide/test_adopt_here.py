@@ -108,7 +108,7 @@ def test_what_is_replaced_is_staged_as_a_duplicate_with_a_deadline() -> None:
     assert (marker.reason, marker.topic_id, marker.delay_ms) == (Reason.DUPLICATE, NEW, 4 * HOUR_MS)
     assert marker.evidence == Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS)
     assert action.present.undo_until_ms == WALL_MS + 4 * HOUR_MS
-    assert "up to offset 100" in action.says
+    assert "up to offset 100" in action.detail
 
 
 def test_the_delay_of_what_is_replaced_is_the_operators() -> None:
@@ -187,7 +187,7 @@ def test_a47_what_is_not_known_is_refused_and_kept_if_the_operator_says_so() -> 
     assert "keeps the staged directory" in problem.fix
     (action,) = decided(cluster=old, is_even_if_unknown=True).actions
     assert action.is_kept
-    assert "is kept" in action.says
+    assert "is kept" in action.detail
 
 
 def test_a47_a_new_id_that_is_gone_by_now_is_refused_whatever_is_said() -> None:

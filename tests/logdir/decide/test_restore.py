@@ -58,7 +58,7 @@ def test_it_goes_back_to_where_it_was_and_says_its_kind_first() -> None:
     assert action.marker == MARKER
     assert action.checkpoints == MARKER.checkpoints
     assert action.kind is RestoreKind.RENAME
-    assert action.says.startswith("rename: it is assigned here at offset 100")
+    assert action.detail.startswith("rename: it is assigned here at offset 100")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a36_indexes_are_dropped_only_where_a_broker_would_trust_zeros(clean: bo
 def test_a33_the_local_part_of_a_tiered_log_is_said_to_be_that() -> None:
     item = staged_replicas(replace(MARKER, tiered=True))
     (action,) = plan_restore(request(), [facts(staged=(item,))]).actions
-    assert "local part only" in action.says
+    assert "local part only" in action.detail
 
 
 @pytest.mark.parametrize(

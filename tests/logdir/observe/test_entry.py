@@ -64,9 +64,12 @@ def test_rows_of_two_work_roots_are_sorted_by_name(d1: Path) -> None:
 
 
 def test_a_staged_replica_lies_in_the_root_that_holds_it(d1: Path) -> None:
-    for place in (d1 / HIDDEN, Path(f"{d1}.logdird")):
+    for place in (d1, d1 / HIDDEN, Path(f"{d1}.logdird")):
         partition(place / "deleting" / ID_DIR)
-    assert [item.root for item in look(str(d1)).staged] == [f"{d1}/{HIDDEN}", f"{d1}.logdird"]
+    staged = look(str(d1)).staged
+    assert [item.root for item in staged] == [None, f"{d1}/{HIDDEN}", f"{d1}.logdird"]
+    # Only the two outside the log dir's own tree are in doubt.
+    assert [item.inode is None for item in staged] == [False, True, True]
 
 
 @pytest.mark.parametrize("text", [None, OTHER, "no id"])

@@ -123,9 +123,9 @@ def _look(
 ) -> LogDirFacts:
     offsets, checkpoint_problem = checkpoints
     replicas = tuple(
-        _replica(log_dir, top, entry, entry.ref, offsets, is_opened=closely(entry))
+        _replica(log_dir, top, entry, ref, offsets, is_opened=closely(entry))
         for entry in entries
-        if entry.kind in _IN_LOG_DIR and entry.ref is not None
+        if entry.kind in _IN_LOG_DIR and (ref := entry.ref) is not None
     )
     doubled = _doubled(entries)
     offline = _offline(log_dir, top)
@@ -141,9 +141,9 @@ def _look(
         checkpoint_problem=checkpoint_problem,
         replicas=replicas,
         staged=tuple(
-            _staged_replica(log_dir, top, entry, entry.ref, is_doubled=(entry.root, entry.name) in doubled)
+            _staged_replica(log_dir, top, entry, ref, is_doubled=(entry.root, entry.name) in doubled)
             for entry in entries
-            if entry.kind in _STAGED and entry.ref is not None
+            if entry.kind in _STAGED and (ref := entry.ref) is not None
         ),
     )
 

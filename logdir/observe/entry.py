@@ -54,9 +54,9 @@ class ScannedEntry(NamedTuple):
 
 _Id = bytes | None
 Plain = tuple[
-    str, str | None, str, str | None, _Id, int | None, tuple[str, ...], bool, _Id, tuple[int | None, ...] | None
-]  # fmt: skip
-"""An entry without its root, in types that ``marshal`` writes."""
+    str, str | None, str, str | None, _Id, int | None, tuple[str, ...], bool, _Id | bool, tuple[int | None, ...] | None
+]
+"""An entry without its root, in types that ``marshal`` writes; ``True`` for the id of the file: it is the other id."""
 
 _KINDS = {kind.value: kind for kind in Kind}
 
@@ -65,18 +65,21 @@ def to_plain(entry: ScannedEntry) -> Plain:
     """Return an entry as ``marshal`` writes it; ``from_plain`` is the inverse."""
     name, name_hex, _, (kind, topic, topic_id, partition, problems, needs), metadata_id, contents = entry
     return (
-        name, name_hex, kind.value, topic, None if topic_id is None else bytes(topic_id), partition, problems, needs,
-        None if metadata_id is None else bytes(metadata_id), None if contents is None else tuple(contents),
+        name, name_hex, kind._value_, topic, None if topic_id is None else bytes(topic_id), partition, problems, needs,
+        metadata_id is topic_id or (None if metadata_id is None else bytes(metadata_id)),
+        None if contents is None else tuple(contents),
     )  # fmt: skip
 
 
 def from_plain(plain: Plain, root: WorkRootKind | None) -> ScannedEntry:
     """Return the entry of a root that ``to_plain`` converted."""
-    name, name_hex, kind, topic, topic_id, partition, problems, needs, metadata_id, contents = plain
+    name, name_hex, kind, topic, bits, partition, problems, needs, metadata_bits, contents = plain
+    topic_id = None if bits is None else _id(bits)
+    metadata_id = topic_id
+    if not isinstance(metadata_bits, bool):
+        metadata_id = None if metadata_bits is None else _id(metadata_bits)
     return ScannedEntry(
-        name, name_hex, root,
-        Named(_KINDS[kind], topic, None if topic_id is None else _id(topic_id), partition, problems, needs),
-        None if metadata_id is None else _id(metadata_id),
+        name, name_hex, root, Named(_KINDS[kind], topic, topic_id, partition, problems, needs), metadata_id,
         None if contents is None else Contents._make(contents),
     )  # fmt: skip
 

@@ -24,11 +24,11 @@ def row_of(entry: ScannedEntry) -> Entry:
     name, name_hex, root, (kind, topic, _, partition, problems, _), metadata_id, contents = entry
     if problems and kind_in_row(entry) is not kind:
         kind, topic, partition = Kind.UNKNOWN, None, None
-    figures: _Figures = _NO_FIGURES if contents is None else contents[:8]
-    return Entry(
-        kind.value, _LOG_DIR if root is None else _WORK_ROOT, name, name_hex, topic,
-        None if metadata_id is None else _text_of(metadata_id), partition, *figures, problems,
-    )  # fmt: skip
+    return Entry._make((
+        kind._value_, _LOG_DIR if root is None else _WORK_ROOT, name, name_hex, topic,
+        None if metadata_id is None else _text_of(metadata_id), partition,
+        *(_NO_FIGURES if contents is None else contents[:8]), problems,
+    ))  # fmt: skip
 
 
 def kind_in_row(entry: ScannedEntry) -> Kind:

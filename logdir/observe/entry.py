@@ -15,6 +15,7 @@ from typing import NamedTuple
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.ids import TopicId
+from logdir.observe.classify import Named
 from logdir.observe.replica import Contents
 from logdir.replica_ref import ReplicaRef
 
@@ -27,52 +28,59 @@ class ScannedEntry(NamedTuple):
     name_hex: str | None
     root: WorkRootKind | None
     """The root that holds it; ``None``: the log dir's own tree, with a work root inside it."""
-    kind: Kind
-    """A link with the name of a ``-future`` is a future replica: a broker follows and promotes it."""
-    ref: ReplicaRef | None
-    """The id is that of the name, else of ``partition.metadata``; ``None``: it is no partition directory."""
+    named: Named
+    """The information in the name, completed from ``partition.metadata`` and the marker; problems sorted."""
     metadata_id: TopicId | None
     """The topic id in ``partition.metadata``; the one in the name if that file was not read."""
     contents: Contents | None
     """``None``: not read."""
-    problems: tuple[str, ...]
-    """Sorted slugs."""
+
+    @property
+    def kind(self) -> Kind:
+        """Return its kind; a link with the name of a ``-future`` is a future replica, as a broker sees it."""
+        return self.named.kind
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return its problems, sorted slugs."""
+        return self.named.problems
+
+    @property
+    def ref(self) -> ReplicaRef | None:
+        """Return by what it is known, the id of the name before that of the file; ``None``: no partition directory."""
+        _, topic, topic_id, partition, _, _ = self.named
+        return None if partition is None else ReplicaRef(topic=topic, topic_id=topic_id, partition=partition)
 
 
+_Id = bytes | None
 Plain = tuple[
-    str,
-    str | None,
-    str,
-    tuple[str | None, bytes | None, int] | None,
-    bytes | None,
-    tuple[int | None, ...] | None,
-    tuple[str, ...],
+    str, str | None, str, str | None, _Id, int | None, tuple[str, ...], bool, _Id | bool, tuple[int | None, ...] | None
 ]
-"""An entry without its root, in types that ``marshal`` writes: a pipe carries 25,000 of them."""
+"""An entry without its root, in types that ``marshal`` writes; ``True`` for the id of the file: it is the other id."""
 
 _KINDS = {kind.value: kind for kind in Kind}
 
 
 def to_plain(entry: ScannedEntry) -> Plain:
     """Return an entry as ``marshal`` writes it; ``from_plain`` is the inverse."""
-    name, name_hex, _, kind, ref, metadata_id, contents, problems = entry
-    known = None
-    if ref is not None:
-        known = (ref.topic, None if ref.topic_id is None else bytes(ref.topic_id), ref.partition)
-    read = None if metadata_id is None else bytes(metadata_id)
-    return name, name_hex, kind.value, known, read, None if contents is None else tuple(contents), problems
+    name, name_hex, _, (kind, topic, topic_id, partition, problems, needs), metadata_id, contents = entry
+    return (
+        name, name_hex, kind._value_, topic, None if topic_id is None else bytes(topic_id), partition, problems, needs,
+        metadata_id is topic_id or (None if metadata_id is None else bytes(metadata_id)),
+        None if contents is None else tuple(contents),
+    )  # fmt: skip
 
 
 def from_plain(plain: Plain, root: WorkRootKind | None) -> ScannedEntry:
     """Return the entry of a root that ``to_plain`` converted."""
-    name, name_hex, kind, known, read, contents, problems = plain
-    ref = None
-    if known is not None:
-        topic, topic_id, partition = known
-        ref = ReplicaRef(topic=topic, topic_id=None if topic_id is None else _id(topic_id), partition=partition)
+    name, name_hex, kind, topic, bits, partition, problems, needs, metadata_bits, contents = plain
+    topic_id = None if bits is None else _id(bits)
+    metadata_id = topic_id
+    if not isinstance(metadata_bits, bool):
+        metadata_id = None if metadata_bits is None else _id(metadata_bits)
     return ScannedEntry(
-        name, name_hex, root, _KINDS[kind], ref, None if read is None else _id(read),
-        None if contents is None else Contents._make(contents), problems,
+        name, name_hex, root, Named(_KINDS[kind], topic, topic_id, partition, problems, needs), metadata_id,
+        None if contents is None else Contents._make(contents),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -122,9 +123,9 @@ def _look(
 ) -> LogDirFacts:
     offsets, checkpoint_problem = checkpoints
     replicas = tuple(
-        _replica(log_dir, top, entry, entry.ref, offsets, is_opened=closely(entry))
+        _replica(log_dir, top, entry, ref, offsets, is_opened=closely(entry))
         for entry in entries
-        if entry.kind in _IN_LOG_DIR and entry.ref is not None
+        if entry.kind in _IN_LOG_DIR and (ref := entry.ref) is not None
     )
     doubled = _doubled(entries)
     offline = _offline(log_dir, top)
@@ -140,9 +141,9 @@ def _look(
         checkpoint_problem=checkpoint_problem,
         replicas=replicas,
         staged=tuple(
-            _staged_replica(log_dir, top, entry, entry.ref, is_doubled=entry.name in doubled)
+            _staged_replica(log_dir, top, entry, ref, is_doubled=(entry.root, entry.name) in doubled)
             for entry in entries
-            if entry.kind in _STAGED and entry.ref is not None
+            if entry.kind in _STAGED and (ref := entry.ref) is not None
         ),
     )
 
@@ -298,10 +299,10 @@ def _path_of(root: WorkRootKind, log_dir: str) -> str:
             return os.path.join(log_dir, HIDDEN_WORK_ROOT)
 
 
-def _doubled(entries: Collection[ScannedEntry]) -> frozenset[str]:
-    """Return the names that both work roots outside the log dir's own tree contain."""
-    in_place = {entry.name for entry in entries if entry.root is WorkRootKind.IN_PLACE}
-    return frozenset(entry.name for entry in entries if entry.root is WorkRootKind.BESIDE and entry.name in in_place)
+def _doubled(entries: Collection[ScannedEntry]) -> frozenset[tuple[WorkRootKind | None, str]]:
+    """Return the entries that both work roots outside the log dir's own tree contain, by root and name."""
+    counts = Counter(entry.name for entry in entries if entry.root is not None)
+    return frozenset((root, name) for name, count in counts.items() if count > 1 for root in WorkRootKind)
 
 
 def _marker(directory: int, path: str) -> ReplicaMarker:

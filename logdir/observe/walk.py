@@ -20,11 +20,11 @@ from functools import partial
 
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
+from logdir.ids import TopicId
 from logdir.observe import mounts as mount_table
 from logdir.observe import replica, share
 from logdir.observe.classify import Inside, Named, Place, Type, classify, followed
 from logdir.observe.entry import ScannedEntry, from_plain, to_plain
-from logdir.replica_ref import ReplicaRef
 
 _ROUNDS = 3
 """How often a log dir is listed again if an entry vanished during the walk."""
@@ -231,10 +231,12 @@ class Walk:
                 return True
             if contents.has_vanished and not _is_still(name, parent, directory):
                 return False
-            identity = None if seen.partition is None else _identity(seen, directory, contents)
+            metadata_id = seen.topic_id
+            if seen.partition is not None:
+                seen, metadata_id = _with_identity(seen, directory, contents)
         finally:
             os.close(directory)
-        self._add(path, root, seen, contents, identity)
+        self._put(path, root, seen, metadata_id, contents)
         return True
 
     def _file(self, parent: int, name: str, path: str, seen: Named, root: WorkRootKind | None) -> bool:
@@ -254,31 +256,26 @@ class Walk:
         """Record an entry whose content cannot be read."""
         self._add(path, root, Named(Kind.UNKNOWN, problems=problems), None)
 
-    def _add(
+    def _add(self, path: str, root: WorkRootKind | None, seen: Named, contents: replica.Contents | None) -> None:
+        """Add an entry whose ``partition.metadata`` was not read."""
+        self._put(path, root, seen, seen.topic_id, contents)
+
+    def _put(
         self,
         path: str,
         root: WorkRootKind | None,
         seen: Named,
+        metadata_id: TopicId | None,
         contents: replica.Contents | None,
-        identity: replica.Identity | None = None,
     ) -> None:
-        kind, topic, topic_id, partition, problems, _ = seen
-        metadata_id = topic_id
-        if identity is not None:
-            metadata_id, topic, problem = identity
-            # The name is the durable state (law 2); the file inside may be broken.
-            topic_id = metadata_id if topic_id is None else topic_id
-            problems = problems if problem is None else (*problems, problem)
+        if len(seen.problems) > 1:
+            seen = seen._replace(problems=tuple(sorted(seen.problems)))
         name, name_hex = path, None
         if not path.isascii():
             raw = os.fsencode(path)
             name = raw.decode("utf-8", "replace")
             name_hex = None if name.encode() == raw else raw.hex()
-        self.found[self.number, path] = ScannedEntry(
-            name, name_hex, root, kind,
-            None if partition is None else ReplicaRef(topic=topic, topic_id=topic_id, partition=partition),
-            metadata_id, contents, tuple(sorted(problems)) if len(problems) > 1 else problems,
-        )  # fmt: skip
+        self.found[self.number, path] = ScannedEntry(name, name_hex, root, seen, metadata_id, contents)
         if not len(self.found) & 0xFF:
             self.progress(len(self.found))
 
@@ -296,22 +293,27 @@ def _problems_of(error: OSError) -> tuple[str, ...]:
     return ("mount-point", "unreadable") if error.errno == errno.EXDEV else ("unreadable",)
 
 
-def _identity(seen: Named, directory: int, contents: replica.Contents) -> replica.Identity:
-    """Return the content of ``partition.metadata``, with the topic of the name or of the marker, and what is wrong."""
+def _with_identity(seen: Named, directory: int, contents: replica.Contents) -> tuple[Named, TopicId | None]:
+    """Return the information in the name, completed from ``partition.metadata`` and the marker, and the file's id."""
     if contents.has_metadata:
-        identity = replica.read_identity(directory)
+        metadata_id, metadata_topic, problem = replica.read_identity(directory)
     else:
-        identity = replica.Identity(None, None, "partition-metadata-missing")
-    topic_id, topic, problem = identity
-    if problem is None and seen.topic_id is not None and topic_id != seen.topic_id:
+        metadata_id, metadata_topic, problem = None, None, "partition-metadata-missing"
+    kind, topic, topic_id, partition, problems, needs_topic = seen
+    if topic_id is None:
+        topic_id = metadata_id
+    elif problem is None and metadata_id != topic_id:
+        # The name is the durable state (law 2); the file inside may be broken.
         problem = "partition-metadata-broken"
-    if seen.topic is not None:
-        return replica.Identity(topic_id, seen.topic, problem)
-    if seen.needs_topic and topic is None and problem is None:
-        problem = "partition-metadata-broken"
-    if topic is None and contents.has_marker:
-        topic = replica.read_marker_topic(directory)
-    return replica.Identity(topic_id, topic, problem)
+    if topic is None:
+        topic = metadata_topic
+        if topic is None and contents.has_marker:
+            topic = replica.read_marker_topic(directory)
+        if needs_topic and metadata_topic is None and problem is None:
+            problem = "partition-metadata-broken"
+    if problem is not None:
+        problems = (*problems, problem)
+    return Named(kind, topic, topic_id, partition, problems), metadata_id
 
 
 def list_types(directory: int) -> dict[str, Type]:

@@ -32,15 +32,13 @@ class Deep(NamedTuple):
 
     def opens(self, entry: ScannedEntry) -> bool:
         """Whether an entry is opened."""
-        if entry.ref is None or entry.kind not in self.kinds:
+        if entry.kind not in self.kinds or (ref := entry.ref) is None:
             return False
         if self.paths is not None and entry.name not in self.paths:
             return False
-        if self.topic is not None and entry.ref.topic != self.topic:
+        if self.topic is not None and ref.topic != self.topic:
             return False
-        if self.selector is None:
-            return True
-        return _parsed(self.selector).may_find(entry.ref.topic, entry.ref.topic_id, entry.ref.partition)
+        return self.selector is None or _parsed(self.selector).may_find(ref.topic, ref.topic_id, ref.partition)
 
 
 _parsed = cache(parse)

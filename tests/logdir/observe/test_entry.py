@@ -10,6 +10,7 @@ import pytest
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.ids import TopicId
+from logdir.observe.classify import Named
 from logdir.observe.entry import ScannedEntry, from_plain, to_plain
 from logdir.observe.inventory_row import row_of
 from logdir.observe.replica import Contents
@@ -64,9 +65,12 @@ def test_rows_of_two_work_roots_are_sorted_by_name(d1: Path) -> None:
 
 
 def test_a_staged_replica_lies_in_the_root_that_holds_it(d1: Path) -> None:
-    for place in (d1 / HIDDEN, Path(f"{d1}.logdird")):
+    for place in (d1, d1 / HIDDEN, Path(f"{d1}.logdird")):
         partition(place / "deleting" / ID_DIR)
-    assert [item.root for item in look(str(d1)).staged] == [f"{d1}/{HIDDEN}", f"{d1}.logdird"]
+    staged = look(str(d1)).staged
+    assert [item.root for item in staged] == [None, f"{d1}/{HIDDEN}", f"{d1}.logdird"]
+    # Only the two outside the log dir's own tree are in doubt.
+    assert [item.inode is None for item in staged] == [False, True, True]
 
 
 @pytest.mark.parametrize("text", [None, OTHER, "no id"])
@@ -104,17 +108,15 @@ def test_a_link_with_a_future_name_is_a_future_replica_and_unknown_in_a_file(d1:
 @pytest.mark.parametrize(
     "entry",
     [
-        ScannedEntry("b\ufffd", "62ff", None, Kind.UNKNOWN, None, None, None, ("plain-file", "unreadable")),
+        ScannedEntry("b\ufffd", "62ff", None, Named(Kind.UNKNOWN, problems=("plain-file", "unreadable")), None, None),
         ScannedEntry(
-            "a-0", None, WorkRootKind.BESIDE, Kind.LIVE, ReplicaRef(topic="a", topic_id=ID, partition=0),
-            TopicId.parse(OTHER), Contents(1, 2, 3, 4, 5, 6, 7, None, True, False, False), (),
+            "a-0", None, WorkRootKind.BESIDE, Named(Kind.LIVE, "a", ID, 0),
+            TopicId.parse(OTHER), Contents(1, 2, 3, 4, 5, 6, 7, None, True, False, False),
         ),
-        ScannedEntry(
-            "x", None, None, Kind.STAGED, ReplicaRef(topic=None, topic_id=None, partition=7), None, None, (),
-        ),
+        ScannedEntry("x", None, None, Named(Kind.LIVE, None, ID, 7, ('unreadable',), True), None, None),
     ],
 )  # fmt: skip
 def test_an_entry_comes_through_a_pipe_as_it_is(entry: ScannedEntry) -> None:
     again = from_plain(marshal.loads(marshal.dumps(to_plain(entry))), entry.root)
     assert again == entry
-    assert type(again.contents) is type(entry.contents)
+    assert [type(part) for part in again] == [type(part) for part in entry]

@@ -34,12 +34,12 @@ _ATTEMPTS: Final = 8
 
 
 class Before(Enum):
-    """What is asked of the batches before the offset that a walk begins at, in the same segment."""
+    """The checks of batches that lie before the start offset of a walk, in the same segment."""
 
     CHECKED = "checked"
-    """As of all others: their checksums hold, and each follows from the one before."""
+    """As for all other batches: checksums are verified, and each batch must follow the one before."""
     PASSED_OVER = "passed over"
-    """Their frames alone: a snapshot stands for them."""
+    """Only their frames are read: a snapshot replaces their records."""
 
 
 class Gap(NamedTuple):

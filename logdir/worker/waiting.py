@@ -78,7 +78,7 @@ class Waiting:
     def __init__(self) -> None:
         self.overdue: Overdue | None = None
         self.progress: Callable[[list[int]], None] | None = None
-        """Called now and then with how far each call is."""
+        """Called with the progress of each call whenever a worker has sent something."""
 
     def gather(self, sent: Sequence[Sent[Any]]) -> None:
         """Wait until each call is answered or given up, in any order.

@@ -1,4 +1,4 @@
-"""What a command that changes replicas says of each of them: a table or the envelope, and the exit status.
+"""The output of a command that changes replicas: a table with a row each, or the JSON envelope; the exit status.
 
 Spec: design §6; docs/json.md.
 """

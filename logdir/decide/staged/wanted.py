@@ -102,8 +102,8 @@ def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica
             *where,
             Why.MARKER_UNUSABLE,
             expected,
-            "the cluster assigns it here again, and its marker is not to be used",
-            "look at it",
+            "the cluster assigns it here again, and its marker cannot be used",
+            "inspect its marker; logdirctl explain marker-unusable",
         )
     if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
         return None

@@ -312,7 +312,7 @@ def withdraw(open_dir: OpenLogDir, ready: str) -> None:
                 why=Why.LAST_COPY,
                 expected="another name in deleting/",
                 found="no other name of the file",
-                fix="look at it",
+                fix="inspect the directory",
             )
     begun = render_work_dir(parts._replace(mark=""))
     rename(open_dir, open_dir.incoming, ready, open_dir.incoming, begun)

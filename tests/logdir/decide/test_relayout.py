@@ -196,6 +196,8 @@ def test_a_plan_whose_every_step_is_stale_begins_nothing() -> None:
 def test_the_plan_of_another_broker_is_refused(wrong: PlanDocument, what: str) -> None:
     with pytest.raises(RefusedError, match=f"expected {what} .*, this broker's"):
         relayout.apply(wrong, BEFORE)
+    with pytest.raises(RefusedError, match=f"expected {what} .*, this broker's"):
+        relayout.verify(wrong, after(LayoutState.APPLIED, LayoutState.APPLIED))
 
 
 def test_log_dirs_of_two_brokers_are_refused() -> None:
@@ -203,6 +205,10 @@ def test_log_dirs_of_two_brokers_are_refused() -> None:
         for verb in (lambda b: relayout.apply(PLAN, b), relayout.rollback, lambda b: relayout.finalize(b, "kafka 9")):
             with pytest.raises(RefusedError, match="of another broker"):
                 verb((BEFORE[0], other))
+    one, two = after(LayoutState.APPLIED, LayoutState.APPLIED)
+    for other in (two._replace(node_id=2), two._replace(cluster_id="other")):
+        with pytest.raises(RefusedError, match="of another broker"):
+            relayout.verify(PLAN, (one, other))
     foreign = BEFORE[1]._replace(file=LayoutFile(LayoutState.APPLYING, SHA, "cluster", 9))
     with pytest.raises(RefusedError, match=r"layout.json: expected .* node 1, found .* node 9"):
         relayout.rollback((BEFORE[0], foreign))
@@ -315,6 +321,12 @@ def test_a51_what_is_final_for_a_broker_is_not_made_final_for_it_again() -> None
 def test_a51_no_layout_is_final_for_a_broker_without_a_name(text: str) -> None:
     with pytest.raises(RefusedError, match=r"^for-broker-missing: .*no released Kafka \(2\.8 to 4\.3\) reads"):
         relayout.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
+
+
+def test_what_was_given_as_the_name_of_a_broker_is_shown_and_nothing_where_there_was_none() -> None:
+    for text, found in (("", "found no name;"), ("two\nlines", "found two")):
+        with pytest.raises(RefusedError, match=found):
+            relayout.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
 
 
 @pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))

@@ -229,3 +229,13 @@ def test_what_may_not_be_changed_says_why(
         with pytest.raises(OSError, match=os.strerror(expected)) as said:
             top.require_changeable()
     assert (said.value.errno, said.value.filename) == (expected, str(tmp_path))
+
+
+def test_a_directory_that_was_closed_lists_no_other_directory(path: Path) -> None:
+    """To the kernel, a descriptor of -1 may mean the working directory."""
+    with HostDisk().open_top(str(path)) as top:
+        pass
+    for look in (top.names, top.types, top.identity):
+        with pytest.raises(OSError, match=os.strerror(errno.EBADF)) as caught:
+            look()
+        assert (caught.value.errno, caught.value.filename) == (errno.EBADF, str(path))

@@ -402,3 +402,10 @@ def test_what_cannot_go_back_keeps_the_start_block(replicas: tuple[Replica, ...]
 
 def test_a_rollback_of_nothing_only_takes_away_what_a_beginning_left() -> None:
     assert relayout.rollback(BEFORE).phases == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))
+
+
+def test_no_step_counts_as_done_where_none_is_decided_on() -> None:
+    applied = after(LayoutState.APPLIED, LayoutState.APPLIED)
+    verified = after(LayoutState.VERIFIED, LayoutState.VERIFIED)
+    for decision in (relayout.rollback(applied), relayout.rollback(BEFORE), relayout.finalize(verified, "kafka 9")):
+        assert decision.done == 0

@@ -376,12 +376,13 @@ def test_a_sync_that_finds_no_room_is_not_blamed_on_the_source_whichever_it_is(
 
 
 def test_no_error_of_clearing_away_hides_why_a_copy_failed(tmp_path: Path) -> None:
-    with (
-        pytest.raises(RefusedError, match="what went wrong"),
-        atomic_directory.new_directory(str(tmp_path / "out"), ()) as directory,
-    ):
-        directory.write("file", b"data")
-        (left,) = tmp_path.iterdir()
-        (left / "of somebody else").mkdir()
-        raise RefusedError("/x", why=Why.CHANGED, expected="no error", found="what went wrong")
-    assert list(tmp_path.iterdir()) == [left]
+    def fail() -> None:
+        with atomic_directory.new_directory(str(tmp_path / "out"), ()) as directory:
+            directory.write("file", b"data")
+            (left,) = tmp_path.iterdir()
+            (left / "of somebody else").mkdir()
+            raise RefusedError("/x", why=Why.CHANGED, expected="no error", found="what went wrong")
+
+    with pytest.raises(RefusedError, match="what went wrong"):
+        fail()
+    assert [path.name.endswith(".partial") for path in tmp_path.iterdir()] == [True]

@@ -85,7 +85,7 @@ def test_a_directory_with_the_name_of_a_file_of_ours_is_called_one(call: object,
     before = tree(tmp_path)
     assert callable(call)
     with pytest.raises(
-        RefusedError, match="wrong-file-type: .*work-root.json: expected a regular file, found something else"
+        RefusedError, match=r"wrong-file-type: .*work-root\.json: expected a regular file, found something else"
     ):
         call(HostDisk(), top)
     assert tree(tmp_path) == before

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from logdir.clock import Instant
+from logdir.decide.staged.deadline import begin
+from logdir.formats.own import heartbeat_file
 from logdir.formats.own.controller_file import MetadataMark
 from tests.builders import CLUSTER
 from tests.logdir.cluster.log_dir import START_MS, noop, register, remove
@@ -271,3 +274,15 @@ def test_znodes_prove_nothing_gone(rig: Rig) -> None:
     said = rig.reconcile(f"znodes:{path}", "--apply")
     assert (said.status, rig.deleting()) == (Exit.PROBLEMS, [])
     assert said.err.count("expected proof that it was removed") == 2
+
+
+def test_no_replica_is_staged_in_a_boot_that_the_heartbeats_do_not_hold(removed: Rig) -> None:
+    """Of such a boot no time would count once it has ended."""
+    earlier = Instant(boot_id="an earlier boot", boottime_ms=1000, wall_ms=1, is_synchronised=True)
+    beats = [Path(f"{disk}.logdird/heartbeat.json") for disk in removed.disks]
+    for path in beats:
+        path.write_bytes(heartbeat_file.render(begin(earlier)))
+    assert removed.reconcile("metadata:", "--apply").status == Exit.DONE
+    boot = removed.marker(f"{GONE}_0")["boot_id"]
+    for path in beats:
+        assert [one.boot_id for one in heartbeat_file.parse(path.read_bytes()).boots] == ["an earlier boot", boot]

@@ -196,6 +196,8 @@ def test_a_plan_whose_every_step_is_stale_begins_nothing() -> None:
 def test_the_plan_of_another_broker_is_refused(wrong: PlanDocument, what: str) -> None:
     with pytest.raises(RefusedError, match=f"expected {what} .*, this broker's"):
         transitions.apply(wrong, BEFORE)
+    with pytest.raises(RefusedError, match=f"expected {what} .*, this broker's"):
+        transitions.verify(wrong, after(LayoutState.APPLIED, LayoutState.APPLIED))
 
 
 def test_log_dirs_of_two_brokers_are_refused() -> None:
@@ -207,6 +209,10 @@ def test_log_dirs_of_two_brokers_are_refused() -> None:
         ):
             with pytest.raises(RefusedError, match="of another broker"):
                 verb((BEFORE[0], other))
+    one, two = after(LayoutState.APPLIED, LayoutState.APPLIED)
+    for other in (two._replace(node_id=2), two._replace(cluster_id="other")):
+        with pytest.raises(RefusedError, match="of another broker"):
+            transitions.verify(PLAN, (one, other))
     foreign = BEFORE[1]._replace(file=LayoutFile(LayoutState.APPLYING, SHA, "cluster", 9))
     with pytest.raises(RefusedError, match=r"layout.json: expected .* node 1, found .* node 9"):
         transitions.rollback((BEFORE[0], foreign))
@@ -321,6 +327,12 @@ def test_a51_no_layout_is_final_for_a_broker_without_a_name(text: str) -> None:
         transitions.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
 
 
+def test_what_was_given_as_the_name_of_a_broker_is_shown_and_nothing_where_there_was_none() -> None:
+    for text, found in (("", "found no name;"), ("two\nlines", "found two")):
+        with pytest.raises(RefusedError, match=found):
+            transitions.finalize(after(LayoutState.VERIFIED, LayoutState.VERIFIED), text)
+
+
 @pytest.mark.parametrize(("one", "two"), list(itertools.product(STATES, STATES)))
 def test_a51_no_state_is_without_a_way_back(one: LayoutState | None, two: LayoutState | None) -> None:
     broker = after(one, two)
@@ -394,3 +406,14 @@ def test_what_cannot_go_back_keeps_the_start_block(replicas: tuple[Replica, ...]
 
 def test_a_rollback_of_nothing_only_takes_away_what_a_beginning_left() -> None:
     assert transitions.rollback(BEFORE).phases == ((LiftStartBlock(),), (RemoveLayoutFile(D1), RemoveLayoutFile(D2)))
+
+
+def test_no_step_counts_as_done_where_none_is_decided_on() -> None:
+    applied = after(LayoutState.APPLIED, LayoutState.APPLIED)
+    verified = after(LayoutState.VERIFIED, LayoutState.VERIFIED)
+    for decision in (
+        transitions.rollback(applied),
+        transitions.rollback(BEFORE),
+        transitions.finalize(verified, "kafka 9"),
+    ):
+        assert decision.done == 0

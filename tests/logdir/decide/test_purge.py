@@ -289,3 +289,11 @@ def test_no_override_is_named_that_does_not_lift_a_refusal_and_none_that_does_is
         assert named == frozenset(), first
     else:
         assert named == min(lifting, key=len), first
+
+
+@pytest.mark.parametrize(("fix", "first"), [("mount its disk", "mount its disk"), ("", "name another source")])
+def test_what_makes_the_log_readable_again_is_named_before_what_lifts_the_refusal(fix: str, first: str) -> None:
+    blind = Problem("refused", "/m", "a metadata log", "none", fix)
+    refused = decide(MARKER, now=LATER, look=replace(LOOK, image=None, blind=blind))
+    assert isinstance(refused, Refusal)
+    assert refused.problem.fix.startswith(first)

@@ -86,3 +86,27 @@ def test_a_heartbeat_that_is_lost_says_nothing_and_one_disk_has_no_siblings() ->
     assert returned({"/d1": ahead, "/d2": None}) == {}
     assert returned({"/d1": FIRST}) == {}
     assert returned({}) == {}
+
+
+def test_a25_of_two_disks_of_one_boot_the_one_seen_later_is_not_behind_whatever_the_wall_clock_says() -> None:
+    ahead = beat(FIRST, later(NOW, 10 * 60 * 1000)._replace(wall_ms=WALL_MS - DAY_MS))
+    assert returned({"/d1": ahead, "/d2": FIRST}) == {}
+
+
+def test_a25_a_disk_that_saw_a_boot_after_the_last_one_of_another_is_not_behind_it() -> None:
+    before, one, two = (later(NOW, -DAY_MS, boot="boot-0"), NOW, later(NOW, 5 * 60 * 1000, boot="b"))
+    three = later(NOW, 10 * 60 * 1000, boot="c")._replace(wall_ms=7)
+    mine, other = both(begin(one), two, three), both(begin(before), one, two)
+    assert len(mine.boots) == len(other.boots) == 3
+    assert "/d1" not in returned({"/d1": mine, "/d2": other})
+
+
+def test_a25_a_disk_with_more_boots_is_not_behind_a_sibling_made_with_it_that_went_elsewhere() -> None:
+    mine = both(FIRST, later(NOW, HOUR_MS, boot="b"), later(NOW, 2 * HOUR_MS, boot="c"))
+    other = both(FIRST, later(NOW, 9 * HOUR_MS, boot="d"))
+    assert "/d1" not in returned({"/d1": mine, "/d2": other})
+
+
+def test_a25_a_disk_with_more_boots_is_behind_one_made_later_that_is_used_alone() -> None:
+    mine = both(FIRST, later(NOW, HOUR_MS, boot="b"))
+    assert returned({"/d1": mine, "/d2": begin(later(NOW, DAY_MS, boot="d"))}) == {"/d1": DAY_MS - HOUR_MS}

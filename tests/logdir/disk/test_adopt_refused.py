@@ -246,3 +246,20 @@ def test_a_marker_that_cannot_be_removed_under_its_live_name_undoes_no_adoption(
     host.before = lambda number, call: None
     host.recover()
     assert host.state() == "adopted"
+
+
+def test_what_keeps_the_new_replica_from_being_staged_is_named_and_nothing_is_adopted(
+    fresh: Callable[[int], Host],
+) -> None:
+    host = fresh(0)
+
+    def fail(number: int, call: Call) -> None:
+        if call.name == "rename" and call.path.endswith("/t-0"):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), call.path)
+
+    host.before = fail
+    outcome = host.adopt()
+    assert outcome.result is Result.UNDONE
+    assert os.strerror(errno.EACCES) in str(outcome.error)
+    assert os.listdir(host.work(0) / "incoming") == []
+    assert files_of(host.live(0)) == NEW_FILES

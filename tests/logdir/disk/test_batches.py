@@ -66,3 +66,8 @@ def test_a_disk_that_takes_a_minute_for_each_is_given_one_at_a_time(disk: _Disk)
     for part in Batches(1024, 500).of(range(FIRST * 3)):
         disk.work(part, 60_000)
     assert disk.sizes[-1] == 1
+
+
+def test_no_disk_begins_with_more_or_fewer_than_the_figure_of_the_design() -> None:
+    (first,) = itertools.islice(Batches(4096, 1000).of(range(500)), 1)
+    assert len(first) == 128

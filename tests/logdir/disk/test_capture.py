@@ -458,3 +458,12 @@ def test_two_different_directories_of_one_replica_both_find_a_place(host: Host) 
     (outcome,) = host.capture(replace(ITEM, name=other))
     assert outcome.place == f"{WHOLE}.2"
     assert host.places() == [WHOLE, f"{WHOLE}.2"]
+
+
+def test_no_directory_whose_id_is_gone_by_now_is_captured_a_second_time(tmp_path: Path) -> None:
+    """A broker that goes on removing may take partition.metadata before the segments."""
+    host = Host(tmp_path)
+    assert [one.place for one in host.capture()] == [WHOLE]
+    (host.top / DELETED / "partition.metadata").unlink()
+    assert [one.place for one in host.capture()] == [WHOLE]
+    assert os.listdir(host.work / "deleting") == [f"{OLD}_0"]

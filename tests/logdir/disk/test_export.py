@@ -22,6 +22,7 @@ from logdir.errors import DiskError, DiskFullError, LogDirError, RefusedError
 from logdir.formats.own.replica_marker import Checkpoints, Intent, render
 from logdir.observe import outside
 from logdir.observe.outside import kept_free
+from logdir.refusal_slug import Why
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
 
 PLACE = f"deleting/{OLD}_0"
@@ -372,3 +373,16 @@ def test_a_sync_that_finds_no_room_is_not_blamed_on_the_source_whichever_it_is(
     assert len(blamed) > 8
     assert {path for path in blamed if not f"{path}/".startswith(f"{destination}/")} == set()
     assert str(destination) in blamed
+
+
+def test_no_error_of_clearing_away_hides_why_a_copy_failed(tmp_path: Path) -> None:
+    def fail() -> None:
+        with atomic_directory.new_directory(str(tmp_path / "out"), ()) as directory:
+            directory.write("file", b"data")
+            (left,) = tmp_path.iterdir()
+            (left / "of somebody else").mkdir()
+            raise RefusedError("/x", why=Why.CHANGED, expected="no error", found="what went wrong")
+
+    with pytest.raises(RefusedError, match="what went wrong"):
+        fail()
+    assert [path.name.endswith(".partial") for path in tmp_path.iterdir()] == [True]

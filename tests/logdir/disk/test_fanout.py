@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from logdir.disk.kernel import fanout
 from logdir.disk.kernel.fanout import for_each
 from logdir.observe.awaited import is_getting_on
 
@@ -130,3 +131,14 @@ def test_where_no_thread_may_be_made_it_is_done_by_one(monkeypatch: pytest.Monke
     done: list[int] = []
     for_each(range(9), done.append, 3)
     assert done == list(range(9))
+
+
+def test_an_interrupt_while_a_thread_is_started_ends_it_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    called: list[int] = []
+    monkeypatch.setattr(fanout.Thread, "start", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        for_each(range(5), called.append, 2)
+    assert called == []

@@ -15,6 +15,7 @@ import pytest
 from logdir.disk.kernel import host, libc
 from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.lock_holder import is_locked
 from logdir.disk.root.work_root import locate
 
 MINE = Owner(os.geteuid(), os.getegid(), 0o644)
@@ -24,6 +25,11 @@ WIDE = MINE._replace(mode=0o777)
 def _entered(top: HostDirectory) -> None:
     with top.open("d") as inner:
         inner.names()
+
+
+def _asked_for_its_lock(top: HostDirectory) -> None:
+    top.write(".lock", b"", MINE)
+    assert is_locked(top.path) is False
 
 
 CALLS: dict[str, Callable[[HostDirectory], object]] = {
@@ -41,6 +47,7 @@ CALLS: dict[str, Callable[[HostDirectory], object]] = {
     "sync a file": lambda top: top.sync_file("f"),
     "a lock that is taken meanwhile": lambda top: os.close(top.open_lock(".lock", MINE)),
     "locate": lambda top: locate(HostDisk(), top.path, top),
+    "who holds the lock": _asked_for_its_lock,
 }
 
 
@@ -229,3 +236,13 @@ def test_what_may_not_be_changed_says_why(
         with pytest.raises(OSError, match=os.strerror(expected)) as said:
             top.require_changeable()
     assert (said.value.errno, said.value.filename) == (expected, str(tmp_path))
+
+
+def test_a_directory_that_was_closed_lists_no_other_directory(path: Path) -> None:
+    """To the kernel, a descriptor of -1 may mean the working directory."""
+    with HostDisk().open_top(str(path)) as top:
+        pass
+    for look in (top.names, top.types, top.identity):
+        with pytest.raises(OSError, match=os.strerror(errno.EBADF)) as caught:
+            look()
+        assert (caught.value.errno, caught.value.filename) == (errno.EBADF, str(path))

@@ -191,3 +191,12 @@ def test_a_disk_that_cannot_take_the_word_stops_nothing(
     host.fail(Failure(0, errno.EIO, for_ever=True, name="fsync"))
     assert write_quarantine(open_dirs, {open_dirs[0].top.identity().device: "no sync"}, NOW) == (open_dirs[0].log_dir,)
     assert _file(host, 1) is None
+
+
+def test_a_directory_that_cannot_be_asked_for_its_device_keeps_no_failed_disk_from_being_named(tmp_path: Path) -> None:
+    disk, top = HostDisk(), make_log_dir(tmp_path / "d1")
+    with open_root(disk, str(top)) as root:
+        closed = disk.open_top(str(top))
+        closed.close()
+        failed = {root.open_dir.work.identity().device: "no sync"}
+        assert write_quarantine((replace(root.open_dir, top=closed),), failed, NOW) == (str(top),)

@@ -74,3 +74,18 @@ def test_what_else_speaks_against_it_is_an_error_of_ours(
     with pytest.raises(expected, match=os.strerror(number)):
         call(HostDisk(), top)
     assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+def test_a_directory_with_the_name_of_a_file_of_ours_is_called_one(call: object, tmp_path: Path) -> None:
+    top = made(tmp_path, WorkRootKind.BESIDE)
+    file = Path(f"{top}.logdird/work-root.json")
+    file.unlink()
+    file.mkdir()
+    before = tree(tmp_path)
+    assert callable(call)
+    with pytest.raises(
+        RefusedError, match=r"wrong-file-type: .*work-root\.json: expected a regular file, found something else"
+    ):
+        call(HostDisk(), top)
+    assert tree(tmp_path) == before

@@ -14,6 +14,7 @@ import pytest
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.replica.outcome import Result
+from logdir.disk.replica.replica_dir import NEW_MARKER
 from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
 from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import offset_checkpoint
@@ -409,3 +410,13 @@ def test_a_rename_never_goes_over_an_empty_directory(d1: Path) -> None:
     with opened(d1) as open_dir, pytest.raises(FileExistsError):
         _rename_over(open_dir.deleting)
     assert st.S_ISDIR((deleting(d1) / "one").stat().st_mode)
+
+
+@pytest.mark.parametrize("left", [FILE_NAME, NEW_MARKER])
+def test_what_an_interrupted_staging_left_under_a_live_name_is_replaced_by_the_next(d1: Path, left: str) -> None:
+    (d1 / "a-0" / left).write_bytes(b"torn")
+    with opened(d1) as open_dir:
+        assert make_staged(open_dir, "a-0").result is Result.DONE
+        place = deleting(d1) / f"{TOPIC_ID}_0"
+        assert staged_marker(place) == marker_of(open_dir, os.path.relpath(place, d1), path="a-0")
+    assert NEW_MARKER not in os.listdir(place)

@@ -117,3 +117,10 @@ def test_no_record_of_the_cluster_is_begun_for_a_broker_without_a_node_id(host: 
         controller.begin(nameless)
     assert host.calls == []
     assert controller.read_records(host.open_dirs) == (None, None)
+
+
+def test_a43_no_position_that_was_applied_is_forgotten_by_beginning_again(host: Host) -> None:
+    for open_dir in host.open_dirs:
+        controller.begin(open_dir)
+        with pytest.raises(RefusedError, match="expected a new work root, found a record of it"):
+            controller.begin(open_dir)

@@ -12,9 +12,11 @@ import pytest
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.locks import OwnerLock
+from logdir.disk.record.start_block import set_block
 from logdir.disk.root.init import InitDone, init
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.removal import remove_root
+from logdir.disk.root.true_root import open_true_root
 from logdir.disk.root.work_root import open_root
 from logdir.errors import (
     ForeignLogDirError,
@@ -240,6 +242,17 @@ def test_a25_the_root_of_another_log_dir_is_foreign(d1: Path, meta: str, error: 
         open_root(HostDisk(), str(d1))
     with pytest.raises(error):
         made(d1)
+
+
+def test_a25_a_root_of_another_node_is_foreign_behind_a_start_block_too(d1: Path) -> None:
+    root = Path(made(d1).path)
+    with open_true_root(HostDisk(), str(d1)) as found:
+        set_block((found.open_dir,))
+    file = root / "work-root.json"
+    other = work_root_file.parse(file.read_bytes())
+    file.write_bytes(work_root_file.render(other._replace(belongs=other.belongs._replace(node_id=2))))
+    with pytest.raises(ForeignLogDirError):
+        open_true_root(HostDisk(), str(d1))
 
 
 def test_a25_the_disk_of_another_host_is_foreign(d1: Path) -> None:

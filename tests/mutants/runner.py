@@ -43,7 +43,7 @@ SURVEYED: Final = (
     "tests/tools/test_next_after_override.py", "tests/tools/test_no_permission.py", "tests/tools/test_paths.py",
     "tests/tools/test_said_is_so.py", "tests/tools/test_uninstall.py",
     "tests/tools/test_describe.py", "tests/tools/test_json_documented.py", "tests/tools/test_metadata*.py",
-    "tests/crash/families/test_failed_*.py", "tests/crash/races/test_races.py",
+    "tests/crash/families/test_failed_*.py", "tests/crash/races/test_races.py", "tests/releases/test_releases.py",
 )  # fmt: skip
 """The tests that may catch a change of what decides and what it is carried out with."""
 _NOT_COPIED: Final = shutil.ignore_patterns(

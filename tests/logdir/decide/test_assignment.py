@@ -242,7 +242,7 @@ def test_a47_what_is_not_known_to_be_assigned_is_renamed_back_only_on_a_word_of_
     assert action.path == "orders-3"
     assert action.detail.startswith("rename")
     for text in ("not known since offset 100", "-stray", "about a minute"):
-        assert text in action.says
+        assert text in action.detail
 
 
 @pytest.mark.parametrize("even", [False, True])

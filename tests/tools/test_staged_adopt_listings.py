@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from logdir.service.cluster.other_brokers import read_listings
+from tests.builders import CLUSTER
 from tests.tools.adopt_rig import NEW, OLD, RECORDS, SEGMENT, AdoptRig, assert_refused, edited, make
 from tests.tools.ctl import ctl, ctl_json, held
 from tools.cli.arguments import Exit
@@ -135,3 +137,8 @@ def test_a_listing_says_which_broker_it_is_of_and_where_files_end(pair: Pair) ->
     with held(pair.two.disks[1] / ".lock"):
         _, listed = ctl_json("staged", "ls", OLD, *pair.two.named)
     assert listed["broker_runs"] is True
+
+
+def test_a_listing_says_of_which_topic_the_files_are(pair: Pair) -> None:
+    found = read_listings([str(pair.listings[2])], cluster_id=CLUSTER, node_id=1)
+    assert {one.ref.topic for one in found.staged} == {"pay"}

@@ -227,3 +227,7 @@ def test_a_wall_clock_before_the_epoch_is_no_wall_clock() -> None:
     heartbeat = beat(STEADY, later(NOW, 1, wall_ms=-2 * WALL_MS))
     assert heartbeat.wall_ms == 0
     assert heartbeat.steady is None
+
+
+def test_no_time_is_credited_to_the_first_boot_of_a_heartbeat() -> None:
+    assert [boot.credited_ms for boot in begin(NOW).boots] == [0]

@@ -12,6 +12,7 @@ from logdir.cluster import requests
 from logdir.cluster.assignment import AssignmentState
 from logdir.cluster.image import Partition, Topic
 from logdir.cluster.requests import Receipt
+from logdir.decide.candidate import against_log_dir
 from logdir.decide.reconcile_action import Rule
 from logdir.decide.strays import State, StrayView, unclaimed, view_strays
 from logdir.errors import Problem
@@ -21,6 +22,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts
+from logdir.refusal_slug import Why
 from tests.logdir.cluster.log_dir import LogDir, change
 from tests.logdir.decide.stray_scene import UNIQUE, a_log, full_of, gone, only, renamed, request_image, said, view
 from tests.reconcile.disk import BORN_MS, CLUSTER, HOUR_MS, NODE, NOW, WALL_MS, disk, live
@@ -304,6 +306,12 @@ class TestImagesThatMayNotBeUsed:
             if found.refused is None:
                 assert [refusal.log_dir for refusal in found.passed_over] == ["/d1"]
             assert found.strays == ()
+
+    def test_a29_the_cluster_that_a_foreign_disk_names_is_shown(self, log: LogDir) -> None:
+        one, _ = pair(live("a", A))
+        refusal = against_log_dir(gone(log, A), replace(one, cluster_id="y" * 22))
+        assert refusal is not None
+        assert (refusal.why, refusal.problem.found) == (Why.FOREIGN, "y" * 22)
 
     def test_a38_the_staging_limit_is_told_and_takes_no_proof_away(self, log: LogDir) -> None:
         found = view(gone(log, A), *pair(live("a", A)), record=None, is_confirmed=False)

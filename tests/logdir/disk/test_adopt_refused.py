@@ -13,7 +13,7 @@ import pytest
 
 from logdir.disk.kernel.host import Call
 from logdir.disk.recover_broker import recover_broker
-from logdir.disk.replica.adopt import AdoptItem
+from logdir.disk.replica.adopt import AdoptItem, ready_names
 from logdir.disk.replica.outcome import Result
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.kafka import partition_metadata
@@ -263,3 +263,15 @@ def test_what_keeps_the_new_replica_from_being_staged_is_named_and_nothing_is_ad
     assert os.strerror(errno.EACCES) in str(outcome.error)
     assert os.listdir(host.work(0) / "incoming") == []
     assert files_of(host.live(0)) == NEW_FILES
+
+
+def test_a_copy_with_its_own_id_that_is_ready_is_no_adoption_for_a_start_to_withdraw(
+    fresh: Callable[[int], Host],
+) -> None:
+    host = interrupted(fresh(0))
+    path = host.work(0) / "incoming" / READY / replica_marker.FILE_NAME
+    own = replace(replica_marker.parse(path.read_bytes()), topic_id=NEW)
+    assert own.intent is Intent.INCOMING
+    path.write_bytes(replica_marker.render(own))
+    with ExitStack() as stack:
+        assert ready_names(host.open_dirs(stack)[0]) == ()

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from logdir.disk.kernel.calls import Owner
+from logdir.disk.kernel.failure import as_disk_error, disk_error
 from logdir.disk.kernel.host import HostDisk
+from logdir.errors import ReadOnlyDiskError
 from tests.logdir.disk.staged_rig import GID, UID, owner
 
 HOME = Path(__file__).parents[3]
@@ -123,3 +125,14 @@ def test_without_proc_the_descriptor_itself_is_named(tmp_path: Path) -> None:
         pytest.skip("needs root, or Linux 6.10")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "made").read_bytes() == b"content"
+
+
+def test_only_a_sick_disk_is_called_read_only_and_no_error_is_shown_with_its_number(tmp_path: Path) -> None:
+    with HostDisk().open_top(str(tmp_path)) as top:
+        for number in (errno.EIO, errno.EACCES, errno.ENAMETOOLONG):
+            error = OSError(number, os.strerror(number), str(tmp_path / "f"))
+            found = disk_error(top, str(tmp_path), error)
+            assert isinstance(found, ReadOnlyDiskError) is (number == errno.EIO)
+            for said in (found, as_disk_error(str(tmp_path), error)):
+                assert os.strerror(number) in str(said)
+                assert "Errno" not in str(said)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk.record import staging_limit
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.replica_marker import BY_HAND
@@ -17,6 +18,7 @@ from logdir.service import stage as staging
 from logdir.service.batch.purge_recheck import look_again
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.config import BrokerConfig
+from logdir.service.reconcile import Policy
 from tests.logdir.decide.builders import staged_replicas
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl, two_disks
@@ -93,3 +95,16 @@ def test_an_export_that_is_refused_says_what_to_do(problem: Problem | None, fix:
     good, refused = export._sorted_out([replace(staged_replicas(), marker=None, problem=problem)])
     assert not good
     assert [None if item.problem is None else item.problem.fix for item in refused] == [fix]
+
+
+@pytest.mark.parametrize(("percent", "fits"), [(-1, False), (0, True), (50, True), (100, True), (101, False)])
+def test_no_percent_is_refused_that_is_one_and_none_taken_that_is_not(percent: int, fits: bool) -> None:
+    policy = Policy(
+        delays=DelayPolicy(),
+        protected=(),
+        percent=percent,
+        max_age_ms=0,
+        is_confirmed=False,
+        is_image_confirmed=False,
+    )
+    assert [problem.path for problem in policy.problems()] == ([] if fits else ["--max-staged-percent"])

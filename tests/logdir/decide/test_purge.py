@@ -149,7 +149,9 @@ def test_a02_its_time_alone_is_not_enough_the_cluster_is_asked_once_more() -> No
         assert isinstance(refused, Refusal)
         assert refused.why is Why.NO_EVIDENCE
     # Metadata of the very millisecond of its staging is none of after it.
-    assert refused.problem.found == "metadata of before its staging"
+    same = decide(REMOVED, now=LATER, look=before)
+    assert isinstance(same, Refusal)
+    assert same.problem.found == "metadata of before its staging"
     assert isinstance(decide(MARKER, now=LATER, look=nothing), Purge)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from logdir.disk.kernel import fanout
 from logdir.disk.kernel.fanout import for_each
 from logdir.observe.awaited import is_getting_on
 
@@ -138,7 +137,7 @@ def test_an_interrupt_while_a_thread_is_started_ends_it_before_the_first_call(mo
         raise KeyboardInterrupt
 
     called: list[int] = []
-    monkeypatch.setattr(fanout.Thread, "start", interrupt)
+    monkeypatch.setattr(threading.Thread, "start", interrupt)
     with pytest.raises(KeyboardInterrupt):
         for_each(range(5), called.append, 2)
     assert called == []

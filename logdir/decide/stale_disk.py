@@ -46,7 +46,7 @@ def _behind_ms(mine: Heartbeat, other: Heartbeat) -> int:
     """
     last, latest = mine.boots[-1], other.boots[-1]
     if len(mine.boots) > len(other.boots) and mine.boots[0].boot_id == other.boots[0].boot_id:
-        return 0  # The other disk has seen more boots.
+        return 0  # This disk has seen more boots.
     same = [n for n, boot in enumerate(other.boots) if boot.boot_id == last.boot_id]
     if last.boot_id == latest.boot_id and (len(same) == 1 or latest.seen_ms >= last.seen_ms):
         return latest.seen_ms - last.seen_ms

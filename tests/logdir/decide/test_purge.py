@@ -148,10 +148,10 @@ def test_a02_its_time_alone_is_not_enough_the_cluster_is_asked_once_more() -> No
         refused = decide(REMOVED, now=LATER, look=look)
         assert isinstance(refused, Refusal)
         assert refused.why is Why.NO_EVIDENCE
-    # Metadata of the very millisecond of its staging is not newer than it.
-    refused = decide(REMOVED, now=LATER, look=before)
-    assert isinstance(refused, Refusal)
-    assert refused.problem.found == "metadata of before its staging"
+    # Metadata of the very millisecond of its staging is none of after it.
+    same = decide(REMOVED, now=LATER, look=before)
+    assert isinstance(same, Refusal)
+    assert same.problem.found == "metadata of before its staging"
     assert isinstance(decide(MARKER, now=LATER, look=nothing), Purge)
 
 

@@ -307,11 +307,14 @@ class TestImagesThatMayNotBeUsed:
                 assert [refusal.log_dir for refusal in found.passed_over] == ["/d1"]
             assert found.strays == ()
 
-    def test_a29_the_cluster_that_a_foreign_disk_names_is_shown(self, log: LogDir) -> None:
+    def test_a29_the_broker_that_a_foreign_disk_names_is_shown(self, log: LogDir) -> None:
         one, _ = pair(live("a", A))
         refusal = against_log_dir(gone(log, A), replace(one, cluster_id="y" * 22))
         assert refusal is not None
         assert (refusal.why, refusal.problem.found) == (Why.FOREIGN, "y" * 22)
+        refusal = against_log_dir(gone(log, A), replace(one, node_id=9))
+        assert refusal is not None
+        assert (refusal.why, refusal.problem.found) == (Why.FOREIGN, "9")
 
     def test_a38_the_staging_limit_is_told_and_takes_no_proof_away(self, log: LogDir) -> None:
         found = view(gone(log, A), *pair(live("a", A)), record=None, is_confirmed=False)

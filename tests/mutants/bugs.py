@@ -118,7 +118,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a purge is confirmed by an image that says nothing",
         f"{_DECIDE}.staged.purge_recheck:_against_old_evidence",
-        "isinstance(said.evidence, Unknown)", "False",
+        "isinstance(assignment.evidence, Unknown)", "False",
         "tests/reconcile/test_weak_evidence.py::test_a02_an_image_that_says_nothing_of_it_confirms_no_purge",
     ),
     Bug(
@@ -277,7 +277,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "controller.json of another cluster is believed",
         f"{_DISK}.record.controller:_read",
-        "said.cluster_id in (None, open_dir.cluster_id)", "True",
+        "record.cluster_id in (None, open_dir.cluster_id)", "True",
         "tests/tools/test_reconcile_records.py::test_no_controller_json_of_another_cluster_or_node_is_believed",
     ),
     Bug(

@@ -64,7 +64,7 @@ class Place(Enum):
 
 
 class Named(NamedTuple):
-    """The information in a name."""
+    """The information in a name; ``walk`` completes it from the files in a partition directory."""
 
     kind: Kind
     topic: str | None = None

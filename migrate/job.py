@@ -20,7 +20,7 @@ from migrate.plan.publish import is_partial, require_absent, write_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from migrate.plan.build import Summary
+    from migrate.plan.summary import Summary
     from migrate.source.snapshot import Scan
 
 Progress = Callable[[str], None]

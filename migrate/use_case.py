@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
 from logdir.errors import Problem
 from logdir.observe.outside import require_outside
@@ -19,11 +19,10 @@ from logdir.text import size
 from migrate import job
 from migrate.errors import NoSparkError
 from migrate.plan.publish import require_absent
+from migrate.plan.summary import Summary
 
-if TYPE_CHECKING:
-    from migrate.plan.build import Summary
-    from migrate.source.snapshot import Scan
-
+_HIDDEN: Final = {"json": None}
+"""Field metadata of a field that is not in the JSON form of a result."""
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 _ABOVE_BOUND = "more waves than the bound: the bound looks at one partition at a time; the report says more"
 
@@ -48,33 +47,32 @@ class SessionRequest:
 class ScanResult:
     """A snapshot."""
 
-    output: Path
-    counts: Scan
-
-    def as_json(self) -> dict[str, object]:
-        """Return the keys and values of the result."""
-        found = self.counts
-        counts = {"disks": found.sources, "unread": found.unread, "rows": found.rows, "bytes": found.bytes}
-        return {"output": str(self.output), **counts}
+    output: str
+    """Its directory."""
+    sources: int
+    """Number of log dirs and inventory files."""
+    unread: int
+    """Number of sources that are missing, incomplete, or of an unreadable disk."""
+    rows: int
+    """Number of disks and entries."""
+    bytes: int
+    """Size of its files."""
 
     @property
     def summary(self) -> str:
         """What it holds, for people."""
-        return f"{self.counts.sources} disks, {self.counts.unread} of them unread, {self.counts.rows} rows"
+        return f"{self.sources} disks, {self.unread} of them unread, {self.rows} rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
     """A plan."""
 
-    output: Path
+    output: str
+    """Its directory."""
     summary: Summary
-    warnings: tuple[Problem, ...]
+    warnings: tuple[Problem, ...] = field(metadata=_HIDDEN)
     """What is odd and stops nothing."""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the keys and values of the result."""
-        return {"output": str(self.output), "summary": self.summary.as_json()}
 
     @property
     def counts(self) -> tuple[str, ...]:
@@ -104,6 +102,14 @@ class PlanResult:
         return (*((_ABOVE_BOUND,) if is_above else ()), "", NO_BROKER)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportResult:
+    """The page of a plan."""
+
+    output: str
+    """Its file."""
+
+
 def scan(command: str, request: SessionRequest, progress: Callable[[str], None]) -> ScanResult:
     """Read every disk and inventory of a fleet into a snapshot.
 
@@ -123,7 +129,9 @@ def scan(command: str, request: SessionRequest, progress: Callable[[str], None])
         shared = request.is_path_shared
         found = job.scan(spark, request.source, request.output, shared_paths=shared, progress=progress)
         progress("stopping Spark")
-    return ScanResult(output=request.output, counts=found)
+    return ScanResult(
+        output=str(request.output), sources=found.sources, unread=found.unread, rows=found.rows, bytes=found.bytes
+    )
 
 
 def plan(command: str, request: SessionRequest, progress: Callable[[str], None]) -> PlanResult:
@@ -144,17 +152,17 @@ def plan(command: str, request: SessionRequest, progress: Callable[[str], None])
             warn=warnings.append,
         )
         progress("stopping Spark")
-    return PlanResult(output=request.output, summary=summary, warnings=tuple(warnings))
+    return PlanResult(output=str(request.output), summary=summary, warnings=tuple(warnings))
 
 
-def report(command: str, plan_dir: Path, output: Path | None) -> Path:
-    """Draw the page of a plan again; return its path.
+def report(command: str, plan_dir: Path, output: Path | None) -> ReportResult:
+    """Draw the page of a plan again.
 
     Raises:
         LogDirError: as ``require_spark`` and ``job.report``.
     """
     require_spark(command)
-    return job.report(plan_dir, output)
+    return ReportResult(output=str(job.report(plan_dir, output)))
 
 
 def require_spark(command: str) -> None:

@@ -1,4 +1,4 @@
-"""Detection of stale disks: disks that were away while the others lived on, hours behind by their heartbeats.
+"""Detection of stale disks: disks that were away while the broker ran on its others, hours behind by their heartbeats.
 
 The heartbeats of all work roots of a broker advance together. A disk that is behind was unmounted, dead, in another
 host, or restored from an older copy: replicas staged on it may have been restored or purged since, and its live

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from logdir.cluster.metadata_file import MetadataFile, Walked
 from logdir.cluster.metadata_names import snapshot_of
 from logdir.errors import LogDirError, Problem
+from logdir.metadata.dump_item import DumpedBatch, DumpedRecord
 from logdir.paths import BOOTSTRAP_CHECKPOINT
 from logdir.wire import control, metadata_records
 from logdir.wire.batches import Batch
@@ -142,19 +143,16 @@ class Dump:
         if self.trailing_bytes:
             yield f"Found {self.trailing_bytes} invalid bytes at the end of {self._name}"
 
-    def objects(self) -> Iterator[dict[str, Any]]:
-        """Yield one object per batch: what its line says under the names it uses, and its records.
+    def batches(self) -> Iterator[DumpedBatch]:
+        """Yield every batch with its records.
 
         Raises:
             OSError: the disk does not give it.
         """
         for walked in self._batches():
             batch = walked.batch
-            told: dict[str, Any] = dict(_batch_fields(batch))
-            told["isvalid"] = walked.is_valid
-            told["timestampType"] = _timestamp_type(batch)
-            told["records"] = [_record_object(batch, shown) for shown in self._records(batch)]
-            yield told
+            records = tuple(_record_item(batch, shown) for shown in self._records(batch))
+            yield _batch_item(batch, records, is_valid=walked.is_valid)
 
     @property
     def trailing_bytes(self) -> int:
@@ -271,39 +269,46 @@ def _codec_name(batch: Batch) -> str:
         return f"unknown({batch.attributes & 7})"
 
 
-def _batch_fields(batch: Batch) -> Iterator[tuple[str, Any]]:
-    yield "baseOffset", batch.base_offset
-    yield "lastOffset", batch.last_offset
-    yield "count", batch.count
-    yield "baseSequence", batch.base_sequence
-    yield "lastSequence", _sequence(batch, batch.last_offset_delta)
-    yield "producerId", batch.producer_id
-    yield "producerEpoch", batch.producer_epoch
-    yield "partitionLeaderEpoch", batch.leader_epoch
-    yield "isTransactional", batch.is_transactional
-    yield "isControl", batch.is_control
-    yield "deleteHorizonMs", batch.base_timestamp if batch.attributes & _DELETE_HORIZON else None
-    yield "position", batch.position
-    yield "timestamp", batch.max_timestamp
-    yield "size", batch.size
-    yield "magic", batch.magic
-    yield "compresscodec", _codec_name(batch)
-    yield "crc", batch.crc
+def _batch_item(batch: Batch, records: tuple[DumpedRecord, ...], *, is_valid: bool) -> DumpedBatch:
+    return DumpedBatch(
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        count=batch.count,
+        base_sequence=batch.base_sequence,
+        last_sequence=_sequence(batch, batch.last_offset_delta),
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        leader_epoch=batch.leader_epoch,
+        is_transactional=batch.is_transactional,
+        is_control=batch.is_control,
+        delete_horizon_ms=batch.base_timestamp if batch.attributes & _DELETE_HORIZON else None,
+        position=batch.position,
+        timestamp=batch.max_timestamp,
+        size=batch.size,
+        magic=batch.magic,
+        codec=_codec_name(batch),
+        crc=batch.crc,
+        is_valid=is_valid,
+        timestamp_type=_timestamp_type(batch),
+        records=records,
+    )
 
 
 def _batch_line(batch: Batch, *, is_valid: bool) -> str:
-    words = []
-    for name, value in _batch_fields(batch):
-        match name, value:
-            case "timestamp", _:
-                words.append(f"{_timestamp_type(batch)}: {value}")
-            case "deleteHorizonMs", _:
-                words.append(f"{name}: {'OptionalLong.empty' if value is None else f'OptionalLong[{value}]'}")
-            case _, bool():
-                words.append(f"{name}: {str(value).lower()}")
-            case _:
-                words.append(f"{name}: {value}")
-    return f"{' '.join(words)} isvalid: {str(is_valid).lower()}"
+    horizon = f"OptionalLong[{batch.base_timestamp}]" if batch.attributes & _DELETE_HORIZON else "OptionalLong.empty"
+    return (
+        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.count} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {_sequence(batch, batch.last_offset_delta)} "
+        f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
+        f"partitionLeaderEpoch: {batch.leader_epoch} isTransactional: {_flag(is_set=batch.is_transactional)} "
+        f"isControl: {_flag(is_set=batch.is_control)} deleteHorizonMs: {horizon} position: {batch.position} "
+        f"{_timestamp_type(batch)}: {batch.max_timestamp} size: {batch.size} magic: {batch.magic} "
+        f"compresscodec: {_codec_name(batch)} crc: {batch.crc} isvalid: {_flag(is_set=is_valid)}"
+    )
+
+
+def _flag(*, is_set: bool) -> str:
+    return "true" if is_set else "false"
 
 
 def _size(data: bytes | None) -> int:
@@ -319,18 +324,17 @@ def _record_line(batch: Batch, record: Record) -> str:
     )
 
 
-def _record_object(batch: Batch, shown: ShownRecord) -> dict[str, Any]:
-    record = shown.record
-    told: dict[str, Any] = {
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "keySize": _size(record.key),
-        "valueSize": _size(record.value),
-        "sequence": _sequence(batch, record.offset - batch.base_offset),
-        "headerKeys": [name for name, _ in record.headers],
-    }
-    if shown.label is None:
-        told["payload"], told["error"] = shown.value, shown.said or None
-    else:
-        told["control"], told["value"] = shown.said, shown.value
-    return told
+def _record_item(batch: Batch, shown: ShownRecord) -> DumpedRecord:
+    record, is_control = shown.record, shown.label is not None
+    return DumpedRecord(
+        offset=record.offset,
+        timestamp=record.timestamp,
+        key_size=_size(record.key),
+        value_size=_size(record.value),
+        sequence=_sequence(batch, record.offset - batch.base_offset),
+        header_keys=tuple([name for name, _ in record.headers]),
+        payload=None if is_control else shown.value,
+        error=None if is_control else shown.said or None,
+        control=shown.said if is_control else None,
+        value=shown.value if is_control else None,
+    )

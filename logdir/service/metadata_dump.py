@@ -19,8 +19,10 @@ from logdir.cluster import metadata_file
 from logdir.cluster.metadata_names import SNAPSHOT_SUFFIX, bases_of, newest, segment_name
 from logdir.errors import ConfigError, LogDirError, MalformedFileError, Problem
 from logdir.metadata.dump import RELEASES, Dump, form_of
+from logdir.metadata.dump_item import DumpedBatch
 from logdir.paths import SEGMENT_SUFFIX
 from logdir.service.metadata import NO_LOG, MetadataRequest, directory_of, reading
+from logdir.service.report.json_form import to_json
 from logdir.wire.json_text import text
 from logdir.worker.port import Port
 from logdir.worker.remote import DEFAULT_PATIENCE_MS
@@ -59,6 +61,16 @@ class MetadataDumpRequest:
         if wrong:
             expected = "a file called .log or .checkpoint"
             raise ConfigError(tuple(Problem("config-error", name, expected, "another name") for name in wrong))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpItem:
+    """The dump of one file, as an item of the result."""
+
+    path: str
+    batches: tuple[DumpedBatch, ...] = ()
+    trailing_bytes: int | None
+    """As of ``DumpEnd``."""
 
 
 class DumpEnd(NamedTuple):
@@ -120,7 +132,7 @@ def dump_lines(opened: WorkerState, path: str, request: MetadataDumpRequest) -> 
 
 def dump_batches(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
     """Yield batches as ``FileDump.batches``, in the process that reads the file."""
-    return _dumped(opened, path, request, lambda dump: map(text, dump.objects()))
+    return _dumped(opened, path, request, lambda dump: (text(to_json(one)) for one in dump.batches()))
 
 
 def end_of_dump(opened: WorkerState) -> DumpEnd:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,14 +30,13 @@ from migrate.plan.findings import Findings, PersistedFrames, find
 from migrate.plan.mint import read_former
 from migrate.plan.publish import new_directory
 from migrate.plan.readiness import Readiness
+from migrate.plan.summary import PLAN, Summary
 from migrate.report.page import render_report
 from migrate.small_frame import small_frame
 from migrate.source.fleet import Fleet
 from migrate.waves import groups
 from migrate.waves.schedule import WavePlan, plan_waves, plan_waves_from_pairs
 
-PLAN = 1
-"""Version of the plan's documents."""
 GROUPS_LIMIT = 1_000_000
 """Limit of distinct (broker set, floor) groups of a cluster on the driver; above it, broker pairs are used."""
 _BROKER_MS = 250
@@ -62,43 +61,6 @@ _CONFLICTS = pa.schema(
         ("detail", pa.string()),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """``summary.json``."""
-
-    clusters: int
-    brokers: Mapping[str, int]
-    """By readiness."""
-    log_dirs: int
-    replicas: int
-    bytes: int
-    conflicts: Mapping[str, int]
-    minted: tuple[Mapping[str, str], ...]
-    offline_during: int
-    waves: int
-    lower_bound: int
-    inventory_sha256: str
-    plan_sha256: str
-
-    def as_json(self) -> dict[str, object]:
-        """Return the document's keys and values."""
-        return {
-            "plan": PLAN,
-            "clusters": self.clusters,
-            "brokers": dict(self.brokers),
-            "log_dirs": self.log_dirs,
-            "replicas": self.replicas,
-            "bytes": self.bytes,
-            "conflicts": dict(self.conflicts),
-            "minted": [dict(entry) for entry in self.minted],
-            "offline_during": self.offline_during,
-            "waves": self.waves,
-            "lower_bound": self.lower_bound,
-            "inventory_sha256": self.inventory_sha256,
-            "plan_sha256": self.plan_sha256,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

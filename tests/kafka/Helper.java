@@ -149,6 +149,8 @@ public class Helper {
         p.put("max.block.ms", "15000");
         p.put("delivery.timeout.ms", "15000");
         if (a.length > 4) p.put("transactional.id", a[4]);
+        // What is left open stays so: after the usual minute the broker writes an abort by itself. No broker takes more.
+        if (a.length > 4) p.put("transaction.timeout.ms", "900000");
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(p)) {
             if (a.length > 4) { producer.initTransactions(); producer.beginTransaction(); }

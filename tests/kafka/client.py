@@ -123,8 +123,14 @@ class Client:
         return cast(list[str], self._call("topics"))
 
     def in_sync(self, topic: str, partition: int) -> list[int]:
-        """Return the node ids of the in-sync replicas; empty without a leader."""
-        return cast(list[int], self._call("in-sync", topic, str(partition)))
+        """Return the node ids of the in-sync replicas; empty without a leader, or while the topic is not known."""
+        try:
+            return cast(list[int], self._call("in-sync", topic, str(partition)))
+        except ClientError as error:
+            # The controller has made the topic, and the broker that answers has not read of it yet.
+            if "UnknownTopicOrPartitionException" in str(error):
+                return []
+            raise
 
     def replicas(self, topic: str, partition: int) -> list[int]:
         """Return the node ids that have a partition, or are to; those it is being taken from too."""

@@ -107,7 +107,7 @@ class Draw:
     share: float = 1.0
     """How often it is thought of, unless it is preferred: what takes long is drawn less."""
     is_rare: bool = False
-    """Whether its turn comes so seldom that it is always preferred."""
+    """Whether it can be done so seldom that it is always tried first."""
     home: Callable[[Hands, Seen], bool] | None = None
     """What is left of it to be taken back at the end; done until there is nothing."""
     leaves: frozenset[str] = frozenset()

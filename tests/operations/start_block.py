@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from functools import partial
+from typing import Final
 
 from logdir.disk.record.start_block import lift_block, set_block
 from tests.crash.enumerate import State
@@ -103,24 +104,18 @@ def _is_barred_where_said(name: str) -> Case:
     return Case(name, first, acknowledged(there), recovered(there), judged)
 
 
-def _draw_bar(hands: Hands, seen: Seen) -> bool:
-    hands.begin("set block")
+def _draw(hands: Hands, seen: Seen, *, is_set: bool) -> bool:
+    change, kind = (set_block, "set block") if is_set else (lift_block, "lift block")
+    hands.begin(kind)
     with hands.locked():
-        set_block(hands.open_dirs)
-    hands.end("set block")
-    hands.is_blocked = True
+        change(hands.open_dirs)
+    hands.end(kind)
+    hands.is_blocked = is_set
     return True
 
 
-def _draw_unbar(hands: Hands, seen: Seen) -> bool:
-    hands.begin("lift block")
-    with hands.locked():
-        lift_block(hands.open_dirs)
-    hands.end("lift block")
-    hands.is_blocked = False
-    return True
-
-
+_SET: Final = partial(_draw, is_set=True)
+_LIFT: Final = partial(_draw, is_set=False)
 _SAID_TO_BE_SET = "start block reported as set"
 _NOT_TAKEN_UP = "start block without recovery"
 _BARS: dict[str, Make] = {
@@ -166,8 +161,8 @@ OPERATIONS = (
         ),
         files={"start-block.json": Written(cases=(*_BLOCKS, *_LIFTINGS_TAKEN_UP), misses=MISSES)},
         draws=(
-            Draw(kind="set block", do=_draw_bar, when=When.NAMES),
-            Draw(kind="lift block", do=_draw_unbar, when=When.BLOCKED, home=_draw_unbar),
+            Draw(kind="set block", do=_SET, when=When.NAMES),
+            Draw(kind="lift block", do=_LIFT, when=When.BLOCKED, home=_LIFT),
         ),
         seeded=(
             _HALF,

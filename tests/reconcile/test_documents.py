@@ -200,3 +200,11 @@ def test_protected_topics_stay() -> None:
     one.options = {"protected": ("b*",)}
     decided = one.receives(document(listed(a=(A, BOTH)), type=FULL, sequence=1))
     assert (staged(decided.plan), set(why(decided.plan).values())) == ([], {"topic-protected"})
+
+
+def test_the_first_broker_epoch_there_is_is_remembered() -> None:
+    """Only -1 says that none is given; without it a StopReplica for another broker is not known to be that."""
+    one = broker()
+    one.receives(document(listed(a=(A, BOTH), b=(B, BOTH)), type=FULL, sequence=1, broker_epoch=0))
+    assert one.last_applied is not None
+    assert one.last_applied.broker_epoch == 0

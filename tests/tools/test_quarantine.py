@@ -1,4 +1,4 @@
-"""Disks that answer and are left alone: away while the others lived on (A25), or sick since a sync failed."""
+"""Disks that answer and are left alone: away while the broker ran on its others (A25), or sick since a sync failed."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from logdir.disk.replica.rate_limiter import AT_ONCE, RateLimiter
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import ReadOnlyDiskError
 from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.service.batch import purge_batches
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tools.cli.arguments import Exit
@@ -138,7 +139,10 @@ def test_a18_one_that_was_held_since_and_one_that_is_gone_concern_no_other(
 def test_one_sick_disk_keeps_what_it_has_and_does_not_stop_the_others(
     named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    begun: list[str] = []
+
     def sick(open_dir: OpenLogDir, items: Mapping[str, ReplicaMarker]) -> None:
+        begun.append(open_dir.log_dir[-2:])
         if open_dir.log_dir == f"{tmp_path}/d1" and len(names(tmp_path)) < 5:
             raise ReadOnlyDiskError(open_dir.log_dir, expected="a sync that succeeds", found="Input/output error")
 
@@ -148,6 +152,8 @@ def test_one_sick_disk_keeps_what_it_has_and_does_not_stop_the_others(
     assert (status, sorted(rows.values())) == (Exit.PROBLEMS, ["done"] * 6 + ["undone"] * 3)
     assert {path[:2] for path, state in rows.items() if state == "undone"} == {"d1"}
     assert (len(names(tmp_path)), names(tmp_path, "d2")) == (3, [])
+    # Of three batches the second met the failure: no third one begins.
+    assert begun == ["d1", "d1", "d2", "d2"]
 
 
 def test_a26_a_work_root_that_is_another_by_now_is_left_alone_and_the_others_go(
@@ -351,3 +357,30 @@ def test_a_claim_that_fails_is_said_to_be_as_it_was(
     _, envelope = ctl_json("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
     assert [item["new_path"] for item in envelope["items"] if item["state"] == "undone"] == [None]
     assert names(tmp_path) == [bad]
+
+
+def test_what_a_batch_says_nothing_of_is_named_by_its_path_and_the_command_ends(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge_batches, "_batch", lambda *given: None)
+    whole = names(tmp_path)
+    said = ctl("staged", "purge", *named, "--apply")
+    assert said.status == Exit.PROBLEMS
+    assert all(f"{deleting(tmp_path)}/{name}: " in said.err for name in whole)
+    assert "report this message as a bug" in said.err
+    assert names(tmp_path) == whole
+
+
+def test_a26_why_a_replaced_directory_is_left_alone_is_said_once(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(open_dir: OpenLogDir, items: Mapping[str, ReplicaMarker]) -> None:
+        if open_dir.log_dir == f"{tmp_path}/d1" and not (tmp_path / "away").exists():
+            deleting(tmp_path).rename(tmp_path / "away")
+            deleting(tmp_path).mkdir()
+
+    before_claims(monkeypatch, change)
+    monkeypatch.setattr("logdir.decide.staged.purge.MOST_PARTITIONS", 2)
+    said = ctl("staged", "purge", *named, "--apply", "--bytes-per-second", 0)
+    told = [line for line in said.err.splitlines() if f"{tmp_path}/d1" in line]
+    assert len(told) == 1, (said.err, said.out)

@@ -52,8 +52,8 @@ def act_scan(arguments: argparse.Namespace, streams: Streams) -> int:
 
     with Stages(streams) as stages:
         found = use_case.scan(_command(arguments), _request(arguments), stages.begin)
-    if not answered(arguments, streams, Exit.DONE, (), found.as_json()):
-        output = str(found.output)
+    if not answered(arguments, streams, Exit.DONE, (), found):
+        output = found.output
         put(streams, f"wrote {output}: {found.summary}")
         put(streams, f"next: logdirctl fleet plan {quoted(output)} -o {quoted(f'{output}-plan')}")
     return Exit.DONE
@@ -68,13 +68,13 @@ def act_plan(arguments: argparse.Namespace, streams: Streams) -> int:
     for problem in found.warnings:
         say(streams, f"{_command(arguments)}: warning: {problem.line()}")
     if arguments.json:
-        streams.out.write(envelope(arguments.title, Exit.DONE, found.warnings, found.as_json()))
+        streams.out.write(envelope(arguments.title, Exit.DONE, found.warnings, found))
         return Exit.DONE
     put(streams, *found.counts)
     if found.conflicts:
         put(streams, "")
         table(streams.out, _CONFLICTS, found.conflicts)
-    page = quoted(str(found.output / "report.html"))
+    page = quoted(str(Path(found.output) / "report.html"))
     put(streams, *found.notes, "", f"wrote {found.output}", f"next: open {page} in a browser")
     return Exit.DONE
 
@@ -84,9 +84,9 @@ def act_report(arguments: argparse.Namespace, streams: Streams) -> int:
     from migrate import use_case
 
     output = None if arguments.output is None else Path(arguments.output)
-    page = str(use_case.report(_command(arguments), Path(arguments.plan), output))
-    if not answered(arguments, streams, Exit.DONE, (), {"output": page}):
-        put(streams, f"wrote {page}", "next: open it in a browser")
+    found = use_case.report(_command(arguments), Path(arguments.plan), output)
+    if not answered(arguments, streams, Exit.DONE, (), found):
+        put(streams, f"wrote {found.output}", "next: open it in a browser")
     return Exit.DONE
 
 

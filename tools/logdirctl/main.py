@@ -51,7 +51,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     except StdoutError as error:
         status = status or Exit.PROBLEMS
         if not error.is_reader_gone:
-            fix = "make room; what a command with --apply changed stays changed, and logdirctl staged ls shows it"
+            fix = "free space; what a command with --apply changed stays changed, and logdirctl staged ls shows it"
             problem = Problem("stdout-failed", "standard output", "room to write", error.found, fix)
             say(streams, f"logdirctl: {problem.line()}")
     return status

@@ -185,7 +185,7 @@ def prove(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool = Fa
     try:
         round_trip(kind, open_dir, unsupported_fs=unsupported_fs)
     except OSError as error:
-        # A directory that lacks a block for one more name proves nothing about mounts. A later rename of a replica
+        # ENOSPC does not show whether a rename between the two is possible. A later rename of a replica
         # fails by itself then, and is undone. Otherwise staged data on a full disk could never be purged.
         if not is_full(error):
             raise refusal(open_dir, error) from error

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from logdir.errors import Problem
 from logdir.metadata.nodes import Line, Missed
 from logdir.service.metadata import MetadataLog, MetadataSession, typed
-from logdir.service.metadata_dump import FileDump
+from logdir.service.metadata_dump import DumpItem, FileDump
 from logdir.service.report.json_form import to_json
 from logdir.service.report.json_text import compact, joined
 from logdir.text import printable
@@ -28,9 +28,12 @@ def dumped(files: Iterable[FileDump]) -> Iterator[str]:
 
 
 def _file(one: FileDump) -> Iterator[str]:
-    yield f'{{"path":{compact(one.path)},'
+    """Yield the JSON of a ``DumpItem``; its batches come first, as they are read."""
+    yield "{"
     yield from joined("batches", one.batches())
-    yield f',"trailing_bytes":{compact(one.end.trailing_bytes)}}}'
+    # What stands behind the batches is known at their end.
+    rest = compact(to_json(DumpItem(path=one.path, trailing_bytes=one.end.trailing_bytes)))
+    yield rest.removeprefix('{"batches":[]')
 
 
 def there(lines: Iterable[Line], problems: list[Problem]) -> Iterator[str]:

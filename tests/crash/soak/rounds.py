@@ -34,7 +34,7 @@ from tests.crash.soak.model import Model
 from tests.crash.soak.oracle import judge
 from tests.crash.soak.progress import IDLE, At, Page
 from tests.crash.soak.worker import Request
-from tests.operations.registry import draws, kinds
+from tests.operations.registry import kinds
 
 __all__ = ("Kill", "Report", "Soak", "SoakError", "Workers", "judge")
 ROOT = Path(__file__).parents[3]
@@ -271,7 +271,7 @@ class Soak:
             aside=str(self._aside),
             seed=f"{self.report.seed} worker {number}",
             boottime_ms=self.model.now_ms,
-            prefer=(*(kind for kind, one in draws().items() if one.is_rare), *draw.sample(kinds(), 3)),
+            prefer=tuple(draw.sample(kinds(), 3)),
             die_at=None if again is None else again.die_at,
             is_early=is_early,
         )

@@ -26,7 +26,7 @@ def _possible(hands: Hands) -> Mapping[str, Draw]:
 
 
 def one(hands: Hands, prefer: Sequence[str]) -> None:
-    """Do one operation: of a kind that is preferred, where one can be done."""
+    """Do one operation: a rare one where it can be done, or else often one that is preferred."""
     if hands.draw.random() < _HOW_OFTEN_SAME:
         for root in hands.roots:
             root.require_same(hands.disk)
@@ -39,6 +39,7 @@ def one(hands: Hands, prefer: Sequence[str]) -> None:
     order = hands.draw.sample(kinds, len(kinds))
     if hands.draw.random() < 0.5:
         order.sort(key=lambda kind: kind not in prefer)
+    order.sort(key=lambda kind: not draws()[kind].is_rare)
     for kind in order:
         if draws()[kind].do(hands, seen):
             return

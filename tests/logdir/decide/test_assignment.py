@@ -493,3 +493,17 @@ def test_a47_by_name_alone_nothing_is_known_of_a_topic_that_was_made_again() -> 
 def test_a47_one_that_left_is_not_assigned_here_while_it_is_still_in_the_isr() -> None:
     cluster = assigning(replicas=(2, 3), isr=(1, 2), as_of_ms=WALL_MS + HOUR_MS)
     assert assignment_of(cluster, staged_replicas()).state is Assigned.NOT_HERE
+
+
+def test_a47_of_a_staged_name_without_an_id_the_marker_says_which_topic_it_is() -> None:
+    item = staged_replicas(MARKER, topic_id=None)
+    gone = nothing(is_current=False, removed=GONE)
+    assert assignment_of(gone, item).state is Assigned.GONE
+    assert assignment_of(gone, replace(item, marker=None)).state is Assigned.UNKNOWN
+
+
+def test_a48_a_newer_own_log_overrules_only_by_what_it_says_and_never_that_it_is_the_last() -> None:
+    answers = {2: Broker(b"i" * 16, 1, is_fenced=False)}
+    wide, newer = assigning(isr=(1, 2), brokers=answers), assigning(isr=(1, 2), brokers=answers, offset=200)
+    assert stage(replace(wide, beside=(nothing(offset=200),))).refusals == ()
+    assert stage(replace(assigning(isr=(1,)), beside=(newer,))).refusals[0].why is Why.LAST_IN_SYNC

@@ -24,12 +24,13 @@ from logdir.decide.staged.purge import (
     fits,
     plan_purge,
 )
-from logdir.decide.staged.purge_recheck import PurgeRecheck
+from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
 from logdir.errors import Problem
 from logdir.evidence import Absent, Present, Proof, Removed, Unknown
 from logdir.formats.own import controller_file
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+from logdir.observe.facts import ReplicaIndex
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS, assigning, staged_replicas
@@ -301,3 +302,11 @@ def test_what_makes_the_log_readable_again_is_named_before_what_lifts_the_refusa
     refused = decide(MARKER, now=LATER, look=replace(LOOK, image=None, blind=blind))
     assert isinstance(refused, Refusal)
     assert refused.problem.fix.startswith(first)
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_without_metadata_nothing_whose_marker_is_not_known_goes_unless_it_is_named(is_named: bool) -> None:
+    blind = Problem("config-error", "/m", "a metadata log", "none")
+    look = replace(LOOK, image=None, blind=blind, is_named=is_named)
+    refusal = against_purge(look, replace(staged_replicas(), marker=None), ReplicaIndex(()))
+    assert (None if refusal is None else refusal.problem) == (None if is_named else blind)

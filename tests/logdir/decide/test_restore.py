@@ -9,6 +9,7 @@ import pytest
 
 from logdir.cluster.image import Partition, Topic
 from logdir.decide.image.still_assigned import ClusterState
+from logdir.decide.staged.own_marker import refuse_foreign
 from logdir.decide.staged.restore import RestoreKind, RestoreRequest, live_path, plan_restore
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
@@ -258,3 +259,12 @@ def test_without_an_id_the_name_is_all_there_is() -> None:
     assert why(request(bare.name, is_even_if_unknown=False), facts(staged=(bare,))) is Why.ASSIGNMENT_UNKNOWN
     (action,) = plan_restore(request(bare.name), [facts(staged=(bare,))]).actions
     assert action.path == "orders-3"
+
+
+@pytest.mark.parametrize("other", [{"partition": 4}, {"topic_id": OTHER_ID}], ids=["partition", "id"])
+def test_a25_a_marker_differs_from_the_name_by_the_id_or_the_partition_alone(other: dict[str, Any]) -> None:
+    item = replace(STAGED, ref=replace(STAGED.ref, **other))
+    assert refuse_foreign(facts(staged=(STAGED,)), STAGED, MARKER) is None
+    refusal = refuse_foreign(facts(staged=(item,)), item, MARKER)
+    assert refusal is not None
+    assert refusal.why is Why.FOREIGN_MARKER

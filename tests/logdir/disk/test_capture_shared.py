@@ -73,6 +73,7 @@ def test_a17_no_part_of_a_capture_is_kept_before_its_files_are_durable(host: Hos
 
 _LOG, _META = f"{0:020}.log", "partition.metadata"
 _FILES: Files = {_LOG: (11, 5), _META: (12, 3)}
+_NO_LOG: Files = {"notes.of.an.operator.log": (11, 5), _META: (12, 3)}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,7 @@ _FILES: Files = {_LOG: (11, 5), _META: (12, 3)}
         pytest.param({**_FILES, "x": (13, 0)}, _FILES, _FILES, id="one is gone meanwhile"),
         pytest.param({_LOG: (11, 5)}, {_LOG: (11, 5)}, {_LOG: (11, 5)}, id="no id"),
         pytest.param({_META: (12, 3)}, {_META: (12, 3)}, {_META: (12, 3)}, id="no segment"),
+        pytest.param(_NO_LOG, _NO_LOG, _NO_LOG, id="another file that ends like a segment"),
     ],
 )
 def test_a17_no_links_are_whole_that_differ_from_what_was_seen_before_or_after(
@@ -124,3 +126,25 @@ def test_a17_no_links_are_whole_whose_first_segment_lies_above_the_logs_start(
         assert (complaint(links, files, files, files, log_start=start, is_tiered=False) is None) == is_whole
         # Its first segments may lie in remote storage.
         assert complaint(links, files, files, files, log_start=start, is_tiered=True) is None
+
+
+def test_a17_no_capture_is_whole_whose_first_segments_are_gone_by_what_the_broker_says(host: Host) -> None:
+    """Its checkpoint file and its leader epochs are not there to say it."""
+    first = min(name for name in FILES if name.endswith(".log"))[:20]
+    last = max(name for name in FILES if name.endswith(".log"))[:20]
+    assert int(first) < int(last)
+    for path in (host.top / DELETED).iterdir():
+        if path.name.startswith(first) or path.name == "leader-epoch-checkpoint":
+            path.unlink()
+    (outcome,) = host.capture(replace(ITEM, log_start=int(first)))
+    assert outcome.result is Result.UNDONE
+    assert f"a log from {int(first)} on whose first segment is {int(last)}" in str(outcome.error)
+
+
+def test_a17_no_directory_without_a_marker_is_taken_for_a_capture_that_was_begun(host: Host) -> None:
+    """An operator may have put it there: it stays as it is, beside the capture."""
+    (host.work / "incoming" / f"{OLD}_0").mkdir()
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
+    assert host.places() == [WHOLE, f"incoming/{OLD}_0"]
+    assert files_of(host.work / WHOLE) == FILES

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
-from logdir.disk.replica.rate_limiter import AT_ONCE, RateLimiter
+from logdir.disk.replica.rate_limiter import RateLimiter
 
 
 def test_a_file_is_in_use_while_it_is_open_or_mapped(tmp_path: Path) -> None:
@@ -68,5 +68,5 @@ def test_without_a_limit_nothing_waits() -> None:
     time = Time()
     pace = RateLimiter(0, 0, clock_ms=time.now, sleep=time.sleep)
     pace(1 << 40, 1000)
-    assert (time.ms, pace.at_once) == (1000, AT_ONCE)
+    assert (time.ms, pace.at_once) == (1000, 2)
     assert [RateLimiter(*limits).at_once for limits in ((1, 0), (0, 1), (1, 1))] == [1, 1, 1]

@@ -200,3 +200,20 @@ def test_a_directory_that_cannot_be_asked_for_its_device_keeps_no_failed_disk_fr
         closed.close()
         failed = {root.open_dir.work.identity().device: "no sync"}
         assert write_quarantine((replace(root.open_dir, top=closed),), failed, NOW) == (str(top),)
+
+
+def test_a_disk_that_fails_again_in_this_boot_is_told_of_once_as_it_failed_last() -> None:
+    with Sites(_three()) as found:
+        three = tuple(found.at(f"/d{number}/kafka") for number in range(3))
+        device = three[0].top.identity().device
+        write_quarantine(three, {device: "first"}, NOW)
+        write_quarantine(three, {device: "again"}, NOW)
+        told = quarantine_file.parse(three[2].work.read("quarantine.json", 4096))
+        assert [(one.log_dir, one.found) for one in told.disks] == [(three[0].log_dir, "again")]
+
+
+def test_a_failed_log_dir_without_an_id_is_known_by_its_path(open_dirs: tuple[OpenLogDir, OpenLogDir]) -> None:
+    """Kafka before 3.7 gives a log dir no id."""
+    one, two = replace(open_dirs[0], directory_id=None), open_dirs[1]
+    write_quarantine((one, two), {one.top.identity().device: "no sync"}, NOW)
+    assert read_quarantine((one, two), "this").keys() == {one.log_dir}

@@ -14,7 +14,7 @@ import pytest
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.replica.outcome import Result
-from logdir.disk.replica.replica_dir import NEW_MARKER
+from logdir.disk.replica.replica_dir import NEW_MARKER, last_indexes
 from logdir.disk.replica.staging import RestoreItem, StageItem, hold, restore, stage
 from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import offset_checkpoint
@@ -420,3 +420,15 @@ def test_what_an_interrupted_staging_left_under_a_live_name_is_replaced_by_the_n
         place = deleting(d1) / f"{TOPIC_ID}_0"
         assert staged_marker(place) == marker_of(open_dir, os.path.relpath(place, d1), path="a-0")
     assert NEW_MARKER not in os.listdir(place)
+
+
+def test_a36_no_index_is_taken_for_the_last_whose_segment_is_not_there() -> None:
+    names = [f"{0:020}.log", f"{0:020}.index", f"{7:020}.index", f"{7:020}.snapshot", "x" * 20 + ".log"]
+    assert last_indexes(names) == (f"{0:020}.index",)
+
+
+def test_what_was_staged_before_its_log_dir_had_an_id_is_restored(d1: Path) -> None:
+    """Kafka before 3.7 gives a log dir no id; a later release gives it one."""
+    with opened(d1) as open_dir:
+        assert make_staged(open_dir, "a-0", directory_id=None).result is Result.DONE
+        assert take_back(open_dir, f"{TOPIC_ID}_0", "a-0").result is Result.DONE

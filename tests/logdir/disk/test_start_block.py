@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from logdir.formats.own.start_block_file import FALSE_NODE_ID
 from logdir.observe.classify import Type
 from tests.builders import CLUSTER, DIRECTORY, META, log_dir
 from tests.crash.model import Failure, ModelHost
+from tests.logdir.disk import staged_rig
 from tests.logdir.disk.layout_rig import WORK, add_work, opened, snapshot
 
 META_TEXT = META.format(node=1, directory=DIRECTORY, cluster=CLUSTER).encode()
@@ -249,3 +251,24 @@ def test_a37_an_error_at_any_call_bars_all_or_none_that_answer(number: int) -> N
             assert state(open_dirs) is StartBlockState.NONE
         left = {path for path in host.world().files() if path.count("/") == 3}
         assert left == {"/d1/k/meta.properties", "/d2/k/meta.properties"}
+
+
+def test_a10_a_text_that_a_full_disk_cut_off_is_written_whole_with_the_reserve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system without ``O_TMPFILE`` gives the file its name before all of it is written."""
+    top = staged_rig.make_log_dir(tmp_path / "one")
+    real, cut = HostDirectory.write, list[str]()
+
+    def write(self: HostDirectory, name: str, data: bytes, *more: Any) -> None:
+        if name == "logdird-start-block.txt" and not cut:
+            cut.append(name)
+            real(self, name, data[:10], *more)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        real(self, name, data, *more)
+
+    monkeypatch.setattr(HostDirectory, "write", write)
+    with staged_rig.opened(top) as open_dir:
+        set_block([open_dir])
+        assert (cut, state([open_dir])) == (["logdird-start-block.txt"], StartBlockState.SET)
+    assert "which lifts the start block.\n" in (top / "logdird-start-block.txt").read_text("ascii")

@@ -17,13 +17,14 @@ from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.kernel.in_use import in_use
 from logdir.disk.locks import KafkaLock, OwnerLock
 from logdir.disk.root.init import InitDone, init
-from logdir.disk.root.plan import plan_init
+from logdir.disk.root.plan import layout_of, plan_init
 from logdir.disk.root.work_root import open_root
 from logdir.errors import RefusedError
 from logdir.formats.own import work_root_file
 from logdir.formats.own.work_root_file import WorkRootKind
-from tests.builders import CLUSTER, DIRECTORY, META, log_dir, partition
+from tests.builders import CLUSTER, DIRECTORY, META, TOPIC_ID, log_dir, partition
 from tests.crash.model import ModelHost
+from tests.logdir.disk.staged_rig import make_log_dir
 
 INSIDE, BESIDE, IN_PLACE = WorkRootKind
 HIDDEN = "__cluster_metadata-2147483647"
@@ -212,3 +213,10 @@ def test_a07_an_ext4_that_folds_case_is_refused(folding: Path) -> None:
         made(HostDisk(), str(folding))
     assert os.listdir(folding) == ["meta.properties"]
     assert sorted(os.listdir(folding.parent)) == before
+
+
+def test_a_link_with_the_name_of_a_prefix_does_not_make_the_layout_topic_id(tmp_path: Path) -> None:
+    top = make_log_dir(tmp_path / "linked")
+    (top / TOPIC_ID[:2]).symlink_to(tmp_path)
+    with HostDisk().open_top(str(top)) as directory:
+        assert layout_of(directory) == "empty"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from logdir.cluster.metadata_file import opened
 from logdir.errors import LogDirError
 from logdir.metadata.dump import RELEASES, Dump, StockForm, form_of
+from logdir.service.report.json_form import to_json
+from logdir.wire.json_text import text
 from tests.logdir.cluster import odd_log
 from tests.logdir.wire.golden_metadata import DUMPED, FILES, label
 from tests.proof.metadata_claims import GOLDEN_DUMPS
@@ -76,21 +79,36 @@ def test_a_checksum_that_fails(kind: str, tmp_path: Path) -> None:
     assert [one.slug for one in dump.problems] == ["unknown-record-type", "corrupt-batch"]
 
 
-def test_objects_say_what_the_lines_say(tmp_path: Path) -> None:
+def test_items_say_what_the_lines_say(tmp_path: Path) -> None:
     for path in (*FILES, odd_log.write(tmp_path)):
         with opened(str(path)) as file:
-            objects = list(Dump(file).objects())
+            items = list(Dump(file).batches())
         lines, _ = dumped(path)
         batches = [line for line in lines if line.startswith("baseOffset: ")]
-        for one, line in zip(objects, batches, strict=True):
-            assert f"baseOffset: {one['baseOffset']} lastOffset: {one['lastOffset']} count: {one['count']} " in line
-            assert f" {one['timestampType']}: {one['timestamp']} size: {one['size']} " in line
+        for one, line in zip(items, batches, strict=True):
+            assert f"baseOffset: {one.base_offset} lastOffset: {one.last_offset} count: {one.count} " in line
+            assert f" {one.timestamp_type}: {one.timestamp} size: {one.size} " in line
+            flags = one.is_transactional, one.is_control, one.is_valid
+            assert re.findall(r"(?:isTransactional|isControl|isvalid): (\w+)", line) == [str(f).lower() for f in flags]
         records = [line for line in lines if line.startswith("| offset: ")]
-        told = [record for one in objects for record in one["records"]]
+        told = [record for one in items for record in one.records]
         assert len(told) == len(records) > 0
         for record, line in zip(told, records, strict=True):
-            assert line.startswith(f"| offset: {record['offset']} ")
-            assert ("payload" in record) == (" payload: " in line)
+            assert line.startswith(f"| offset: {record.offset} ")
+            assert (record.control is None) == (" payload: " in line)
+            if record.control is None and record.error is None:
+                assert line.endswith(f" payload: {text(record.payload)}")
+
+
+def test_the_form_of_a_record_keeps_the_json_of_the_stock_tool() -> None:
+    """The form of a result does not sort or reword what a record holds."""
+    for path in FILES:
+        with opened(str(path)) as file:
+            records = [record for one in Dump(file).batches() for record in one.records]
+        for record in records:
+            form = to_json(record)
+            assert isinstance(form, dict)
+            assert (text(form["payload"]), text(form["value"])) == (text(record.payload), text(record.value))
 
 
 def test_zeros_behind_the_end(tmp_path: Path) -> None:
@@ -181,5 +199,5 @@ def test_every_release_from_3_3_to_4_3_is_taken_with_and_without_its_patch_numbe
     assert RELEASES == ("3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3")
     for release in RELEASES:
         assert form_of(release) is form_of(f"{release}.0") is form_of(f"{release}.12") is not None
-    for text in ("3.2", "4.4", "4", "", "4.3.", "4.3.1.2", "v4.3", "4.30", " 4.3", "٤.3"):
-        assert form_of(text) is None
+    for name in ("3.2", "4.4", "4", "", "4.3.", "4.3.1.2", "v4.3", "4.30", " 4.3", "٤.3"):
+        assert form_of(name) is None
